@@ -64,6 +64,7 @@ def answers(folder):
 
 
 FILES = ("ab", "a.jsonl", "b.jsonl", "--criterion", "says more")
+SUITE = ("ab", "suite.jsonl", "--variant-a", "vary:short", "--variant-b", "vary:long", "--criterion", "c")
 
 
 def test_the_verdict_of_recorded_answers(cli, answers):
@@ -208,6 +209,15 @@ def test_the_manifest_of_a_suite_with_recorded_answers(cli, answers):
     assert "wrote 18 cases to m.jsonl" in done.err
 
 
+def test_a_variant_that_hangs_does_not_hang_the_command(cli, answers):
+    (answers / "hang.py").write_text("import threading\n\ndef forever(task):\n    threading.Event().wait()\n")
+    options = ("--variant-a", "a.jsonl", "--variant-b", "hang:forever", "--criterion", "c", "--judge", "vary:longer")
+    done = cli("ab", "suite.jsonl", *options, "--variant-timeout", "0.1", "--json")
+    assert done.code == 0
+    assert done.json["variants"]["B"]["failure_rate"] == 1
+    assert "timeout: no answer within 0.1 seconds" in done.err
+
+
 def test_it_stops_when_it_is_decided(cli, answers):
     found = cli(*FILES, "--judge", "vary:longer", "--stop-when", "decided", "--concurrency", "1", "--json").json
     assert found["stopped"] == "decided"
@@ -254,6 +264,8 @@ def test_a_model_over_http(cli, answers, monkeypatch):
         ((*FILES, "--key", "k.jsonl"), "--key belongs to --labels"),
         ((*FILES, "--variant-a", "x:y"), "belong to a suite"),
         ((*FILES, "--repeats", "2"), "belong to a suite"),
+        ((*FILES, "--variant-timeout", "2"), "--repeats and --variant-timeout belong to a suite"),
+        ((*SUITE, "--variant-timeout", "0"), "--variant-timeout must be"),
         (("ab", "a.jsonl", "--suite", "suite.jsonl", "--criterion", "c"), "--suite belongs to two files"),
         (("ab", "suite.jsonl", "--criterion", "c"), "a suite needs --variant-a"),
         (("ab", "none.jsonl", "b.jsonl", "--criterion", "c"), "no such file"),

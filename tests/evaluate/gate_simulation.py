@@ -9,7 +9,7 @@ import numpy as np
 from pairscale.evaluate.calibration import net_bound
 from pairscale.evaluate.inference.gate import two_sided
 from pairscale.evaluate.inference.one_sided import log_capital_above, log_capital_below
-from pairscale.evaluate.inference.score import half_share, score_limits
+from pairscale.evaluate.inference.score import careful_limits, graded_limits
 
 SCORES = np.array([0.0, 0.5, 1.0])
 GRADES = np.linspace(0, 1, 11)
@@ -119,16 +119,19 @@ def sequential(scenario: Scenario, values: np.ndarray, failed: np.ndarray, *, le
 
 
 def fixed(scenario: Scenario, values: np.ndarray, failed: np.ndarray, *, level=0.95) -> Gates:
-    """Gates that ask all tasks, and use the usual interval."""
+    """Gates that look once, after all tasks."""
     runs, tasks = values.shape
     shown = []
     for kept in (np.ones_like(failed), ~failed) if failed.any() else (np.ones_like(failed),):
         scores, n = scenario.values[values], kept.sum(axis=1)
         mean = (scores * kept).sum(axis=1) / n
-        variance = ((scores - mean[:, None]) ** 2 * kept).sum(axis=1) / n
-        halves = half_share(mean, variance) if scenario.graded else ((scores == 0.5) & kept).sum(axis=1) / n
-        lower, upper = score_limits(mean, halves, n.astype(float), two_sided(level))
-        margin = scenario.margin
+        size, margin = n.astype(float), scenario.margin
+        if scenario.graded:
+            second, third = (((scores - mean[:, None]) ** power * kept).sum(axis=1) for power in (2, 3))
+            limits = graded_limits(mean, second / (n - 1), tasks, size, two_sided(level), third / second**1.5)
+        else:
+            limits = careful_limits(mean, ((scores == 0.5) & kept).sum(axis=1) / n, size, two_sided(level))
+        lower, upper = limits
         shown.append([lower > 0.5, lower > 0.5 - margin, upper < 0.5 + margin, upper < 0.5])
     every = np.all(np.array(shown), axis=0)
     verdicts = np.select(

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import sys
+import threading
 
 import polars as pl
 import pytest
@@ -417,3 +418,73 @@ def test_answers_may_be_a_mapping_and_anything_else_is_refused_by_name():
     assert found.tally("longer") == (0, 1, 0)
     with pytest.raises(ps.errors.InputError, match=r"the answers of B must be a file, .* not 3"):
         ps.evaluate_pairwise({"t1": "x"}, 3, comparators=[Longer()], progress=False)
+
+
+class Hanging:
+    """An agent that does not answer until it is let go; counts its calls."""
+
+    def __init__(self):
+        self.let_go, self.calls, self.cancelled = threading.Event(), 0, 0
+
+    def ask(self, text):
+        self.calls += 1
+        self.let_go.wait()
+        return f"{text} At last."
+
+
+class HangingAsync(Hanging):
+    async def ask(self, text):
+        self.calls += 1
+        try:
+            while not self.let_go.is_set():
+                await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            self.cancelled += 1
+            raise
+        return f"{text} At last."
+
+
+@pytest.mark.parametrize("kind", [Hanging, HangingAsync])
+def test_a_variant_that_hangs_has_failed_and_is_not_asked_again_within_the_same_time(kind, tmp_path):
+    hanging = kind()
+
+    def run(limit, **how):
+        recorded = ps.InMemoryTraceSource({f"t{n}": "Yes." for n in range(3)})
+        tasks = [ps.Task({"input": "Why?"}, f"t{n}") for n in range(3)]
+        given = {"comparators": [Longer()], "run": tmp_path / "ab.db", "progress": False, **how}
+        return ps.run_pairwise(tasks, variant_a=recorded, variant_b=hanging, variant_timeout=limit, **given)
+
+    found = run(0.2)
+    assert found.tally("longer") == (3, 0, 0)
+    assert found.variants[1].failures == 3
+    assert found.variants[1].latency_ms >= 200
+    assert found.cases[0].failed == "b"
+    assert found.cases[0].reasoning == "B failed: timeout: no answer within 0.2 seconds"
+    assert hanging.cancelled == (3 if kind is HangingAsync else 0)
+    again = [run(0.2), run(0.1, failures="excluded"), run(0.2, failures="shown")]
+    assert hanging.calls == 3
+    assert [one.tally("longer") for one in again] == [(3, 0, 0), (0, 0, 0), (0, 3, 0)]
+    hanging.let_go.set()
+    assert run(600).tally("longer") == (0, 3, 0)
+    assert hanging.calls == 6
+
+
+def test_a_time_limit_of_variants_is_for_variants_that_are_run():
+    with pytest.raises(InputError, match="variant_timeout belong to a suite"):
+        ps.ab({"t": "A"}, {"t": "B"}, criterion="longer", variant_timeout=5)
+    for wrong in (0, -1, float("nan"), True, "5"):
+        with pytest.raises(InputError, match="variant_timeout must be"):
+            ps.ab(["Why?"], criterion="x", variant_a=str, variant_b=str, variant_timeout=wrong, progress=False)
+
+
+def test_a_failed_answer_is_asked_for_once_per_call():
+    calls = []
+
+    def failing(task):
+        calls.append(task.task_id)
+        raise ValueError("down")
+
+    variants = {"one": lambda task: task.input, "two": lambda task: task.input * 2, "failing": failing}
+    found = ps.run_variants(["Why?", "How?"], variants, comparators=[Longer()], concurrency=1, progress=False)
+    assert sorted(calls) == ["task-0000", "task-0001"], "not once for each other variant"
+    assert found.figures["failing"].failures == 2

@@ -2,12 +2,15 @@
 
 import json
 import math
+import re
 from itertools import pairwise
+from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 
 import pairscale as ps
 from pairscale.core.errors import FileFormatError, InputError, JudgeError
@@ -220,8 +223,8 @@ def longer(A, B):
     return {"Y": int(len(A["text"]) > len(B["text"]))}
 
 
-def gated(a, b=None, **options):
-    return ps.gate(a, b, criterion="says more", judge=longer, fixed=True, progress=False, **options)
+def gated(a, b=None, criterion="says more", **options):
+    return ps.gate(a, b, criterion=criterion, judge=longer, fixed=True, progress=False, **options)
 
 
 def test_tasks_are_paired_as_in_ab(tmp_path):
@@ -272,3 +275,34 @@ def test_no_report_of_an_earlier_gate_stays(tmp_path):
         ps.gate(a, b, criterion="says more", judge=interrupted, progress=False, **files)
     assert "could not run" in files["summary"].read_text()
     assert 'errors="1"' in files["junit"].read_text()
+
+
+HOSTILE = (
+    "@octocat and @org/team fix #1", "a|b `c` <img src=x onerror=alert(1)>", "1. one", "- dash", "]]> <!-- -->",
+    "nul \x00 esc \x1b[31m", "two\nlines", "https://example.org www.example.org a@example.org", "\u202egnp.exe", "```",
+    ":tada: **b** $x$ ![i](http://example.org)", "&lt;b&gt; &#64;octocat", "\\", "half \ud800 of a character",
+)  # fmt: skip
+
+
+def test_a_summary_shows_hostile_names_as_they_are_and_mentions_nobody(tmp_path):
+    files = {"summary": tmp_path / "gate.md", "junit": tmp_path / "gate.xml"}
+    a, b = ({f"{name} {n}": text for n, name in enumerate(HOSTILE)} for text in ("long", "x"))
+    for name, criteria in ((HOSTILE[0], HOSTILE[:-1]), ("1. one", ["helpful"]), ("- half \ud800", ["helpful"])):
+        how = {"judge": longer, "fixed": True, "progress": False, "name_b": name, **files}
+        assert ps.gate(a, b, criterion=criteria, **how).verdict == "worse"
+        html = MarkdownIt("commonmark").enable("table").render(files["summary"].read_text("utf-8"))
+        marks = {mark for mark in re.findall(r"<[^>]*>", html) if mark != "<!-- -->"}
+        plain = set("h3 table thead tbody tr th td p strong sub".split())
+        assert {mark.strip("</>").split()[0] for mark in marks} <= plain, name
+        assert not re.search(r"[@#]\w|:/+\w|:\w+:|www\.|[\x00-\x08\x1b\u202e]", html.replace("&#", "")), name
+        ET.fromstring(files["junit"].read_text("utf-8"))
+    with pytest.raises(InputError, match="holds half of a character"):
+        gated(a, b, criterion=HOSTILE[-1])
+
+
+@pytest.mark.parametrize(("tasks", "verdict"), [(1, "inconclusive"), (4, "inconclusive"), (5, "worse")])
+def test_a_gate_of_fixed_size_needs_five_losses_of_five(tasks, verdict):
+    """Equal variants lose four of four in 6 % of pull requests, and five of five in 3 %."""
+    found = gated({f"t{n}": "long" for n in range(tasks)}, {f"t{n}": "x" for n in range(tasks)})
+    assert found.verdict == verdict
+    assert found.criteria[0].losses == tasks

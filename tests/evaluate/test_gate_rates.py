@@ -6,11 +6,21 @@ would do once in ten thousand runs.
 
 import numpy as np
 import pytest
+from scipy.special import gammaln, xlogy
 from scipy.stats import binom
 from tests.evaluate.gate_simulation import CardScenario, Scenario, drawn, fixed, sequential, with_cards
 
-from pairscale.evaluate.inference.gate import GateRule, RunningVerdict, cases_to_decide
+from pairscale.evaluate.inference.cases import Scores
+from pairscale.evaluate.inference.gate import (
+    GateRule,
+    RunningVerdict,
+    cases_to_decide,
+    fixed_bounds,
+    shown_by,
+    verdict_of_ways,
+)
 from pairscale.evaluate.inference.one_sided import log_capital_above, log_capital_below
+from pairscale.evaluate.inference.score import careful_limits, rate_ends, score_limits
 
 SEED = 20261117
 RARE = 1e-4
@@ -95,6 +105,93 @@ def test_no_error_is_more_frequent_than_the_level_says_counted_exactly(margin, l
     assert 0.025 < worse <= 0.05
     assert 0.025 < not_worse <= 0.05
     assert ever_shown(0.5, 0.55, margin, looks, log_capital_below) < 0.8 * worse
+
+
+def outcomes(n):
+    """All numbers of wins, ties and losses that n cases can have."""
+    wins, ties = (part.ravel() for part in np.indices((n + 1, n + 1)))
+    possible = wins + ties <= n
+    return wins[possible], ties[possible], n - (wins + ties)[possible]
+
+
+def chances(counts, rate, ties):
+    """How likely these numbers are, if B's rate and the share of ties are so."""
+    shares = np.array([rate - ties / 2, ties, 1 - rate - ties / 2])
+    ways = gammaln(sum(counts) + 1) - sum(gammaln(one + 1) for one in counts)
+    return np.exp(ways + sum(xlogy(one, share) for one, share in zip(counts, shares, strict=True)))
+
+
+def fixed_errors(limits, margins=(0.0, 0.05, 0.1, 0.2), most=60):
+    """Over 1 to 60 cases and shares of ties, how often at most B is wrongly above the edge, and wrongly below ½."""
+    above, worse = dict.fromkeys(margins, 0.0), 0.0
+    for n in range(1, most + 1):
+        counts = outcomes(n)
+        ends = limits((counts[0] + counts[1] / 2) / n, counts[1] / n, np.full(len(counts[0]), float(n)), 0.9)
+        for ties in (0.0, 0.05, 0.2, 0.4, 0.6, 0.8, 0.9):
+            worse = max(worse, chances(counts, 0.5, ties)[ends[1] < 0.5].sum())
+            for margin in margins:
+                if ties / 2 <= 0.5 - margin:
+                    wrong = chances(counts, 0.5 - margin, ties)[ends[0] > 0.5 - margin].sum()
+                    above[margin] = max(above[margin], wrong)
+    return worse, *above.values()
+
+
+def test_a_gate_of_fixed_size_keeps_its_level_for_any_number_of_cases_counted_exactly():
+    """``worse``, ``better`` (the margin 0) and ``not-worse``, with and without ties."""
+    errors = fixed_errors(careful_limits)
+    print(f"\nworse {errors[0]:.4f}, better and not-worse by margin {', '.join(f'{one:.4f}' for one in errors[1:])}")
+    assert max(errors) <= 0.05
+    assert min(errors) > 0.045, "none is wider than it must be"
+    assert max(fixed_errors(score_limits, most=10)) > 0.1, "the usual interval calls four losses of four worse"
+
+
+@pytest.mark.parametrize("ties", [0.3, pytest.param(0.05, marks=SLOW), pytest.param(0.7, marks=SLOW)])
+@pytest.mark.parametrize("margin", [0.1, pytest.param(0.05, marks=SLOW), pytest.param(0.2, marks=SLOW)])
+def test_a_gate_that_looks_after_every_task_keeps_its_level_with_ties_counted_exactly(margin, ties):
+    for mean, capital in ((0.5, log_capital_below), (0.5, log_capital_above), (0.5 - margin, log_capital_above)):
+        if ties / 2 > mean:
+            continue
+        shares = (mean - ties / 2, ties, 1 - mean - ties / 2)
+        chance, found = np.ones((1, 1)), 0.0  # by wins and ties, of paths that have not passed it yet
+        for n in range(1, 61):
+            step = np.zeros((n + 1, n + 1))
+            for (win, tie), share in zip(((1, 0), (0, 1), (0, 0)), shares, strict=True):
+                step[win : win + n, tie : tie + n] += share * chance
+            wins, tied, lost = outcomes(n)
+            table = np.stack([lost, tied, wins], axis=1).astype(float)
+            passed = capital(mean, margin, np.array([0.0, 0.5, 1.0]), table) >= np.log(20)
+            found += step[wins[passed], tied[passed]].sum()
+            step[wins[passed], tied[passed]] = 0.0
+            chance = step
+        assert 0 < found <= 0.05
+
+
+def score_table(scores):
+    """Of one case per task."""
+    halves, graded = int((scores == 0.5).sum()), not np.isin(scores, [0, 0.5, 1]).all()
+    return Scores(np.ones(len(scores)), scores, float(scores @ scores), halves, graded)
+
+
+def test_few_grades_and_repeats_have_the_bounds_of_the_sequence():
+    """A judge whose grades are near 0 and 1 says little more than one who names a winner."""
+    four = Scores(np.ones(4), np.array([0.01, 0.02, 0.01, 0.01]), 7e-4, 0, graded=True)
+    assert fixed_bounds(four, 0.05, 0.95)[1] > 0.5
+    assert rate_ends(four, 4.0, 0.9)[1] < 0.5, "which the usual interval takes for worse"
+    thrice = Scores(np.full(4, 3.0), np.zeros(4), 0.0, 0)
+    assert fixed_bounds(thrice, 0.05, 0.95)[1] > 0.5
+    rng, wrong = np.random.default_rng([SEED, 6]), 0
+    for _ in range(60):
+        wrong += fixed_bounds(score_table(rng.beta(0.3, 0.3, 8)), 0.1, 0.95)[1] < 0.5
+    assert at_most(wrong / 60, 60)
+
+
+@pytest.mark.parametrize("scenario", [Scenario(0.4, 0.2, 80), Scenario(0.45, tasks=80, graded=True)])
+def test_the_simulated_gate_of_fixed_size_is_the_gate(scenario):
+    values, failed = drawn(scenario, 12, np.random.default_rng([SEED, 7]))
+    simulated = fixed(scenario, values, failed)
+    for run, verdict in enumerate(simulated.verdicts):
+        ends = fixed_bounds(score_table(scenario.values[values[run]]), scenario.margin, 0.95)
+        assert verdict == verdict_of_ways({"loss": shown_by(*ends, scenario.margin)}, "loss")
 
 
 def test_the_bounds_of_a_single_look_would_not_hold_at_every_look():

@@ -51,7 +51,7 @@ _PYTHON = (
     ("; or define one with custom_description", ""),
     ("bt_data", "the results"),
     ("manifest with a suite needs run=", "--manifest with a suite needs --run"),
-    ("variant, prompt and repeats belong", "--variant, --prompt and --repeats belong"),
+    ("variant, prompt, repeats and variant_timeout", "--variant, --prompt, --repeats and --variant-timeout"),
     ("a suite needs variant_", "a suite needs --variant-"),
     ("suite belongs to two", "--suite belongs to two"),
     ("give terminal or status, not both", "give --terminal or --status, not both"),
@@ -92,7 +92,7 @@ _CHOICE = re.compile(r"\b(answer|by|engine|judges|kind|model|prior_sd|repeats|ti
 _REFUSED = re.compile(
     r"^(again|base_url|batch_size|bootstrap|cache|concurrency|condition|eps|id_col|interactive|interval|invalid_rate|kind|prompt|input_col|conversational|implicit_prompt"
     r"|labels_per_case|lapse|level|manifest|margin|max_comparisons|max_cost|max_errors|max_minutes|missing|failures|junit|summary|n_boot|n_jobs|n_pairs|out|output_tokens|per_item"
-    r"|pilot|price|quantile|reliability|repeats|retries|runs|sd|seconds|seed|segments|share|text_col|timeout|samples|a_col|b_col|winner_col|encoding)"
+    r"|pilot|price|quantile|reliability|repeats|retries|runs|sd|seconds|seed|segments|share|text_col|timeout|variant_timeout|samples|a_col|b_col|winner_col|encoding)"
     r"(?=( as a position)? must be | belongs to | needs | chooses | is for |: )"
 )
 

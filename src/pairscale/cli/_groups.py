@@ -104,6 +104,13 @@ class Variants:
         bool, typer.Option("--swap/--no-swap", help="Ask judges in both orders; a win only when they agree.")
     ] = True
     repeats: Annotated[int, typer.Option(min=1, metavar="N", help="With a suite: answers of each to a task.")] = 1
+    variant_timeout: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS",
+            help="With a suite: how long one answer of a variant may take before it has failed; by default no limit.",
+        ),
+    ] = None
 
     @property
     def given(self) -> bool:
@@ -121,6 +128,7 @@ class Variants:
         return {
             "variants": (self.variant_a, self.variant_b), "prompts": (self.prompt_a, self.prompt_b),
             "suite": self.suite, "run": self.run, "swap": self.swap, "repeats": self.repeats,
+            "variant_timeout": self.variant_timeout,
         }  # fmt: skip
 
 

@@ -62,9 +62,7 @@ _FailIf = Annotated[
 ]
 _Margin = Annotated[float, typer.Option(metavar="SHARE", help="How far the win rate of B may lie below one half.")]
 _Level = Annotated[float, typer.Option(metavar="LEVEL", help="The chance that what the verdict says is true.")]
-_Fixed = Annotated[
-    bool, typer.Option("--fixed", help="Ask all cases, and use the usual interval of a test of fixed size.")
-]
+_Fixed = Annotated[bool, typer.Option("--fixed", help="Ask all cases and look once, as a test of fixed size does.")]
 _Baseline = Annotated[
     Path | None, typer.Option(metavar="FILE", help="The answers of A, recorded before; checked by a hash.")
 ]

@@ -36,6 +36,7 @@ async def run_pairwise(
     label: str | None = None,
     stream: None = None,
     timeout: float | None = TIMEOUT,
+    variant_timeout: float | None = None,
     repeats: int = 1,
     run: _Path | None = None,
     failures: Failures = "loss",
@@ -51,9 +52,10 @@ async def run_pairwise(
     run file before it is used. After a crash or Ctrl-C, run the same call again: it asks only what is missing or
     failed. With other comparators, it compares the same answers without running the variants again.
 
-    A variant fails when it raises, or when its output is empty or missing. It has then lost that case under every
-    comparator, and no comparator is asked (``failures="loss"``). A comparator that fails gives no outcome. Only a
-    ``JudgeError``, such as a wrong key, ends the run. The same call tries a failed task again.
+    A variant fails when it raises, when its output is empty or missing, or when it takes longer than
+    ``variant_timeout``. It has then lost that case under every comparator, and no comparator is asked
+    (``failures="loss"``). A comparator that fails gives no outcome. Only a ``JudgeError``, such as a wrong key, ends
+    the run. The same call tries a failed task again.
 
     Args:
         suite: The tasks: a :class:`Suite`, a file, a list of tasks, or a suite of AG2.
@@ -72,6 +74,9 @@ async def run_pairwise(
         label: A name that several runs share.
         stream: Not supported; use ``on_case``.
         timeout: Seconds that one answer of a judge may take; None for no limit.
+        variant_timeout: Seconds that one answer of a variant may take before it has failed; by default no limit. An
+            ``async`` variant is cancelled; the thread of a plain function is left behind, and what it still returns is
+            ignored.
         repeats: How often each variant answers each task. Intervals allow for repeats of a task being alike.
         run: The run file, created if it does not exist; without one, nothing is kept.
         failures: How a failed answer of a variant counts: ``loss`` (a tie if both failed), ``shown`` (the comparators
@@ -114,6 +119,7 @@ async def run_pairwise(
         label=label,
         failures=failures,
         stop_when=stop_when,
+        variant_timeout=variant_timeout,
         seed=seed,
         progress=progress,
         on_case=on_case,

@@ -64,6 +64,7 @@ def gate(
     concurrency: int = CONCURRENCY,
     retries: int = RETRIES,
     timeout: float | None = TIMEOUT,
+    variant_timeout: float | None = None,
     max_cost: float | None = None,
     price: Price | Mapping[str, Any] | None = None,
     failures: Failures = "loss",
@@ -107,7 +108,7 @@ def gate(
         fail_if: What the gate fails on: ``worse``, ``inconclusive`` or ``not-better`` (every verdict but ``better``).
         margin: How far the win rate of B may lie below one half.
         level: The chance that what a verdict says is true, over all criteria together.
-        fixed: Whether to ask all cases, and use the usual interval of a test of fixed size.
+        fixed: Whether to ask all cases and look once, as a test of fixed size does.
         variant_a: With a suite: a function of a task, ``provider:model``, ``module:function`` or recorded answers.
         variant_b: The same for B.
         prompt_a: Prompt of a model that is A: a text or a ``.txt`` file, with ``{input}``.
@@ -123,6 +124,8 @@ def gate(
         concurrency: Questions open at once.
         retries: How often to ask again after a transient failure.
         timeout: Seconds that one answer of a judge may take; None for no limit.
+        variant_timeout: With a suite: seconds that one answer of a variant may take before it has failed. An ``async``
+            variant is cancelled; the thread of a plain function is left behind, and what it still returns is ignored.
         max_cost: US dollars that the run may spend, all calls and resumptions together.
         price: US dollars per million tokens, such as ``{"input": 1.25, "output": 10}``; by default the dated table.
         failures: How a failed answer of a variant counts: ``loss``, ``shown`` (the judges see "(no answer)") or
@@ -170,8 +173,8 @@ def gate(
     found = gated(
         a, b, judge=judge, variants=(variant_a, variant_b), prompts=(prompt_a, prompt_b),
         suite=suite, run=run, swap=swap, repeats=repeats, concurrency=concurrency,
-        retries=retries, timeout=timeout, max_cost=max_cost, price=price, seed=seed, judge_args=judge_args,
-        judge_card=judge_card, base_url=base_url, save=save, progress=progress,
+        retries=retries, timeout=timeout, variant_timeout=variant_timeout, max_cost=max_cost, price=price, seed=seed,
+        judge_args=judge_args, judge_card=judge_card, base_url=base_url, save=save, progress=progress,
         columns=AnswerColumns(id_col, input_col, output_col, a_col, b_col, encoding),
         options=GateOptions.of(
             criterion, fail_if=fail_if, margin=margin, level=level, fixed=fixed, failures=failures, missing=missing,

@@ -22,7 +22,9 @@ __all__ = ["append_step_summary", "gate_junit", "gate_markdown", "require_file",
 
 _STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_MARKDOWN = re.compile(r"([\\`*_\[\]#!|<>&~$])")
+_MARKDOWN = re.compile(r"([\\`*_\[\]#!|<>&~$])|^(?:(\d+)([.)])|([-+=]))")
+_LINKED = re.compile(r"[@#](?=\w)|:/(?=/)|:(?=[\w+\\-]+:)|\bwww(?=\.)", re.IGNORECASE)
+_TURNED = re.compile("[\u202a-\u202e\u2066-\u2069]")  # the letters behind are shown in another order
 
 
 def require_file(path: object, name: str) -> Path:
@@ -104,7 +106,7 @@ def gate_markdown(gate: GateResult) -> str:
 
 
 def _facts(gate: GateResult) -> list[str]:
-    how = "all cases, usual interval" if gate.fixed else "stops when it is decided"
+    how = "all cases, looked at once" if gate.fixed else "stops when it is decided"
     facts = [f"fails if {', '.join(gate.fail_if)}", f"margin {share_words(gate.margin)}", how]
     if gate.baseline is not None:
         facts.append(f"baseline: {gate.baseline}")
@@ -126,7 +128,10 @@ def _facts(gate: GateResult) -> list[str]:
 
 
 def _escaped(text: str) -> str:
-    return _MARKDOWN.sub(r"\\\1", " ".join(text.split()))
+    """A text that Markdown shows as it is; what GitHub would make a mention, a link or an emoji of is broken up."""
+    plain = _TURNED.sub("\N{REPLACEMENT CHARACTER}", _xml(" ".join(text.split())))
+    escaped = _MARKDOWN.sub(lambda found: f"{found[2] or ''}\\{found[1] or found[3] or found[4]}", plain)
+    return _LINKED.sub(r"\g<0><!-- -->", escaped)
 
 
 def _capital(text: str) -> str:

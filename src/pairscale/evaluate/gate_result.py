@@ -11,6 +11,7 @@ import polars as pl
 from pairscale.core.display import ReprMixin
 from pairscale.core.provenance import Provenance
 from pairscale.evaluate.gate_wording import advice_of, gate_line, sentence_of
+from pairscale.evaluate.inference.cases import by_task, read_cases, used_cases
 from pairscale.evaluate.inference.failures import Failures, ways_to_count
 from pairscale.evaluate.inference.gate import (
     VERDICTS,
@@ -21,9 +22,9 @@ from pairscale.evaluate.inference.gate import (
     Shown,
     cases_to_decide,
     fails,
+    fixed_bounds,
     is_decided,
     shown_by,
-    two_sided,
     verdict_of_ways,
 )
 from pairscale.evaluate.result import PairwiseRunResult
@@ -103,7 +104,7 @@ class GateResult(ReprMixin, table="frame"):
         fail_if: what the gate fails on.
         margin: how far B's win rate may lie below one half.
         level: the chance that a bound is true, over all criteria together.
-        fixed: whether all cases were asked, and the usual interval was used.
+        fixed: whether all cases were asked, and looked at once.
         result: every case, and the figures over them; None when a baseline was recorded and nothing was compared.
         problem: why the gate could not run, in words; None when it did.
         baseline: what the baseline is, in words; None without one.
@@ -191,7 +192,7 @@ def gate_criterion(run: PairwiseRunResult, key: str, rule: GateRule) -> GateCrit
     which it was decided; without such a look, that of the last one.
 
     Args:
-        run: the result; by the confidence sequence if it was looked at after every case, else by the usual interval.
+        run: the result; by the confidence sequence if it was looked at after every case, else by one look.
         key: the criterion.
         rule: the margin, the level and what the gate fails on.
     """
@@ -245,7 +246,11 @@ def _by_sequence(run: PairwiseRunResult, cases: list[PairwiseCase], rule: GateRu
 
 
 def _by_interval(run: PairwiseRunResult, key: str, rule: GateRule) -> _Found:
-    rates = {way: run.win_rate(key, failures=way, level=two_sided(rule.level)) for way in ways_to_count(run.failures)}
-    shown = {way: Shown() if rate.ci is None else shown_by(*rate.ci, rule.margin) for way, rate in rates.items()}
-    asked = rates[run.failures]
-    return _Found(verdict_of_ways(shown, run.failures), shown, asked.rate, asked.ci, asked.n)
+    scores = {
+        way: by_task(used_cases(read_cases(run.frame(key, failures=way)), "half"))
+        for way in ways_to_count(run.failures)
+    }
+    ends = {way: fixed_bounds(one, rule.margin, rule.level) if one.n else None for way, one in scores.items()}
+    shown = {way: Shown() if one is None else shown_by(*one, rule.margin) for way, one in ends.items()}
+    asked = scores[run.failures]
+    return _Found(verdict_of_ways(shown, run.failures), shown, asked.mean, ends[run.failures], asked.n)

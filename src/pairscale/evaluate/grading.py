@@ -91,10 +91,10 @@ class Evaluation:
         """US dollars that this call has cost."""
         return self.budget.spent - self._spent_before
 
-    def runner(self, variants: Mapping[str, Variant]) -> VariantRunner:
-        """What has variants answer tasks, by their names."""
+    def runner(self, variants: Mapping[str, Variant], timeout: float | None = None) -> VariantRunner:
+        """What has variants answer tasks, by their names, each answer within ``timeout`` seconds."""
         record_prices(self._run_file, (), variants)
-        self._runner = VariantRunner(self.store, variants, self.budget)
+        self._runner = VariantRunner(self.store, variants, self.budget, timeout)
         return self._runner
 
     async def grade(self, jobs: Sequence[CaseJob], *, progress: ProgressMode) -> CaseSource:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -10,11 +11,12 @@ from typing import Any, TypeAlias
 
 from pairscale.core.errors import InputError, JudgeError
 from pairscale.core.options import optional, require_number
+from pairscale.core.timelimit import TimeLimit, TimeLimitError
 from pairscale.evaluate.comparators import together
 from pairscale.evaluate.formats.reading import source_at
 from pairscale.evaluate.matching import matched
 from pairscale.evaluate.result import Unmatched
-from pairscale.evaluate.store import EvaluationStore
+from pairscale.evaluate.store import TIMED_OUT, EvaluationStore
 from pairscale.evaluate.suite import SuiteLike, Task, as_suite
 from pairscale.evaluate.traces import InMemoryTraceSource, Trace, TraceRef, TraceSource, as_trace
 from pairscale.evaluate.variants import Variant
@@ -50,14 +52,19 @@ class VariantRunner:
         store: what the run file knows.
         variants: by their names.
         budget: what may be spent.
+        timeout: seconds that one answer may take, without waits for a rate limit; None for no limit.
 
     Attributes:
         identities: by name, what the answers of a variant are found again by.
         asked: answers that variants were asked for.
     """
 
-    def __init__(self, store: EvaluationStore, variants: Mapping[str, Variant], budget: Budget) -> None:
+    def __init__(
+        self, store: EvaluationStore, variants: Mapping[str, Variant], budget: Budget, timeout: float | None = None
+    ) -> None:
         self._store, self._variants, self._budget = store, variants, budget
+        timeout = optional(require_number, timeout, "variant_timeout", above=0)
+        self._limit = None if timeout is None else TimeLimit(timeout)
         self.asked = 0
         known = Counter(variant.identity for variant in variants.values())
         # The same function under two names answers for each of them.
@@ -83,7 +90,7 @@ class VariantRunner:
             self._store.note_answer(identity, name, task, repeat, trace)
             return trace
         async with self._store.turn(identity, f"{task.digest}#{repeat}"):
-            known = self._store.answer(identity, task, repeat)
+            known = self._store.answer(identity, task, repeat, None if self._limit is None else self._limit.seconds)
             if known is not None:
                 return known
             most = None if self._budget.limit is None else _max_cost(variant, task)
@@ -91,15 +98,29 @@ class VariantRunner:
             self.asked += 1
             cost, answered = None, False
             try:
-                trace = await _answer(variant, task, repeat)
+                trace = await self._in_time(_answer(variant, task, repeat))
                 cost, answered = trace.cost, trace.exception is None
             finally:
                 self._budget.settle(reserved, cost, known=cost is not None or answered)
             await self._store.add_answer(identity, name, task, repeat, trace)
             return trace
 
+    async def _in_time(self, answer: Awaitable[Trace]) -> Trace:
+        """The answer of a variant; that it took too long is a failure, too."""
+        if self._limit is None:
+            return await answer
+        start, seconds = time.perf_counter(), self._limit.seconds
+        try:
+            return await self._limit.within(answer)
+        except TimeLimitError:
+            took = round((time.perf_counter() - start) * 1000, 3)
+            why = f"timeout: no answer within {seconds:g} seconds"
+            return Trace(exception=why, duration_ms=took, metadata={TIMED_OUT: seconds})
+
     async def aclose(self) -> None:
         """Have the variants close their connections."""
+        if self._limit is not None:
+            self._limit.close()
         for variant in self._variants.values():
             await close(variant)
 

@@ -142,6 +142,7 @@ async def run_variants(
     n_pairs: int | None = None,
     concurrency: int = CONCURRENCY,
     timeout: float | None = TIMEOUT,
+    variant_timeout: float | None = None,
     run: _Path | None = None,
     failures: Failures = "loss",
     max_cost: float | None = None,
@@ -164,6 +165,7 @@ async def run_variants(
             them by default.
         concurrency: Questions open at once; as many cases are worked on at once.
         timeout: Seconds that one answer of a judge may take; None for no limit.
+        variant_timeout: Seconds that one answer of a variant may take before it has failed; see :func:`run_pairwise`.
         run: the run file; the same call again asks only what is missing.
         failures: How a failure of a variant counts: ``loss``, ``shown`` or ``excluded``; see :func:`run_pairwise`.
         max_cost: US dollars that the run may spend, all calls together.
@@ -196,7 +198,7 @@ async def run_variants(
     options = RunOptions(concurrency=concurrency, timeout=timeout, max_cost=max_cost)
     with open_run(run, write=True) as store:
         async with Evaluation(store, comparators, options, failures=failures, seed=seed) as evaluation:
-            runner = evaluation.runner(made)
+            runner = evaluation.runner(made, variant_timeout)
             jobs = [runner.job(suite.tasks[at], 1, *couple) for at, couple in chosen]
             source = await evaluation.grade(jobs, progress=progress)
         settings = {"run": store.name, "suite": suite.name, "n_pairs": len(chosen), "level": level}

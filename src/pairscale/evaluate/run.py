@@ -43,6 +43,7 @@ class Settings:
     control: tuple[str, ...] = ()
     failures: Failures = "loss"
     stop_when: StopWhen | None = None
+    variant_timeout: float | None = None
     seed: int | None = 1
     progress: ProgressMode = True
     on_case: OnCase | None = None
@@ -87,7 +88,7 @@ async def compare_variants(
     async def compare() -> PairwiseRunResult:
         with open_run(settings.run, write=True) as store:
             async with settings.evaluation(store) as evaluation:
-                runner = evaluation.runner(made)
+                runner = evaluation.runner(made, settings.variant_timeout)
                 jobs = [runner.job(task, repeat, *names) for task in suite for repeat in range(1, repeats + 1)]
                 used = {"run": store.name, "suite": suite.name, "repeats": repeats, "stop_when": settings.stop_when}
                 provenance = Provenance("run_pairwise", used, settings.seed, runner.identities)
@@ -97,7 +98,8 @@ async def compare_variants(
     if not can_compare_together(settings):
         return await compare()
     shown = [task.digest for task in suite]
-    same = [names, {name: one.identity for name, one in made.items()}, repeats, *settings.choices()]
+    identities = {name: one.identity for name, one in made.items()}
+    same = [names, identities, repeats, settings.variant_timeout, *settings.choices()]
     return await compared_together(settings, shown, same, compare)
 
 

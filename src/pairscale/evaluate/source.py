@@ -29,7 +29,7 @@ from pairscale.evaluate.result import PairwiseCase, counted_score
 from pairscale.evaluate.saved import Compared
 from pairscale.evaluate.store import EvaluationStore
 from pairscale.evaluate.styles import measures_of
-from pairscale.evaluate.suite import Task
+from pairscale.evaluate.suite import Task, storable
 from pairscale.evaluate.traces import Trace
 from pairscale.judges.base import Judge, JudgePair, Verdict
 from pairscale.judges.function import ends_run, raised
@@ -419,7 +419,8 @@ def comparator_keys(comparators: Sequence[Any]) -> tuple[str, ...]:
     """The keys of comparators.
 
     Raises:
-        InputError: there are none, one is not a comparator, or two have the same key.
+        InputError: there are none, one is not a comparator, two have the same key, or a key is no text that can be
+            written.
     """
     if not comparators:
         raise InputError("name at least one comparator, such as pairwise_judge(…)")
@@ -427,6 +428,8 @@ def comparator_keys(comparators: Sequence[Any]) -> tuple[str, ...]:
         if not isinstance(one, PairwiseComparator):
             raise InputError(f"a comparator has a key and an async compare; a {type(one).__name__} has not")
     keys = tuple(one.key for one in comparators)
+    if odd := [key for key in keys if storable(key) != key]:
+        raise InputError(f"the key or criterion {storable(odd[0])!r} holds half of a character; write it as UTF-8 text")
     if twice := sorted({key for key in keys if keys.count(key) > 1}):
         raise InputError(f"two comparators have the key {listed(twice)}; give each its own")
     return keys

@@ -31,7 +31,10 @@ from pairscale.store.runfile import RunFile
 from pairscale.store.schema import items, pairs
 from pairscale.store.writer import Entry
 
-__all__ = ["EvaluationStore", "stored_answers", "stored_suite"]
+__all__ = ["TIMED_OUT", "EvaluationStore", "stored_answers", "stored_suite"]
+
+TIMED_OUT = "variant_timeout"
+"""In the metadata of an answer that did not come in time: the limit, in seconds."""
 
 
 @dataclass(slots=True)
@@ -61,6 +64,7 @@ class EvaluationStore:
             self._names = {row.pair_id: row.custom_id for row in found}
         self._tasks = {row["task"] for row in store.read_log(TASKS)}
         self._answers: dict[tuple[str, str, int], Trace] = {}
+        self._answered: set[tuple[str, str, int]] = set()  # by this call
         for row in store.read_log(ANSWERS):
             self._answers[row["variant"], row["task"], row["repeat"]] = Trace.from_dict(row["trace"])
         self._outcomes = {(row["key"], row["question"]): _outcome(row["outcome"]) for row in store.read_log(OUTCOMES)}
@@ -88,10 +92,17 @@ class EvaluationStore:
         """Write what the variants of a run are called: by name, the identity of their answers."""
         self._log(RUNS, {"variants": dict(names), "at": utc_now()})
 
-    def answer(self, variant: str, task: Task, repeat: int) -> Trace | None:
-        """What a variant has answered before; None when it has not, or failed."""
-        found = self._answers.get((variant, task.digest, repeat))
-        return found if found is not None and found.failure is None else None
+    def answer(self, variant: str, task: Task, repeat: int, timeout: float | None = None) -> Trace | None:
+        """What a variant has answered before; None when it has not, or failed in an earlier call.
+
+        An answer that did not come in time is not asked for again, unless there is more time now.
+        """
+        key = variant, task.digest, repeat
+        found = self._answers.get(key)
+        if found is None or found.failure is None or key in self._answered:
+            return found
+        limit = found.metadata.get(TIMED_OUT)
+        return found if timeout is not None and limit is not None and timeout <= limit else None
 
     async def add_answer(self, variant: str, name: str, task: Task, repeat: int, trace: Trace) -> None:
         """Write an answer, and wait until it is on the disk."""
@@ -115,6 +126,7 @@ class EvaluationStore:
         row = {"variant": variant, "name": name, "task": digest, "task_id": task.task_id, "repeat": repeat}
         rows.append((ANSWERS, {**row, "trace": trace.to_dict(), "at": utc_now()}))
         self._answers[variant, digest, repeat] = trace
+        self._answered.add((variant, digest, repeat))
         return rows
 
     def add_text(self, task_id: str, text: str) -> str:

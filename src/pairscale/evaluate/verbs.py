@@ -49,7 +49,7 @@ _Answers: TypeAlias = "_Path | TraceSource | Mapping[str, str | Trace] | Callabl
 _Tasks: TypeAlias = SuiteLike
 
 
-_SHARED = ("failures", "stop_when", "seed", "progress")
+_SHARED = ("failures", "stop_when", "variant_timeout", "seed", "progress")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +105,7 @@ def ab(
     concurrency: int = CONCURRENCY,
     retries: int = RETRIES,
     timeout: float | None = TIMEOUT,
+    variant_timeout: float | None = None,
     max_cost: float | None = None,
     price: Price | Mapping[str, Any] | None = None,
     failures: Failures = "loss",
@@ -154,6 +155,8 @@ def ab(
         concurrency: Questions open at once.
         retries: How often to ask again after a transient failure.
         timeout: Seconds that one answer of a judge may take; None for no limit.
+        variant_timeout: With a suite: seconds that one answer of a variant may take before it has failed. An ``async``
+            variant is cancelled; the thread of a plain function is left behind, and what it still returns is ignored.
         max_cost: US dollars that the run may spend, all calls and resumptions together.
         price: US dollars per million tokens, such as ``{"input": 1.25, "output": 10}``; by default the dated table.
         failures: How a failed answer of a variant counts: ``loss``, ``shown`` (the judges see "(no answer)") or
@@ -196,9 +199,10 @@ def ab(
     found = compared(
         a, b, criterion=criterion, judge=judge, labels=labels, key=key, variants=(variant_a, variant_b),
         prompts=(prompt_a, prompt_b), names=(name_a, name_b), suite=suite, run=run, swap=swap, repeats=repeats,
-        concurrency=concurrency, retries=retries, timeout=timeout, max_cost=max_cost, price=price,
-        failures=failures, stop_when=stop_when, seed=seed, control=control, judge_args=judge_args,
-        judge_card=judge_card, base_url=base_url, manifest=manifest, save=save, progress=progress,
+        concurrency=concurrency, retries=retries, timeout=timeout,
+        variant_timeout=variant_timeout, max_cost=max_cost, price=price, failures=failures, stop_when=stop_when,
+        seed=seed, control=control, judge_args=judge_args, judge_card=judge_card,
+        base_url=base_url, manifest=manifest, save=save, progress=progress,
         columns=AnswerColumns(id_col, input_col, output_col, a_col, b_col, encoding),
     )  # fmt: skip
     found.write_manifest()
@@ -275,8 +279,8 @@ def compared(
             raise InputError("manifest with a suite needs run=, where the answers are")
     paid = [one for made in comparators for one in getattr(made, "judges", ())]
     if b is not None:
-        if any((*variants, *prompts)) or repeats > 1:
-            raise InputError("variant, prompt and repeats belong to a suite, not to two files of answers")
+        if any((*variants, *prompts)) or repeats > 1 or settings.variant_timeout is not None:
+            raise InputError("variant, prompt, repeats and variant_timeout belong to a suite, not to recorded answers")
         result = run_sync(lambda: compare_answers(a, b, names, settings, suite=tasks), run=run)
     elif suite is not None:
         raise InputError("suite belongs to two files of answers; a suite alone is the first argument")

@@ -12,8 +12,8 @@ bound U of that rate, each of them true with a chance of ``level``:
 The first that holds is the verdict, in this order: ``better``, ``equivalent``, ``not-worse``, ``worse``. The bounds are
 those of a confidence sequence, which hold at all looks together; what is ruled out once stays ruled out. So the chance
 that a gate ever says ``worse`` of a B that is as good as A is at most 1 - level, and so is the chance that it ever says
-``not-worse`` of a B that is worse by the whole margin. A fixed-size gate uses the ends of the usual interval instead,
-with the same chance on each side.
+``not-worse`` of a B that is worse by the whole margin. A fixed-size gate looks once, after all cases, and uses the ends
+of an interval for that, with the same chance on each side.
 
 Failures of variants can be counted in several ways. ``better``, ``not-worse`` and ``equivalent`` have to hold in all of
 them; ``worse`` has to hold in the way that was asked for.
@@ -30,9 +30,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 import numpy as np
 
 from pairscale.core.options import require_level, require_number, require_probability
+from pairscale.evaluate.inference.cases import Scores
 from pairscale.evaluate.inference.failures import Failures
 from pairscale.evaluate.inference.one_sided import log_capital_above, log_capital_below, lower_bound, upper_bound
-from pairscale.evaluate.inference.score import score_interval
+from pairscale.evaluate.inference.score import careful_limits, effective_size, rate_ends
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -49,6 +50,7 @@ __all__ = [
     "Shown",
     "cases_to_decide",
     "fails",
+    "fixed_bounds",
     "is_decided",
     "require_margin",
     "shown_by",
@@ -66,6 +68,7 @@ VERDICTS: Final[tuple[GateVerdict, ...]] = ("better", "equivalent", "not-worse",
 FAIL_IF: Final[tuple[FailIf, ...]] = ("worse", "not-better", "inconclusive")
 
 _LARGEST = 10**7  # cases that are looked for
+_FEW = 60  # tasks, for an interval of grades or repeats where scores that lie far away may not be among them
 # How far below one half the mean may lie at the look, in standard deviations, four times out of five: at one look, by
 # the normal distribution; where there are looks before it, as simulated (docs/validation.md).
 _BELOW_FIXED, _BELOW = 0.8416, 0.5
@@ -259,6 +262,34 @@ class GateRule:
         )
 
 
+def fixed_bounds(scores: Scores, margin: float, level: float) -> tuple[float, float]:
+    """The bounds of a gate that looks once, each true with a chance of ``level``; there must be a case.
+
+    Where tasks have one case each, without grades, they hold for any number of tasks. Grades and repeats vary in more
+    ways than a few of them show: of fewer than 60 such tasks, the bounds are those of the sequence, which always hold.
+
+    Args:
+        scores: of the cases, by task.
+        margin: how far B's win rate may lie below ½.
+        level: the chance.
+
+    Example:
+        >>> four_losses = Scores(np.ones(4), np.zeros(4), 0.0, 0)
+        >>> [round(bound, 3) for bound in fixed_bounds(four_losses, 0.05, 0.95)]
+        [0.0, 0.527]
+    """
+    both = two_sided(level)
+    if scores.tasks < _FEW and (scores.graded or scores.repeated):
+        means = scores.sums / scores.sizes
+        counts = np.ones_like(means)
+        return lower_bound(means, counts, margin, level), upper_bound(means, counts, margin, level)
+    if scores.graded:
+        return rate_ends(scores, effective_size(scores, both), both)
+    given = (float(scores.sums.sum()) / scores.n, scores.halves / scores.n, effective_size(scores, both))
+    lower, upper = careful_limits(*(np.array([one]) for one in given), both)
+    return float(lower[0]), float(upper[0])
+
+
 def cases_to_decide(
     margin: float, *, level: float = 0.95, ties: float = 0.0, fixed: bool = False, most: int = _LARGEST
 ) -> int | None:
@@ -268,12 +299,12 @@ def cases_to_decide(
         margin: how far B's win rate may lie below ½.
         level: the chance that a bound is true.
         ties: share of the cases without a winner.
-        fixed: by the usual interval after so many cases, instead of the confidence sequence.
+        fixed: by one look after so many cases, instead of the confidence sequence.
         most: cases; None when so many are not enough.
 
     Example:
         >>> cases_to_decide(0.1), cases_to_decide(0.1, fixed=True), cases_to_decide(0.1, ties=0.5)
-        (268, 151, 129)
+        (268, 162, 129)
     """
     margin, level, ties = require_margin(margin), require_level(level), require_probability(ties, "ties")
 
@@ -285,7 +316,8 @@ def cases_to_decide(
         if mean <= 0.5 - margin:
             return False
         if fixed:
-            return score_interval(mean, ties, float(n), two_sided(level))[0] > 0.5 - margin
+            ends = careful_limits(np.array([mean]), np.array([ties]), np.array([float(n)]), two_sided(level))
+            return bool(ends[0][0] > 0.5 - margin)
         counts = n * np.array([[1 - wins - ties, ties, wins]])
         capital = log_capital_above(0.5 - margin, margin, np.array([0.0, 0.5, 1.0]), counts)
         return bool(capital[0] >= -math.log(1 - level))
