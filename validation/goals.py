@@ -40,7 +40,8 @@ from validation.rows import DATA, KeptRows
 
 FIRST_SEED = 20_000  # seeds below 10,000 were used for tuning, the next for an earlier start of runs for the top
 SEEDS = 100
-STOPS = (("clean", 1.0, 40), ("clean", 2.5, 40), ("repeatable", 2.5, 20), ("pair_effects", 2.5, 20))  # runs to their stop
+STOPS = (("clean", 1.0, 40), ("clean", 2.5, 40), ("repeatable", 2.5, 20), ("pair_effects", 2.5, 20))
+"""Runs that go to their stop: judge, spread, how many."""
 ROWS = KeptRows(DATA / "goals.csv", ("arm", "sd", "seed", "calls", "cpu"))
 STOP_ROWS = KeptRows(DATA / "goal_stops.csv", ("judge", "sd", "seed", "comparisons", "stopped", "expected", "wrong"))
 N, TOP = 100, 10
@@ -179,7 +180,7 @@ def stops(until: float, only: str = "") -> None:
 
 
 def stop_table() -> str:
-    """Expected and true wrong members at the stop, and of runs that did not stop at their end, in Markdown."""
+    """Expected and true wrong members at the stop, or at the end of runs that did not stop, in Markdown."""
     lines = ["| judge | SD | runs | | comparisons | wrong members expected | there were |", "|" + " --- |" * 7]
     goal = next(arm for arm in ARMS if arm.goal)
     for judge, sd, _ in STOPS:
@@ -187,8 +188,8 @@ def stop_table() -> str:
             row for row in STOP_ROWS.read()
             if (row["judge"], row["sd"], row["made_by"]) == (judge, sd, made_by(goal))
         ]  # fmt: skip
-        for stopped, words in ((1, "stopped"), (0, "did not stop")):
-            ended = [row for row in rows if row["stopped"] == stopped]
+        for words, chosen in (("stopped", (1,)), ("did not stop", (0,)), ("all", (0, 1))):
+            ended = [row for row in rows if row["stopped"] in chosen]
             if len(ended) < 2:
                 continue
             wrong, expected = (np.array([float(row[name]) for row in ended]) for name in ("wrong", "expected"))
