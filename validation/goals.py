@@ -40,9 +40,10 @@ from validation.rows import DATA, KeptRows
 
 FIRST_SEED = 20_000  # seeds below 10,000 were used for tuning, the next for an earlier start of runs for the top
 SEEDS = 100
-STOPS = 40  # runs that go to their stop
+STOPS = (("clean", 1.0, 40), ("clean", 2.5, 40), ("repeatable", 2.5, 20), ("pair_effects", 2.5, 20))
+"""Runs that go to their stop: judge, spread, how many."""
 ROWS = KeptRows(DATA / "goals.csv", ("arm", "sd", "seed", "calls", "cpu"))
-STOP_ROWS = KeptRows(DATA / "goal_stops.csv", ("sd", "seed", "comparisons", "stopped", "expected", "wrong"))
+STOP_ROWS = KeptRows(DATA / "goal_stops.csv", ("judge", "sd", "seed", "comparisons", "stopped", "expected", "wrong"))
 N, TOP = 100, 10
 EVERY = 5  # comparisons between two looks
 MOST = {1.0: 3_000, 2.5: 2_000}
@@ -142,19 +143,17 @@ def _column(truth: np.ndarray, sd: float, correlation: float, seed: int) -> np.n
     return correlation * truth / sd + math.sqrt(1 - correlation**2) * noise
 
 
-def stop_once(sd: float, seed: int) -> dict[str, Any]:
+def stop_once(judge: str, sd: float, seed: int) -> dict[str, Any]:
     """One run for the ten best to its stop: wrong members that are expected, by the sampler, and that there are."""
-    world = make_world("clean", N, sd, seed)
+    world = make_world(judge, N, sd, seed)
     adaptive, btl = resolve_preset("pairscale", {"goal": f"top:{TOP}"})
     ids = [f"t{number:03d}" for number in range(N)]
     engine = Engine(ids, seed=seed, selector="information", adaptive_config=adaptive, btl_config=btl)
-    claimed: float | None = None
-    while engine.committed < 30 * N:
+    while engine.committed < 30 * N or engine.pending is not None:
         if engine.pending is not None:
             outcome = refit(engine.pending, "laplace")
-            if outcome.row["stop_decision"]:  # the approximation would stop here; the sampler decides
+            if outcome.row["stop_decision"] or engine.committed >= 30 * N:  # the sampler decides, and has the last word
                 outcome = refit(engine.pending)
-            claimed = outcome.row["top_wrong"]
             engine.apply(outcome.belief, stop_reason=outcome.row["stop_reason"])
             continue
         found = engine.propose()
@@ -164,36 +163,42 @@ def stop_once(sd: float, seed: int) -> dict[str, Any]:
             engine.record(found.step_id, world.answer(found.first, found.second))
     wrong = TOP - n_found(outcome.items["theta_mean"].to_numpy(), world.truth)
     return {
-        "sd": sd, "seed": seed, "comparisons": engine.committed, "stopped": int(engine.stop_reason == "btl_converged"),
-        "expected": claimed, "wrong": wrong,
+        "judge": judge, "sd": sd, "seed": seed, "comparisons": engine.committed,
+        "stopped": int(engine.stop_reason == "btl_converged"), "expected": outcome.row["top_wrong"], "wrong": wrong,
     }  # fmt: skip
 
 
-def stops(until: float, sds: tuple[float, ...] = tuple(MOST)) -> None:
-    """Run to the stop what is missing."""
+def stops(until: float, only: str = "") -> None:
+    """Run to the stop what is missing; kinds of runs take turns."""
     goal = next(arm for arm in ARMS if arm.goal)
-    done = {(row["sd"], row["seed"]) for row in STOP_ROWS.read() if row["made_by"] == made_by(goal)}
-    for seed in range(FIRST_SEED, FIRST_SEED + STOPS):
-        for sd in sds:
-            if (sd, seed) not in done and time.time() < until:
-                STOP_ROWS.append(stop_once(sd, seed), made_by(goal))
+    done = {(row["judge"], row["sd"], row["seed"]) for row in STOP_ROWS.read() if row["made_by"] == made_by(goal)}
+    for at in range(max(runs for _, _, runs in STOPS)):
+        for judge, sd, runs in STOPS:
+            wanted = only in f"{judge} {sd:g}" and at < runs and (judge, sd, FIRST_SEED + at) not in done
+            if wanted and time.time() < until:
+                STOP_ROWS.append(stop_once(judge, sd, FIRST_SEED + at), made_by(goal))
 
 
 def stop_table() -> str:
-    """Expected and true wrong members at the stop, in Markdown."""
-    lines = ["| SD | runs | stopped | comparisons | wrong members expected | there were |", "|" + " --- |" * 6]
+    """Expected and true wrong members at the stop, or at the end of runs that did not stop, in Markdown."""
+    lines = ["| judge | SD | runs | | comparisons | wrong members expected | there were |", "|" + " --- |" * 7]
     goal = next(arm for arm in ARMS if arm.goal)
-    for sd in MOST:
-        rows = [row for row in STOP_ROWS.read() if row["sd"] == sd and row["made_by"] == made_by(goal)]
-        ended = [row for row in rows if row["stopped"]]
-        if len(ended) < 4:
-            continue
-        wrong = np.array([row["wrong"] for row in ended])
-        half = 1.96 * wrong.std(ddof=1) / math.sqrt(len(wrong))
-        lines.append(
-            f"| {sd:g} | {len(rows)} | {len(ended)} | {np.mean([row['comparisons'] for row in ended]):.0f} | "
-            f"{np.mean([row['expected'] for row in ended]):.2f} | {wrong.mean():.2f} ± {half:.2f} |"
-        )
+    for judge, sd, _ in STOPS:
+        rows = [
+            row for row in STOP_ROWS.read()
+            if (row["judge"], row["sd"], row["made_by"]) == (judge, sd, made_by(goal))
+        ]  # fmt: skip
+        for words, chosen in (("stopped", (1,)), ("did not stop", (0,)), ("all", (0, 1))):
+            ended = [row for row in rows if row["stopped"] in chosen]
+            if len(ended) < 2:
+                continue
+            wrong, expected = (np.array([float(row[name]) for row in ended]) for name in ("wrong", "expected"))
+            half = 1.96 * wrong.std(ddof=1) / math.sqrt(len(wrong))
+            lines.append(
+                f"| {judge} | {sd:g} | {len(ended)} of {len(rows)} | {words} | "
+                f"{np.mean([row['comparisons'] for row in ended]):.0f} | {expected.mean():.2f} | "
+                f"{wrong.mean():.2f} ± {half:.2f} |"
+            )
     return "\n".join(lines)
 
 

@@ -305,8 +305,16 @@ def test_a_data_set_of_the_calibration_is_the_one_that_is_kept() -> None:
         assert made[name] == pytest.approx(kept[name], abs=0.15), name
 
 
+@pytest.mark.parametrize("number", [16, 117])
+def test_a_step_that_is_too_long_in_the_tails_is_shortened(number: int) -> None:
+    """With the step of the warm-up, these data sets have 1 and 15 divergent transitions."""
+    assert slopes_calibration.calibrated(number)["diagnostics"] == 1
+
+
 @pytest.mark.validate
 def test_the_posterior_is_calibrated_by_simulation() -> None:
-    for name, (p, covered) in slopes_calibration.figures(slopes_calibration.run(slopes_calibration.SETS)).items():
+    rows = slopes_calibration.run(slopes_calibration.SETS)
+    assert np.mean([row["diagnostics"] for row in rows]) > 0.98
+    for name, (p, covered) in slopes_calibration.figures(rows).items():
         assert p > 0.01, name
         assert covered == pytest.approx(0.9, abs=0.06), name

@@ -3,6 +3,7 @@
 import json
 import shutil
 import sqlite3
+import tracemalloc
 from collections import Counter
 from contextlib import closing
 
@@ -15,7 +16,7 @@ from pairscale.collect.batch.registry import EVENTS
 from pairscale.core.errors import InputError, StoreBusyError, StoreDamagedError, StoreMismatchError
 from pairscale.people import LabelStore, read_cases
 from pairscale.store._hashes import HASHED, UNHASHED_FACTS
-from pairscale.store._merging import _PAIR_NUMBERS, expanded, in_ranges
+from pairscale.store._merging import _PAIR_NUMBERS, Numbers, expanded
 from pairscale.store.chain import stored_rows
 from pairscale.store.runfile import open_run
 from tests.runtime.server import Server
@@ -68,6 +69,20 @@ def test_nothing_is_lost(halves, tmp_path):
     assert report.passed, report
     assert ps.merge([tmp_path / "both.db", *halves], tmp_path / "again.db").counts["items"] == 7
     assert ps.audit(tmp_path / "again.db").passed
+
+
+@pytest.mark.slow
+def test_rows_are_not_held_in_memory(tmp_path):
+    """Two files of 2,000 pairs with 10 kB each, which are 40 MB together."""
+    texts = [{"ID": f"t{n:03}", "text": "words"} for n in range(90)]
+    pairs = ps.make_pairs(texts).head(4_000).with_columns(note=pl.lit("x" * 10_000))
+    halves = [judged(tmp_path / "one.db", pairs.head(2_000)), judged(tmp_path / "two.db", pairs.tail(2_000))]
+    tracemalloc.start()
+    try:
+        ps.merge(halves, tmp_path / "both.db")
+        assert tracemalloc.get_traced_memory()[1] < 25_000_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_copy_that_was_continued_is_counted_once(halves, tmp_path):
@@ -282,8 +297,13 @@ def test_conditions_of_one_id_must_be_the_same(tmp_path, halves):
 
 def test_numbers_in_ranges():
     numbers = {1: 5, 2: 6, 3: 9, 7: 10, 8: 11}
-    assert in_ranges(numbers.items()) == [[1, 5, 2], [3, 9, 1], [7, 10, 2]]
-    assert expanded(in_ranges(numbers.items())) == {new: old for old, new in numbers.items()}
+    found = Numbers(numbers.items())
+    assert found.ranges == [[1, 5, 2], [3, 9, 1], [7, 10, 2]]
+    assert expanded(found.ranges) == {new: old for old, new in numbers.items()}
+    assert [found.get(old) for old in range(10)] == [numbers.get(old) for old in range(10)]
+    assert len(found) == 5
+    with pytest.raises(KeyError):
+        found[4]
 
 
 def test_the_logs_that_hold_numbers_of_pairs_are_known():

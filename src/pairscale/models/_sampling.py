@@ -9,6 +9,9 @@ A warm-up that ends with a collapsed step size has two fallbacks, in this order,
 2. the coordinates that draws taught are left aside, and the fit samples in those around the mode.
 
 When the step collapses there, too, the fit is a :class:`pairscale.core.errors.SamplerError`.
+
+The warm-up chooses the step by the mean acceptance, and a step that is right there can be too long in the tails. So
+draws with more divergences than the gate allows are thrown away, and made again with half the step, at most twice.
 """
 
 from __future__ import annotations
@@ -41,6 +44,7 @@ MANY = 5_000
 _AT_A_TIME = 50  # transitions, of so many items
 _TAUGHT = 500  # draws that a later fit of so many items learns from
 _SUSPECTS = 24  # of each kind are judged before all the others
+_HALVINGS = 2  # of the step, when draws diverge
 PATH = 1.7  # a little more than a quarter turn of a unit normal: means and spreads both mix well
 _COLD = "the step size collapsed with the start of the earlier fit; the fit began without it"
 _UNLEARNED = "the step size collapsed in the coordinates learned from the warm-up; sampled in those around the mode"
@@ -212,7 +216,23 @@ def sampled(
     gate: DiagnosticsGate | None,
     tick: Callable[[], None],
 ) -> Sampled:
-    """Draw until the diagnostics pass, or the plan has been extended as far as it may.
+    """Draw until the diagnostics pass, or the plan has been extended as far as it may; shorten a step that diverges."""
+    for _ in range(_HALVINGS):
+        found = _sampled(begun, settings, near_stop, gate, tick)
+        if found.diagnostics.diagnostics_divergences_pass:
+            return found
+        begun.sampler.step /= 2
+    return _sampled(begun, settings, near_stop, gate, tick)
+
+
+def _sampled(
+    begun: Begun,
+    settings: MCMCSettings,
+    near_stop: bool,
+    gate: DiagnosticsGate | None,
+    tick: Callable[[], None],
+) -> Sampled:
+    """Draw with the present step.
 
     The parameters that look worst are judged first. If one of them does not pass, the whole does not, and its figures
     say how many draws are missing.

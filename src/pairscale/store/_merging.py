@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -11,13 +12,53 @@ from pairscale.store._hashes import sha256
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
 
-__all__ = ["MERGES", "MergedRun", "expanded", "identity", "in_ranges", "renumbered"]
+__all__ = ["MERGES", "MergedRun", "Numbers", "expanded", "identity", "renumbered"]
 
 MERGES = "merges"
 """The log with one row per run file that was merged: ``source digest numbers logs originals``."""
 
 _PAIR_NUMBERS: Mapping[str, Sequence[str]] = {"batches": ("pair_ids", "pairs", "pair"), "taken_over": ("pairs",)}
 """By log, the fields that hold numbers of pairs."""
+
+
+class Numbers:
+    """The new number of every old one, as ranges; old ones are entered in their order.
+
+    Attributes:
+        ranges: first old one, first new one, how many.
+    """
+
+    __slots__ = ("_n", "ranges")
+
+    def __init__(self, numbers: Iterable[tuple[int, int]] = ()) -> None:
+        self.ranges: list[list[int]] = []
+        self._n = 0
+        for old, new in numbers:
+            self[old] = new
+
+    def __setitem__(self, old: int, new: int) -> None:
+        self._n += 1
+        last = self.ranges[-1] if self.ranges else None
+        if last is not None and (last[0] + last[2], last[1] + last[2]) == (old, new):
+            last[2] += 1
+        else:
+            self.ranges.append([old, new, 1])
+
+    def get(self, old: int) -> int | None:
+        """The new number, if there is one."""
+        at = bisect_right(self.ranges, old, key=lambda one: one[0]) - 1
+        if at < 0 or old >= self.ranges[at][0] + self.ranges[at][2]:
+            return None
+        return self.ranges[at][1] + old - self.ranges[at][0]
+
+    def __getitem__(self, old: int) -> int:
+        new = self.get(old)
+        if new is None:
+            raise KeyError(old)
+        return new
+
+    def __len__(self) -> int:
+        return self._n
 
 
 @dataclass(slots=True)
@@ -32,17 +73,17 @@ class MergedRun:
         repeats: pairs that were answered in an earlier file, too: the new number, by condition and old number.
         logs: by log, the new row of every old one.
         originals: by table, the rows that are not, or not in the same letters, in the merged file.
-        shared: how many attempts were in an earlier file, too.
+        shared: attempts that were in an earlier file, too.
     """
 
     name: str
     connection: Connection
     digest: str | None
-    numbers: dict[str, dict[int, int]] = field(default_factory=dict[str, dict[int, int]])
+    numbers: dict[str, Numbers] = field(default_factory=dict[str, Numbers])
     repeats: dict[tuple[str, int], int] = field(default_factory=dict[tuple[str, int], int])
-    logs: dict[str, dict[int, int]] = field(default_factory=dict[str, dict[int, int]])
+    logs: dict[str, Numbers] = field(default_factory=dict[str, Numbers])
     originals: dict[str, list[dict[str, Any]]] = field(default_factory=dict[str, list[dict[str, Any]]])
-    shared: int = 0
+    shared: Numbers = field(default_factory=Numbers)
 
     def pair(self, condition_id: str, number: int) -> int:
         """The new number of a pair under a condition."""
@@ -54,22 +95,11 @@ class MergedRun:
 
     def row(self) -> dict[str, Any]:
         """Its row of the log ``merges``."""
-        numbers = {name: in_ranges(known.items()) for name, known in self.numbers.items()}
-        numbers["repeats"] = in_ranges((old, new) for (_, old), new in self.repeats.items())
-        logs = {name: in_ranges(known.items()) for name, known in self.logs.items()}
+        numbers = {name: known.ranges for name, known in self.numbers.items()}
+        numbers["repeats"] = Numbers((old, new) for (_, old), new in self.repeats.items()).ranges
+        logs = {name: known.ranges for name, known in self.logs.items()}
         named = {"source": self.name, "digest": self.digest}
         return {**named, "numbers": numbers, "logs": logs, "originals": self.originals}
-
-
-def in_ranges(numbers: Iterable[tuple[int, int]]) -> list[list[int]]:
-    """Old and new numbers as ranges: first old one, first new one, how many."""
-    ranges: list[list[int]] = []
-    for old, new in numbers:
-        if ranges and (ranges[-1][0] + ranges[-1][2], ranges[-1][1] + ranges[-1][2]) == (old, new):
-            ranges[-1][2] += 1
-        else:
-            ranges.append([old, new, 1])
-    return ranges
 
 
 def expanded(ranges: Iterable[Sequence[int]]) -> dict[int, int]:

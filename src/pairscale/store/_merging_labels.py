@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pairscale.core.errors import StoreMismatchError
 from pairscale.store import _sqlite
-from pairscale.store._merging import MergedRun
+from pairscale.store._merging import MergedRun, Numbers
 from pairscale.store.database import letter_rows
 from pairscale.store.schema import label_cases, label_questions, labellers, labels
 
@@ -35,9 +35,7 @@ class MergedLabels:
         Raises:
             StoreMismatchError: a case is about other texts there, or a labeller has answered the same question twice.
         """
-        numbers: dict[str, dict[int, int]] = {
-            table.name: {} for table in (labellers, label_cases, label_questions, labels)
-        }
+        numbers = {table.name: Numbers() for table in (labellers, label_cases, label_questions, labels)}
         source.numbers |= numbers
         for row in letter_rows(source.connection, labellers):
             known = self._people.setdefault(row["name"], row | {"labeller_id": len(self._people) + 1})

@@ -282,12 +282,12 @@ def copy_rows(source: Connection, target: Connection, copied: Sequence[Table]) -
         set_fact(target, key, value)
 
 
-def letter_rows(connection: Connection, table: Table) -> Iterator[dict[str, Any]]:
+def letter_rows(connection: Connection, table: Table, *where: Any) -> Iterator[dict[str, Any]]:
     """The rows of a table in order, with JSON columns to the letter, ready to be written into another run file."""
     json_columns = [column.name for column in table.c if isinstance(column.type, JSON)]
     written: Any = type_coerce if connection.dialect.name == "sqlite" else cast  # SQLite would cut bare numbers
     columns = [written(c, Text).label(c.name) if c.name in json_columns else c for c in table.c]
-    query = select(*columns).order_by(*table.primary_key)
+    query = select(*columns).where(*where).order_by(*table.primary_key)
     for row in connection.execution_options(stream_results=True).execute(query).mappings():
         values = dict(row)
         for name in json_columns:

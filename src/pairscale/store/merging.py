@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,7 @@ from pairscale.core.errors import InputError, StoreDamagedError, StoreMismatchEr
 from pairscale.core.notices import notice
 from pairscale.core.tables import listed
 from pairscale.store._hashes import UNHASHED_FACTS
-from pairscale.store._merging import MERGES, MergedRun, identity, renumbered
+from pairscale.store._merging import MERGES, MergedRun, Numbers, identity, renumbered
 from pairscale.store._merging_labels import MergedLabels
 from pairscale.store.chain import MERGED, Change, canonical, digest_of_closing
 from pairscale.store.database import Written, letter_rows, set_fact
@@ -41,6 +42,7 @@ __all__ = ["MergeResult", "merge"]
 
 ADAPTIVE_LOGS = ("adaptive_events", "step_log", "round_log", "item_log", "adaptive_open")
 _ANSWERS = frozenset({"win", "tie", "flip"})
+_BLOCK = 500  # rows that are looked up and written at a time
 _COUNTED = ("items", "pairs", "attempts", "comparisons", "labels")
 
 Row = dict[str, Any]
@@ -138,7 +140,7 @@ def _merged(runs: Sequence[str | os.PathLike[str]], path: str | os.PathLike[str]
         merged = target.counts()
     table = [
         {"source": source.name, **{name: known[name] for name in _COUNTED}}
-        | {"shared": source.shared, "repeats": len(source.repeats)}
+        | {"shared": len(source.shared), "repeats": len(source.repeats)}
         for source, known in zip(sources, counts, strict=True)
     ]
     if repeats := sum(len(source.repeats) for source in sources):
@@ -163,7 +165,7 @@ def _check_adaptive(sources: Sequence[MergedRun]) -> None:
         found: dict[str, list[str]] = {}
         for row in letter_rows(source.connection, logs):
             if row["log"] in ADAPTIVE_LOGS:
-                found.setdefault(row["log"], []).append(str(row["data"]))
+                found.setdefault(row["log"], []).append(identity([row["data"]]))
         if not found.get("adaptive_events"):
             continue
         if longest is not None:
@@ -180,15 +182,6 @@ def _check_adaptive(sources: Sequence[MergedRun]) -> None:
             longest = source, found
 
 
-@dataclass(slots=True)
-class _Standing:
-    """The outcome of a pair under a condition: which attempt gave it, and the files that hold it, with their row."""
-
-    attempt_id: int
-    is_answer: bool
-    owners: list[tuple[MergedRun, Row]]
-
-
 class _Merging:
     """The merged file while it is written."""
 
@@ -196,12 +189,11 @@ class _Merging:
         self._change, self._name = change, name
         self._items: dict[str, tuple[str, str, str]] = {}  # hash of the text, columns, file
         self._conditions: dict[str, tuple[Row, str]] = {}
-        self._pairs: dict[str, Row] = {}
-        self._attempts: dict[str, list[int]] = {}
-        self._next_attempt = 1
-        self._standing: dict[tuple[str, int], _Standing] = {}
+        self._n_pairs = self._n_attempts = 0
+        self._repeated: dict[int, int] = {}  # by the number of a repeat, that of its pair
+        self._standing: dict[str, dict[int, int]] = {}  # by condition and pair, the attempt; of a failure, less than 0
         self._logs: dict[str, list[str]] = {}
-        self._blobs: dict[tuple[str, int], bytes] = {}
+        self._blobs: dict[tuple[str, int], str] = {}
         self._facts: dict[str, tuple[Any, str]] = {}
         self._labels = MergedLabels()
 
@@ -227,7 +219,7 @@ class _Merging:
             self._change.insert(chain, (row | {"chain": f"{k}{MERGED}{row['chain']}"} for row in found))
 
     def _insert(self, table: Table, rows: Iterable[Row]) -> None:
-        self._change.insert(table, rows)
+        self._change.insert(table, rows, size=_BLOCK)
 
     # Texts and conditions
 
@@ -275,101 +267,120 @@ class _Merging:
     # Pairs, attempts and comparisons
 
     def _add_judged(self, source: MergedRun) -> None:
-        old_pairs = {row["pair_id"]: row for row in letter_rows(source.connection, pairs)}
-        self._add_pairs(source, old_pairs)
-        earlier = {key: list(numbers) for key, numbers in self._attempts.items()}
-        shared: dict[int, int] = {}
-        for row in letter_rows(source.connection, attempts):
-            if same := earlier.get(_attempt_key(row, old_pairs)):
-                shared[row["attempt_id"]] = same.pop(0)
-        source.shared = len(shared)
-        settled = list(letter_rows(source.connection, comparisons))
-        for row in settled:
-            known = self._standing.get((row["condition_id"], source.numbers["pairs"][row["pair_id"]]))
-            if (
-                known is not None
-                and known.is_answer
-                and row["outcome"] in _ANSWERS
-                and shared.get(row["attempt_id"]) != known.attempt_id
-            ):
-                self._add_repeat(source, row["condition_id"], old_pairs[row["pair_id"]])
-        self._add_attempts(source, old_pairs, shared)
-        for row in settled:
-            self._settle(source, row)
+        """Enter pairs and attempts, block by block, and say which comparison stands; they are written at the end."""
+        known = self._n_pairs
+        self._add_pairs(source)
+        if any(new <= known for _, new, _ in source.numbers["pairs"].ranges):
+            self._find_shared(source)
+            self._find_repeats(source)
+        self._add_attempts(source)
+        for row in letter_rows(source.connection, comparisons):
+            pair, attempt = source.pair(row["condition_id"], row["pair_id"]), source.numbers["attempts"]
+            number, standing = attempt[row["attempt_id"]], self._standing.setdefault(row["condition_id"], {})
+            if standing.get(pair, 0) <= 0 and standing.get(pair) != -number:
+                standing[pair] = number if row["outcome"] in _ANSWERS else -number
 
-    def _add_pairs(self, source: MergedRun, old: Mapping[int, Row]) -> None:
-        numbers = source.numbers["pairs"] = {}
-        new, others = [], 0
-        for number, row in old.items():
-            known = self._pairs.get(row["custom_id"])
-            if known is None:
-                known = self._pairs[row["custom_id"]] = row | {"pair_id": len(self._pairs) + 1}
-                new.append(known)
-            elif (known["ID1"], known["ID2"]) != (row["ID1"], row["ID2"]):
-                raise StoreMismatchError(
-                    f"the pair {row['custom_id']!r} is {row['ID1']!r}, {row['ID2']!r} in {source.name} and "
-                    f"{known['ID1']!r}, {known['ID2']!r} in a file before it; they cannot be merged"
-                )
-            elif known["columns"] != row["columns"]:
-                source.keep("pairs", row)
-                others += json.loads(known["columns"]) != json.loads(row["columns"])
-            numbers[number] = known["pair_id"]
+    def _add_pairs(self, source: MergedRun) -> None:
+        numbers, others = source.numbers.setdefault("pairs", Numbers()), 0
+
+        def new() -> Iterator[Row]:
+            nonlocal others
+            for some in _blocks(letter_rows(source.connection, pairs)):
+                found = self._there(pairs, pairs.c.custom_id.in_([row["custom_id"] for row in some]))
+                there = {row["custom_id"]: row for row in found}
+                for row in some:
+                    known = there.get(row["custom_id"])
+                    if known is None:
+                        self._n_pairs += 1
+                        known = row | {"pair_id": self._n_pairs}
+                        yield known
+                    elif (known["ID1"], known["ID2"]) != (row["ID1"], row["ID2"]):
+                        raise StoreMismatchError(
+                            f"the pair {row['custom_id']!r} is {row['ID1']!r}, {row['ID2']!r} in {source.name} and "
+                            f"{known['ID1']!r}, {known['ID2']!r} in a file before it; they cannot be merged"
+                        )
+                    elif known["columns"] != row["columns"]:
+                        source.keep("pairs", row)
+                        others += json.loads(known["columns"]) != json.loads(row["columns"])
+                    numbers[row["pair_id"]] = known["pair_id"]
+
+        self._insert(pairs, new())
         if others:
             notice(f"{others:,} pairs have other columns in {source.name}; those of the first file are kept")
-        self._insert(pairs, new)
 
-    def _add_repeat(self, source: MergedRun, condition_id: str, row: Row) -> None:
-        """Enter a pair once more, because it has another answer already."""
-        number = len(self._pairs) + 1
-        name = next(name for n in range(2, number + 2) if (name := f"{row['custom_id']}/{n}") not in self._pairs)
-        self._pairs[name] = row | {"pair_id": number, "custom_id": name}
-        self._insert(pairs, [self._pairs[name]])
-        source.repeats[condition_id, row["pair_id"]] = number
+    def _there(self, table: Table, *where: Any) -> Iterator[Row]:
+        """Rows that earlier files have brought."""
+        return letter_rows(self._change.connection, table, *where)
 
-    def _add_attempts(self, source: MergedRun, old_pairs: Mapping[int, Row], shared: Mapping[int, int]) -> None:
-        numbers = source.numbers["attempts"] = {}
+    def _find_shared(self, source: MergedRun) -> None:
+        """Find the attempts that an earlier file holds, too: all that they hold is the same, to the microsecond."""
+        taken: set[int] = set()
+        for some in _blocks(letter_rows(source.connection, attempts)):
+            asked = {source.numbers["pairs"][row["pair_id"]] for row in some}
+            asked |= {repeat for repeat, pair in self._repeated.items() if pair in asked}
+            judges = {row["condition_id"] for row in some}
+            there: dict[str, list[int]] = {}
+            for row in self._there(attempts, attempts.c.condition_id.in_(judges), attempts.c.pair_id.in_(asked)):
+                if row["attempt_id"] not in taken:
+                    pair = self._repeated.get(row["pair_id"], row["pair_id"])
+                    there.setdefault(_attempt_key(row, pair), []).append(row["attempt_id"])
+            for row in some:
+                if same := there.get(_attempt_key(row, source.numbers["pairs"][row["pair_id"]])):
+                    source.shared[row["attempt_id"]] = same[0]
+                    taken.add(same.pop(0))
 
-        def new() -> Iterable[Row]:
+    def _find_repeats(self, source: MergedRun) -> None:
+        """Enter pairs once more that have another answer already."""
+        for row in letter_rows(source.connection, comparisons):
+            pair = source.numbers["pairs"][row["pair_id"]]
+            known = self._standing.get(row["condition_id"], {}).get(pair, 0)
+            if known > 0 and row["outcome"] in _ANSWERS and source.shared.get(row["attempt_id"]) != known:
+                [own] = letter_rows(source.connection, pairs, pairs.c.pair_id == row["pair_id"])
+                self._n_pairs += 1
+                names = (f"{own['custom_id']}/{n}" for n in range(2, self._n_pairs + 2))
+                name = next(name for name in names if not list(self._there(pairs, pairs.c.custom_id == name)))
+                self._insert(pairs, [own | {"pair_id": self._n_pairs, "custom_id": name}])
+                self._repeated[self._n_pairs] = pair
+                source.repeats[row["condition_id"], row["pair_id"]] = self._n_pairs
+
+    def _add_attempts(self, source: MergedRun) -> None:
+        numbers = source.numbers.setdefault("attempts", Numbers())
+
+        def new() -> Iterator[Row]:
             for row in letter_rows(source.connection, attempts):
-                number = shared.get(row["attempt_id"])
+                number = source.shared.get(row["attempt_id"])
                 if number is None:
-                    number, self._next_attempt = self._next_attempt, self._next_attempt + 1
-                    self._attempts.setdefault(_attempt_key(row, old_pairs), []).append(number)
-                    pair = source.pair(row["condition_id"], row["pair_id"])
-                    yield row | {"attempt_id": number, "pair_id": pair}
+                    self._n_attempts += 1
+                    number = self._n_attempts
+                    yield row | {"attempt_id": number, "pair_id": source.pair(row["condition_id"], row["pair_id"])}
                 numbers[row["attempt_id"]] = number
 
         self._insert(attempts, new())
 
-    def _settle(self, source: MergedRun, row: Row) -> None:
-        """Let an outcome stand, or give way to the one that an earlier file has."""
-        pair, is_answer = source.pair(row["condition_id"], row["pair_id"]), row["outcome"] in _ANSWERS
-        attempt = source.numbers["attempts"][row["attempt_id"]]
-        known = self._standing.get((row["condition_id"], pair))
-        if known is not None and known.attempt_id == attempt:
-            known.owners.append((source, row))
-            return
-        if known is not None and known.is_answer:
-            source.keep("comparisons", row)
-            return
-        if known is not None:
-            del self._standing[row["condition_id"], pair]
-            for owner, own in known.owners:
-                owner.keep("comparisons", own)
-        self._standing[row["condition_id"], pair] = _Standing(attempt, is_answer, [(source, row)])
-
     def _write_comparisons(self, sources: Sequence[MergedRun]) -> None:
-        for source in sources:
-            source.numbers["comparisons"] = {}
+        """Write the comparisons that stand, each where it is first; the others are kept as they were."""
+        is_shared = any(len(source.shared) for source in sources)
 
-        def rows() -> Iterable[Row]:
-            for number, ((_, pair), standing) in enumerate(self._standing.items(), start=1):
-                for source, row in standing.owners:
-                    source.numbers["comparisons"][row["comparison_id"]] = number
-                row = standing.owners[0][1]
-                yield row | {"comparison_id": number, "pair_id": pair, "attempt_id": standing.attempt_id}
+        def standing() -> Iterator[Row]:
+            n, written = 0, dict[int, int]()
+            for source in sources:
+                numbers = source.numbers.setdefault("comparisons", Numbers())
+                for row in letter_rows(source.connection, comparisons):
+                    pair = source.pair(row["condition_id"], row["pair_id"])
+                    attempt = source.numbers["attempts"][row["attempt_id"]]
+                    if abs(self._standing[row["condition_id"]][pair]) != attempt:
+                        source.keep("comparisons", row)
+                        continue
+                    number = written.get(attempt)
+                    if number is None:
+                        n += 1
+                        number = n
+                        if is_shared:
+                            written[attempt] = number
+                        yield row | {"comparison_id": number, "pair_id": pair, "attempt_id": attempt}
+                    numbers[row["comparison_id"]] = number
 
-        self._insert(comparisons, rows())
+        self._insert(comparisons, standing())
 
     # Logs, bytes and facts
 
@@ -389,7 +400,7 @@ class _Merging:
                 source.keep("logs", row)
             there = self._logs.setdefault(log, [])
             end = ends.setdefault(log, len(there))
-            numbers = source.logs.setdefault(log, {})
+            numbers = source.logs.setdefault(log, Numbers())
             at = len(numbers)
             is_copied[log] = is_copied.get(log, True) and at < end and there[at] == identity([letters])
             if is_copied[log]:
@@ -400,10 +411,11 @@ class _Merging:
             new.append({"log": log, "row": len(there), "data": letters})
         self._insert(logs, new)
         for row in letter_rows(source.connection, blobs):
-            key = row["name"], row["row"]
-            if self._blobs.setdefault(key, row["data"]) is row["data"]:
+            key, digest = (row["name"], row["row"]), identity([bytes(row["data"])])
+            if key not in self._blobs:
+                self._blobs[key] = digest
                 self._insert(blobs, [row])
-            elif self._blobs[key] != row["data"]:
+            elif self._blobs[key] != digest:
                 raise StoreMismatchError(f"{source.name} has other bytes {row['name']!r} than a file before it")
 
     def _add_facts(self, source: MergedRun) -> None:
@@ -424,10 +436,14 @@ class _Merging:
                 )
 
 
-def _attempt_key(row: Mapping[str, Any], old_pairs: Mapping[int, Row]) -> str:
+def _attempt_key(row: Mapping[str, Any], pair: int) -> str:
     """What tells an attempt from all others, under whatever number: all that it holds, to the microsecond."""
-    own = (row[name] for name in row if name not in {"attempt_id", "pair_id"})
-    return identity([old_pairs[row["pair_id"]]["custom_id"], *own])
+    return identity([pair, *(row[name] for name in row if name not in {"attempt_id", "pair_id"})])
+
+
+def _blocks(rows: Iterator[Row]) -> Iterator[list[Row]]:
+    while some := list(islice(rows, _BLOCK)):
+        yield some
 
 
 def _letters(row: Mapping[str, Any]) -> Written:
