@@ -99,8 +99,8 @@ def gate(
     that the gate could not run. Run the same call again to resume a run.
 
     Args:
-        a: The recorded answers of A: a file, a :class:`TraceSource` or a mapping from task to answer. Without ``b``:
-            those of B, if there is a ``baseline``; or the suite that both variants answer.
+        a: The recorded answers of A: a file, a table, a :class:`TraceSource` or a mapping from task to answer. Without
+            ``b``: those of B, if there is a ``baseline``; or the suite that both variants answer.
         b: The recorded answers of B.
         criterion: What "better" means; one criterion or several. The gate fails if it fails by one of them.
         judge: A name, a function ``judge(A, B)`` or a :class:`Judge`; several are a panel that decides by majority. By

@@ -13,7 +13,7 @@ from pairscale.core.errors import InputError, JudgeError
 from pairscale.core.options import optional, require_number
 from pairscale.core.timelimit import TimeLimit, TimeLimitError
 from pairscale.evaluate.comparators import together
-from pairscale.evaluate.formats.reading import source_at
+from pairscale.evaluate.formats.reading import is_table, read_outputs, source_at
 from pairscale.evaluate.matching import matched
 from pairscale.evaluate.result import Unmatched
 from pairscale.evaluate.store import TIMED_OUT, EvaluationStore
@@ -159,11 +159,14 @@ def _source(given: Any, name: str) -> TraceSource:
     """
     if isinstance(given, str | os.PathLike):
         return source_at(given)
+    if is_table(given):
+        return read_outputs(given)
     if isinstance(given, Mapping):
         return InMemoryTraceSource(given)
     if not all(callable(getattr(given, method, None)) for method in ("list", "load")):
         raise InputError(
-            f"the answers of {name} must be a file, a folder, a mapping from task to answer or a trace source, "
+            f"the answers of {name} must be a file, a folder, a table, a mapping from task to answer or a trace "
+            "source, "
             f"not {given!r:.80}"
         )
     source: TraceSource = given

@@ -17,6 +17,8 @@ from pairscale.evaluate.formats.reading import (
     AnswerFile,
     Columns,
     RecordedAnswers,
+    is_table,
+    name_of,
     of_variant,
     read_answers,
     read_both_outputs,
@@ -38,6 +40,7 @@ from pairscale.providers.registry import PROVIDERS
 from pairscale.runtime import CONCURRENCY, RETRIES, TIMEOUT, RunOptions, run_sync
 
 if TYPE_CHECKING:
+    from pairscale.core.tables import Table
     from pairscale.evaluate.result import PairwiseRunResult
     from pairscale.providers.prices import Price
 
@@ -45,7 +48,7 @@ __all__ = ["AnswerColumns", "Comparison", "ab", "compared", "read_sides"]
 
 _Path: TypeAlias = "str | os.PathLike[str]"
 _Judge: TypeAlias = "str | Judge | Callable[..., Any]"
-_Answers: TypeAlias = "_Path | TraceSource | Mapping[str, str | Trace] | Callable[..., Any] | ModelVariant"
+_Answers: TypeAlias = "_Path | Table | TraceSource | Mapping[str, str | Trace] | Callable[..., Any] | ModelVariant"
 _Tasks: TypeAlias = SuiteLike
 
 
@@ -133,9 +136,10 @@ def ab(
     otherwise. Run the same call again to resume a run.
 
     Args:
-        a: The recorded answers of A: a file of your own or of another tool (see :func:`read_outputs`), a folder of
-            traces, a :class:`TraceSource` or a mapping from task to answer; a function, with ``suite``; or, without
-            ``b``, the suite that both variants answer, or one file with the answers of both.
+        a: The recorded answers of A: a file of your own or of another tool (see :func:`read_outputs`), a table (a list
+            of dicts, pandas, Polars, Arrow), a folder of traces, a :class:`TraceSource` or a mapping from task to
+            answer; a function, with ``suite``; or, without ``b``, the suite that both variants answer, or one file with
+            the answers of both.
         b: The same for B.
         criterion: What "better" means; one criterion or several.
         judge: A name, a function ``judge(A, B)``, a :class:`Judge` or ``human``; several are a panel that decides by
@@ -313,15 +317,16 @@ def read_sides(
     if (columns.a_col is None) != (columns.b_col is None):
         raise InputError("a_col and b_col name the answers of A and B in one file; give both")
     if columns.a_col is not None and columns.b_col is not None:
-        if b is not None or not isinstance(a, str | os.PathLike):
-            raise InputError("a_col and b_col belong to one file that holds the answers of A and B")
+        if b is not None or not (isinstance(a, str | os.PathLike) or is_table(a)):
+            raise InputError("a_col and b_col belong to one file or table that holds the answers of A and B")
         if columns.output_col is not None:
             raise InputError("output_col belongs to a file with the answers of one variant; leave it out")
         one, two = read_both_outputs(
             a, columns.a_col, columns.b_col,
             id_col=columns.id_col, input_col=columns.input_col, encoding=columns.encoding,
         )  # fmt: skip
-        tell(f"{len(one):,} tasks from {a}; {names[0]} = column {columns.a_col}, {names[1]} = column {columns.b_col}")
+        sides = f"{names[0]} = column {columns.a_col}, {names[1]} = column {columns.b_col}"
+        tell(f"{len(one):,} tasks from {name_of(a)}; {sides}")
         return one, two, _suite(suite, columns, tell), names
     if b is None and not is_suite and _is_file(a) and (both := _both(a, columns, names, tell)) is not None:
         return both[0][0], both[0][1], _suite(suite, columns, tell), both[1]
@@ -370,13 +375,13 @@ def _both(
 def _source(given: Any, columns: AnswerColumns, name: str, tell: Callable[[str], object]) -> Any:
     if isinstance(given, Mapping):
         return InMemoryTraceSource(given)
-    if not isinstance(given, str | os.PathLike):
+    if not isinstance(given, str | os.PathLike) and not is_table(given):
         return given
-    if Path(given).is_dir():
+    if not is_table(given) and Path(given).is_dir():
         return source_at(given)
     found: AnswerFile = read_answers(given, columns.of_answers, encoding=columns.encoding)
-    source = RecordedAnswers(of_variant(found, name, str(given)), found.format)
-    tell(f"{name}: {len(source):,} answer{'s' * (len(source) != 1)} from {given}")
+    source = RecordedAnswers(of_variant(found, name, name_of(given)), found.format)
+    tell(f"{name}: {len(source):,} answer{'s' * (len(source) != 1)} from {name_of(given)}")
     return source
 
 

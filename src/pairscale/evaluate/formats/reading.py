@@ -8,11 +8,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 from pairscale.core.errors import FileFormatError, InputError
 from pairscale.core.files import TABLE_SUFFIXES, read_json, read_rows
 from pairscale.core.notices import notice
 from pairscale.core.paths import picked
-from pairscale.core.tables import listed
+from pairscale.core.tables import Table, listed, to_frame
 from pairscale.evaluate.folders import DirectoryTraceSource, is_trace_document
 from pairscale.evaluate.formats import benchmarks, chat, exports, inspect_logs, spans
 from pairscale.evaluate.formats.answers import Answer, FileContent, Format, read_as
@@ -26,6 +28,8 @@ __all__ = [
     "AnswerFile",
     "Columns",
     "RecordedAnswers",
+    "is_table",
+    "name_of",
     "of_variant",
     "read_answers",
     "read_both_outputs",
@@ -99,7 +103,7 @@ class RecordedAnswers(InMemoryTraceSource):
 
 
 def read_outputs(
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | Table,
     *,
     id_col: str | None = None,
     input_col: str | None = None,
@@ -117,7 +121,7 @@ def read_outputs(
     suite says what the task is. Without ``task_id``, answers are paired by ``input``.
 
     Args:
-        path: the file.
+        path: the file, or a table: a list of dicts, or a pandas, Polars or Arrow table.
         id_col: the column of the tasks' names, or its path in JSON, where it is not ``task_id``.
         input_col: the column of the tasks, likewise, where it is not ``input``.
         output_col: the column of the answers, likewise, where it is not ``output``.
@@ -135,7 +139,19 @@ def read_outputs(
     """
     columns = Columns(id_col, input_col, output_col)
     found = read_answers(path, columns, encoding=encoding)
-    return RecordedAnswers(of_variant(found, variant, str(path)), found.format)
+    return RecordedAnswers(of_variant(found, variant, name_of(path)), found.format)
+
+
+def is_table(given: Any) -> bool:
+    """Whether it is a table in memory: a list of dicts, or a pandas, Polars or Arrow table."""
+    if isinstance(given, list | tuple):
+        return bool(given) and all(isinstance(row, Mapping) for row in given)
+    return isinstance(given, pl.LazyFrame) or hasattr(given, "iloc") or hasattr(given, "__arrow_c_stream__")
+
+
+def name_of(given: Any) -> str:
+    """What messages call a file or a table."""
+    return str(given) if isinstance(given, str | os.PathLike) else "the table"
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,39 +170,39 @@ class AnswerFile:
 
 
 def read_answers(
-    path: str | os.PathLike[str], columns: Columns | None = None, *, encoding: str | None = None
+    path: str | os.PathLike[str] | Table, columns: Columns | None = None, *, encoding: str | None = None
 ) -> AnswerFile:
-    """The answers of a file of any format, which is said where it is one of another tool.
+    """The answers of a file of any format, which is said where it is one of another tool, or of a table.
 
     Args:
-        path: the file.
+        path: the file, or a table in memory.
         columns: what the user named.
         encoding: of a text file that is not UTF-8.
 
     Raises:
         InputError: it cannot be read, may mean several things, or lacks what was named.
     """
-    named = (columns or Columns()).given()
-    if Path(path).suffix.lower() == ".eval":
+    named, file = (columns or Columns()).given(), name_of(path)
+    if not is_table(path) and Path(path).suffix.lower() == ".eval":
         name = "inspect_ai log"
-        answers = read_as(name, lambda: inspect_logs.read_inspect_archive(Path(path)), str(path))
+        answers = read_as(name, lambda: inspect_logs.read_inspect_archive(Path(path)), file)
     else:
         document = _document(path, tuple(named.values()), encoding)
         fits = [one for one in _FORMATS if one.fits(document)]
         if len(fits) > 1:
             raise FileFormatError(
-                f"{path} may be {' or '.join(one.name for one in fits)}; write its answers as rows with task_id, input "
+                f"{file} may be {' or '.join(one.name for one in fits)}; write its answers as rows with task_id, input "
                 "and output"
             )
         if fits and not _is_row_wise(document, named):
             name = fits[0].name
-            answers = read_as(name, lambda: fits[0].read(document), str(path))
+            answers = read_as(name, lambda: fits[0].read(document), file)
         else:
-            return _plain(document, named, str(path))
+            return _plain(document, named, file)
     answers = [_renamed(answer, named) for answer in answers]
-    _require_found(answers, named, str(path))
-    _require_some(answers, str(path))
-    notice(f"read {len(answers):,} answer{'s' * (len(answers) != 1)} from {path}: {name}{_failures(answers)}")
+    _require_found(answers, named, file)
+    _require_some(answers, file)
+    notice(f"read {len(answers):,} answer{'s' * (len(answers) != 1)} from {file}: {name}{_failures(answers)}")
     return AnswerFile(tuple(answers), name, _variants(answers))
 
 
@@ -207,7 +223,7 @@ def of_variant(found: AnswerFile, variant: str | None, path: str) -> tuple[Answe
 
 
 def read_both_outputs(
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | Table,
     a_col: str,
     b_col: str,
     *,
@@ -218,7 +234,7 @@ def read_both_outputs(
     """The answers of A and of B from one table; a row without a task of its own is known by its number.
 
     Args:
-        path: the file.
+        path: the file, or a table in memory.
         a_col: the column of A's answers, or its path in JSON.
         b_col: that of B's.
         id_col: the column of the tasks' names.
@@ -231,7 +247,7 @@ def read_both_outputs(
     named = Columns(id_col, input_col).given()
     rows = plain_rows(_document(path, (*named.values(), a_col, b_col), encoding))
     rows = [_with_ours(row, named) for row in rows]
-    _require_columns(rows, (a_col, b_col), path)
+    _require_columns(rows, (a_col, b_col), name_of(path))
     for number, row in enumerate(rows, start=1):
         if not (row.get("task_id") or row.get("ID")):
             row["task_id"] = f"row-{number:04d}"
@@ -240,7 +256,7 @@ def read_both_outputs(
         [{**{name: row[name] for name in row if name not in others}, "output": _picked(row, side)} for row in rows]
         for side in (a_col, b_col)
     )
-    return tuple(RecordedAnswers(read_plain(side, str(path), has_output=True)) for side in (a, b))  # type: ignore[return-value]
+    return tuple(RecordedAnswers(read_plain(side, name_of(path), has_output=True)) for side in (a, b))  # type: ignore[return-value]
 
 
 def read_tasks(
@@ -289,7 +305,10 @@ def source_at(path: str | os.PathLike[str]) -> TraceSource:
 # Files
 
 
-def _document(path: str | os.PathLike[str], wanted: Sequence[str], encoding: str | None) -> FileContent:
+def _document(path: str | os.PathLike[str] | Table, wanted: Sequence[str], encoding: str | None) -> FileContent:
+    if is_table(path):
+        rows = [dict(row) for row in path] if isinstance(path, list | tuple) else to_frame(path).to_dicts()
+        return FileContent(rows, name_of(path), is_rows=True)
     suffix = Path(path).suffix.lower()
     if suffix not in ANSWER_SUFFIXES:
         raise FileFormatError(f"{path}: a file of answers must end in {listed(sorted(ANSWER_SUFFIXES), 20)}")
