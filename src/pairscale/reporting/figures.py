@@ -20,7 +20,6 @@ from pairscale.core.results import ORDER_KNOWN, read_form
 from pairscale.core.samples import with_kept
 from pairscale.judges.names import is_judge
 from pairscale.models.bradley_terry import BTFit, Chosen, fit_bt_model
-from pairscale.models.fitting import fit as fit_comparisons
 from pairscale.models.logs import ITEM_LOG
 from pairscale.pairing.graph import summarize_pairs
 from pairscale.reporting._attention import Attention, look_again
@@ -201,6 +200,8 @@ def facts_of_results(known: Comparisons, origin: Mapping[str, str]) -> RankingFa
     Raises:
         InputError: when nothing was decided.
     """
+    from pairscale.models.fitting import fit as fit_comparisons
+
     table, copies = without_copies(known.table)
     judge = judge_column(table)
     judgements = _judgements(table, judge)
