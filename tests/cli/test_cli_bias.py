@@ -132,6 +132,10 @@ def test_a_study_of_judgements_made_already(call, orders):
     result = call("bias-study", "judgements.csv")
     assert result.exit_code == 0
     assert "most consistent: t (40.0% of the pairs" in result.stdout
+    Path("other.csv").write_bytes(Path("judgements.csv").read_text("utf-8").encode("utf-16-le"))
+    with pytest.raises(InputError, match="name its encoding"):
+        call("bias-study", "other.csv")
+    assert call("bias-study", "other.csv", "--encoding", "utf-16-le").stdout == result.stdout
 
 
 def test_simulated_judges_draw_from_a_part_of_the_pairs(call, folder):

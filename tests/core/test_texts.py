@@ -126,6 +126,24 @@ def test_a_class_list_that_lacks_a_text_is_not_used(tmp_path):
     assert ps.inspect_samples(tmp_path).kept == ()
 
 
+def test_a_class_list_may_name_the_texts_twice_if_both_columns_agree(tmp_path):
+    """A number and the name of the file, for example, as in ``student_id,name,class,essay``."""
+    for name in "abc":
+        (tmp_path / f"{name}.txt").write_text(f"Text {name}.", "utf-8")
+    rows = ["a,Ann,a.txt", "b,Bob,b.txt", "c,Cem,c.txt", "z,Zoe,z.txt"]
+    (tmp_path / "class.csv").write_text("\n".join(["student_id,name,essay", *rows]), "utf-8")
+    report = ps.inspect_samples(tmp_path)
+    assert report.samples.rows()[0] == ("a", "Text a.", "Ann")
+    assert report.opening()[-1] == "  class.csv: columns name by student_id; without essay"
+    turned = ["a,Ann,b.txt", "b,Bob,a.txt", "c,Cem,c.txt"]
+    (tmp_path / "class.csv").write_text("\n".join(["student_id,name,essay", *turned]), "utf-8")
+    [one] = ps.inspect_samples(tmp_path).skipped
+    assert str(one.reason).endswith("its columns student_id and essay name the texts, and contradict each other")
+    (tmp_path / "class.csv").write_text("who,name\na,Ann\nb,Bob\nc,Cem\na,Ada\n", "utf-8")
+    [one] = ps.inspect_samples(tmp_path).skipped
+    assert str(one.reason).endswith("its column who names 3 of the 3 texts, some of them twice")
+
+
 def test_every_other_file_is_listed_with_its_reason(tmp_path, caplog):
     for name, content in {
         "a.txt": b"Read.", "b.md": b"# Read, too", "c.HTML": b"<p>And this", "photo.jpg": b"\xff\xd8", "old.doc": b"x",

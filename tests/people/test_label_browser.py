@@ -331,3 +331,22 @@ def test_the_owners_page(serve, visit):
     with page.expect_navigation():
         page.click("text=Add")
     assert [one.name for one in store.labellers()] == ["ann", "bob", "eve"]
+
+
+def test_the_owners_page_on_a_phone_scrolls_to_no_side(serve, visit):
+    people = ["ann", "Maximiliana-Theodora von und zu Hohenlohe-Waldenburg"]
+    store, where = serve(make_cases(3), people, labels_per_case=2)
+    for person in store.labellers():
+        for _ in range(3):
+            store.answer(person, store.next(person).question_id, "1", elapsed_ms=1)
+    page = visit(where.owner, **PHONE)
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    inner = page.evaluate("[...document.querySelectorAll('.wide')].map(one => one.scrollWidth - one.clientWidth)")
+    assert inner == [0, 0, 0]
+    cells = page.locator("td")
+    for at in range(cells.count()):
+        box = cells.nth(at).bounding_box()
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= 390
+    label = "getComputedStyle(document.querySelector('td'), '::before').content"
+    assert page.evaluate(label) == '"labels"'

@@ -200,3 +200,17 @@ def test_every_table_of_results_may_have_another_encoding(verb, monkeypatch):
     with pytest.raises(InputError, match="encoding"):
         verbs[verb]()
     assert verbs[verb](encoding="utf-16-le") == ["ä", "ö"]
+
+
+def test_the_encoding_of_a_file_is_noted_once(caplog):
+    Path("r.csv").write_bytes("winner,loser\nMüller,Weiß\nWeiß,Özil\nÖzil,Müller\n".encode("cp1252"))
+    ps.report("r.csv")
+    assert caplog.text.count("it was read as Windows-1252") == 1
+
+
+def test_an_import_that_is_refused_leaves_no_file():
+    with pytest.raises(TableError, match="the text of 'a', 'b', 'c' is not known; give samples="):
+        ps.import_run(written("session.csv"), "new.db")
+    with pytest.raises(InputError):
+        ps.import_run("missing.csv", "new.db")
+    assert not Path("new.db").exists()

@@ -510,3 +510,23 @@ def test_a_run_with_nothing_but_labels(tmp_path, monkeypatch):
     assert table.splitlines()[0].startswith("rank,rank_lower")
     shared = ps.report(run, out=tmp_path / "shared.html", pseudonyms=True).read_text("utf-8")
     assert "ann" not in re.sub(r"<style.*?</style>|<script.*?</script>", "", shared, flags=re.DOTALL)
+
+
+def test_columns_of_the_texts_may_be_called_like_those_of_the_page(tmp_path):
+    """A text's own ``wins`` are not those of the ranking, its ``group`` is none of ours; every head is another."""
+    essays = ps.synthetic_essays(5, seed=1).select("ID", "text")
+    texts = essays.with_columns(
+        wins=pl.lit(99), group=pl.Series(["x", "y", "x", "y", "x"]), score=pl.lit(7), of=pl.lit("A"), rank=pl.lit(0)
+    )
+    ps.rank(texts, steps=10, fit="laplace", run=tmp_path / "run.db", progress="none")
+    items = pl.read_csv(ps.report(tmp_path / "run.db", out=tmp_path / "items.csv"))
+    assert items["wins"].sum() == 10
+    assert items["sample_wins"].to_list() == [99] * 5
+    source = ps.report(tmp_path / "run.db").read_text("utf-8")
+    require_valid(source)
+    table = source[source.index('id="ranking"') :]
+    heads = re.findall(r'<th scope="col"[^>]*>(.*?)</th>', table[: table.index("</thead>")], re.DOTALL)
+    names = [re.sub("<.*?>", "", head).strip() for head in heads]
+    assert names[-6:] == ["sample_wins", "group", "sample_score", "sample_of", "sample_rank", "text"]
+    assert len(set(names)) == len(names)
+    assert "<h3>Group" not in source

@@ -84,6 +84,7 @@ _PYTHON = (
     ("step_summary needs", "--step-summary needs"),
     ("judge human answers in ab", "--judge human answers in `pairscale ab`"),
     ("fail_if must", "--fail-if must"),
+    ("samples belongs to", "--samples belongs to"),
 )
 _ARGUMENT = re.compile(
     r"\b(condition|encoding|id_col|text_col|input_col|output_col|a_col|b_col|winner_col|key|n_pairs|samples|share)=(?=(\w?))"
@@ -92,7 +93,7 @@ _CHOICE = re.compile(r"\b(answer|by|engine|judges|kind|model|prior_sd|repeats|ti
 _REFUSED = re.compile(
     r"^(again|base_url|batch_size|bootstrap|cache|concurrency|condition|eps|id_col|interactive|interval|invalid_rate|kind|prompt|input_col|conversational|implicit_prompt"
     r"|labels_per_case|lapse|level|manifest|margin|max_comparisons|max_cost|max_errors|max_minutes|missing|failures|junit|summary|n_boot|n_jobs|n_pairs|out|output_tokens|per_item"
-    r"|pilot|price|quantile|reliability|repeats|retries|runs|sd|seconds|seed|segments|share|text_col|timeout|variant_timeout|samples|a_col|b_col|winner_col|encoding)"
+    r"|pilot|price|quantile|reliability|repeats|retries|runs|sd|seconds|seed|segments|share|text_col|timeout|variant_timeout|a_col|b_col|winner_col|encoding)"
     r"(?=( as a position)? must be | belongs to | needs | chooses | is for |: )"
 )
 

@@ -40,9 +40,7 @@ def answering(
     names, guide = labeller_names(labellers) or ["labeller-1"], read_instructions(instructions)
     where = Address(*address)
     with serve_questions(person.queue, names, trait=person.trait, address=where, instructions=guide) as site:
-        say(
-            "the run asks people; send each of them their link (Ctrl-C stops; the same command continues, with new links):"
-        )
+        say("the run asks people; send each their link (Ctrl-C stops; the same command continues, with new links):")
         show_links(site.links)
         # A question for each of them, and as long as they need for it, unless --timeout says otherwise.
         yield {"concurrency": max(concurrency, len(names)), "timeout": None if timeout == TIMEOUT else timeout}

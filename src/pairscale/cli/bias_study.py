@@ -111,7 +111,7 @@ def command(
     elif not judge:
         if template or run or trait or judge_arg:
             raise InputError("--template, --run, --trait and --judge-arg belong to a judge; name one with --judge")
-        study = template_study(_judgements(data), level=level, n_jobs=n_jobs)
+        study = template_study(_judgements(data, reading.encoding), level=level, n_jobs=n_jobs)
     else:
         pairs, ids, opening = read_pairs(data, reading, a_col, b_col)
         opening.say(judge)
@@ -159,13 +159,13 @@ def command(
     say_judged(judge or [])
 
 
-def _judgements(data: Path) -> pl.DataFrame:
+def _judgements(data: Path, encoding: str | None) -> pl.DataFrame:
     """A table of judgements that were made already."""
     from pairscale.core.files import read_table
 
     if data.is_dir():
         raise InputError(f"{data} is a folder of texts; say who judges them with --judge")
-    table = read_table(data)
+    table = read_table(data, encoding=encoding)
     if "direction" not in table.columns:
         raise InputError(f"{data} has no column 'direction', so these are not judgements; say who judges with --judge")
     return table

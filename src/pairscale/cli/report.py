@@ -90,7 +90,8 @@ def command(
 
     With --without-texts and --pseudonyms the page can be shared: it then holds no text, and no name of one.
     """
-    from pairscale.reporting.verbs import ResultsReading, written_report
+    from pairscale.reporting.results import ResultsReading
+    from pairscale.reporting.verbs import written_report
 
     made = written_report(
         run, out=out, title=title, kind=kind, condition=condition, without_texts=without_texts, pseudonyms=pseudonyms,

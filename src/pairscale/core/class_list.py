@@ -30,7 +30,9 @@ class ClassList:
 
 
 def find_class_list(folder: Path, ids: Sequence[str], files: tuple[FileRead, ...]) -> ClassList:
-    """The columns of the one table of a folder, where exactly one of its columns names every text exactly once.
+    """The columns of the one table of a folder, where one of its columns names every text exactly once.
+
+    Several such columns must agree.
 
     Args:
         folder: the folder.
@@ -56,10 +58,10 @@ def find_class_list(folder: Path, ids: Sequence[str], files: tuple[FileRead, ...
     full = [
         name for name, places in found.items() if sorted(at for at in places if at is not None) == [*range(len(ids))]
     ]
-    if len(full) != 1:
-        return replace(none, files=_with_reason(files, table, found, len(ids)))
-    [key] = full
-    kept = [name for name in frame.columns if name not in {key, "ID", "text"} and not is_long(frame[name])]
+    if not full or any(found[name] != found[full[0]] for name in full):
+        return replace(none, files=_with_reason(files, table, found, full, len(ids)))
+    key = full[0]  # the others say the same: a number and the file's name, for example
+    kept = [name for name in frame.columns if name not in {*full, "ID", "text"} and not is_long(frame[name])]
     place = pl.Series("at", found[key], pl.Int64)
     columns = frame.select(kept).with_columns(place).drop_nulls("at").sort("at").drop("at")
     left = [name for name in frame.columns if name not in {key, *kept}]
@@ -69,14 +71,18 @@ def find_class_list(folder: Path, ids: Sequence[str], files: tuple[FileRead, ...
 
 
 def _with_reason(
-    files: tuple[FileRead, ...], table: FileRead, found: dict[str, list[int | None]], n: int
+    files: tuple[FileRead, ...], table: FileRead, found: dict[str, list[int | None]], full: Sequence[str], n: int
 ) -> tuple[FileRead, ...]:
-    """Say how many of the texts the table names."""
+    """Say how many of the texts the table names, or which of its columns contradict each other."""
     counts = {name: len({at for at in places if at is not None}) for name, places in found.items()}
     if not counts:
         return files
     best = max(counts, key=lambda name: counts[name])
     words = f"{table.reason}; its column {best} names {counts[best]:,} of the {n:,} texts"
+    if full:
+        words = f"{table.reason}; its columns {' and '.join(full)} name the texts, and contradict each other"
+    elif counts[best] == n:
+        words += ", some of them twice"
     return tuple(replace(table, reason=words) if one is table else one for one in files)
 
 

@@ -34,12 +34,15 @@ def ranking_page(facts: RankingFacts, *, texts: bool) -> Page:
     """Put a ranking into words, pictures and tables."""
     shown = texts and bool(facts.texts)
     place = {name: at for at, name in enumerate(facts.items["ID"])}
-    columns = [name for name in _COLUMNS if name in facts.items.columns and facts.items[name].null_count() == 0]
-    columns += [name for name in facts.kept if name in facts.items.columns]
+    own = [name for name in _COLUMNS if name in facts.items.columns and facts.items[name].null_count() == 0]
+    own = [name for name in own if name not in facts.kept]
+    columns = [*own, *(name for name in facts.kept if name in facts.items.columns)]
+    heads = [_COLUMNS[name] for name in own]
+    heads += [f"sample_{name}" if name in {*heads, "text"} else name for name in columns[len(own) :]]
     content: Part = {
         "charts": _charts(facts),
-        "columns": [(_COLUMNS.get(name, name), _is_number(facts.items[name])) for name in columns],
-        "minor": [at for at, name in enumerate(columns) if name in _MINOR],
+        "columns": [(head, _is_number(facts.items[name])) for head, name in zip(heads, columns, strict=True)],
+        "minor": [at for at, name in enumerate(own) if name in _MINOR],
         "rows": [_row(row, columns, facts.texts if shown else {}) for row in facts.items.iter_rows(named=True)],
         "preview": "text" if shown else "",
         "sure": messages.certainty(facts),
@@ -102,7 +105,7 @@ def _tiles(facts: RankingFacts) -> list[tuple[str, str]]:
 def _charts(facts: RankingFacts) -> list[tuple[str, Picture]]:
     """A chart for every group; their scales share nothing, so neither do their axes."""
     rows = list(facts.items.iter_rows(named=True))
-    if "group" not in facts.items.columns:
+    if facts.n_groups == 1:  # a column of the samples may be called group
         return [("", score_picture(rows))]
     groups = groupby(rows, key=lambda row: row["group"])
     return [(f"Group {which}", score_picture(list(members))) for which, members in groups]

@@ -20,7 +20,6 @@ from pairscale.core.results import ORDER_KNOWN, read_form
 from pairscale.core.samples import with_kept
 from pairscale.judges.names import is_judge
 from pairscale.models.bradley_terry import BTFit, Chosen, fit_bt_model
-from pairscale.models.fitting import fit as fit_comparisons
 from pairscale.models.logs import ITEM_LOG
 from pairscale.pairing.graph import summarize_pairs
 from pairscale.reporting._attention import Attention, look_again
@@ -178,7 +177,6 @@ def facts_of_run(store: RunFile, condition_id: str | None = None) -> RankingFact
         items = _items_of(fit.theta)
         more = {"model": fit.engine, "notices": fit.notices, "reliability": fit.reliability}
         more["n_groups"] = len(fit.components)
-    items, more["kept"] = with_kept(items, samples)
     if taken_over:
         more["notices"] = [*more["notices"], taken_over_line(taken_over)]
     return RankingFacts(
@@ -187,7 +185,7 @@ def facts_of_run(store: RunFile, condition_id: str | None = None) -> RankingFact
         provenance=origin | {"conditions": ", ".join(conditions["condition_id"].to_list())},
         spending=spending,
         calibrations=_calibrated(judgements, read_form(people).table if people.height else None),
-        **_judged(items, judgements, more.get("refits"), ties=ties),
+        **_judged(items, judgements, more.get("refits"), samples, ties=ties),
         **more,
     )
 
@@ -202,6 +200,8 @@ def facts_of_results(known: Comparisons, origin: Mapping[str, str]) -> RankingFa
     Raises:
         InputError: when nothing was decided.
     """
+    from pairscale.models.fitting import fit as fit_comparisons
+
     table, copies = without_copies(known.table)
     judge = judge_column(table)
     judgements = _judgements(table, judge)
@@ -212,9 +212,6 @@ def facts_of_results(known: Comparisons, origin: Mapping[str, str]) -> RankingFa
     # No column of another tool decides what a comparison counts, unless it is called weight.
     fit = fit_comparisons(table, ids=known.ids, rank_intervals=linked, separate=not linked, chosen=known.chosen)
     assert isinstance(fit, BTFit)  # noqa: S101 - the default model
-    items, kept = _items_of(fit.theta), list[str]()
-    if known.samples is not None:
-        items, kept = with_kept(items, known.samples)
     has_texts = known.samples is not None and "text" in known.samples.columns
     judges = pl.DataFrame(schema=dict.fromkeys(_JUDGES, pl.String()))
     if judge is not None:
@@ -231,10 +228,9 @@ def facts_of_results(known: Comparisons, origin: Mapping[str, str]) -> RankingFa
         provenance={RESULTS_READ: known.line, **origin},
         notices=[*copies, *fit.notices],
         n_groups=len(fit.components),
-        kept=kept,
         calibrations=_calibrated(judgements),
         people=[name for name in judges["judge_id"].unique(maintain_order=True) if not is_judge(name)],
-        **_judged(items, judgements, None, ties=False),
+        **_judged(_items_of(fit.theta), judgements, None, known.samples, ties=False),
     )
 
 
@@ -288,7 +284,6 @@ def facts_of_result(
         judge_id=pl.lit(judge or "judge"), probability="probability", content=pl.lit(None, pl.String()),
         thoughts=pl.lit(None, pl.String()),
     )  # fmt: skip
-    items, kept = with_kept(_of_last_refit(result.items), result.state.items)
     return RankingFacts(
         texts=_texts(samples),
         judges=_judge_named(judge),
@@ -300,9 +295,14 @@ def facts_of_result(
         stop_reason=result.state.stop_reason or "open",
         preset=result.state.preset,
         prior=result.state.settings["prior"],
-        kept=kept,
         calibrations=_calibrated(judgements),
-        **_judged(items, judgements, result.refits, ties=result.state.engine.counts_ties),
+        **_judged(
+            _of_last_refit(result.items),
+            judgements,
+            result.refits,
+            result.state.items,
+            ties=result.state.engine.counts_ties,
+        ),
     )
 
 
@@ -330,16 +330,26 @@ def _counts_ties(store: RunFile) -> bool:
 
 
 def _judged(
-    items: pl.DataFrame, judgements: pl.DataFrame, refits: pl.DataFrame | None, *, ties: bool
+    items: pl.DataFrame,
+    judgements: pl.DataFrame,
+    refits: pl.DataFrame | None,
+    samples: pl.DataFrame | None,
+    *,
+    ties: bool,
 ) -> dict[str, Any]:
-    """What follows from the single judgements; ``ties`` says whether ties and flips are comparisons, too."""
+    """What follows from the single judgements; ``ties`` says whether ties and flips are comparisons, too.
+
+    The columns of the samples come last: one of them may be called ``wins``.
+    """
     decided = judgements.filter(pl.col("outcome") == "win")
     counted = judgements.filter(pl.col("outcome").is_in(["win", "tie", "flip"] if ties else ["win"]))
     if "wins" not in items.columns:
         wins = decided.group_by(ID="better_id").agg(wins=pl.len().cast(pl.Int64))
         items = items.join(wins, on="ID", how="left", maintain_order="left").with_columns(pl.col("wins").fill_null(0))
+    shown, kept = (items, []) if samples is None else with_kept(items, samples)
     return {
-        "items": items,
+        "items": shown,
+        "kept": kept,
         "comparisons": counted.height,
         "judgements": judgements,
         "attention": look_again(items, decided),

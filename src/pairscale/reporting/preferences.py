@@ -134,7 +134,7 @@ def _scores(results: pl.DataFrame) -> dict[str, float]:
     from pairscale.models.bradley_terry import fit_bt_model
 
     try:
-        found = fit_bt_model(results, engine="map", ties="half", se=False, unconnected="separate")
+        found = fit_bt_model(results, engine="map", ties="half", repeats="learned", se=False, unconnected="separate")
     except FitError:  # no pair has a winner
         return {}
     return dict(found.theta.select("ID", "theta").iter_rows())

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal, cast
 import polars as pl
 
 from pairscale.core.counting import MOST_IN_MEMORY, columns_read, count_rows, is_many, is_pattern, scanned, scanned_rows
+from pairscale.core.encodings import read_bytes
 from pairscale.core.errors import InputError, TableError
 from pairscale.core.files import TABLE_SUFFIXES, read_rows, read_table
 from pairscale.core.notices import notice
@@ -64,12 +65,20 @@ def labels_variants(
         key: of labels, see :func:`read_comparisons`.
         encoding: of a text file that is not UTF-8.
     """
-    rows = [] if is_pattern(path) else read_rows(path, encoding=encoding)
+    rows = read_rows(path, encoding=encoding) if not is_pattern(path) and _may_be_labels(Path(path)) else []
     if not rows or not {"case_id", "preferred"} <= rows[0].keys():
         return False
     if all(row.get("ID1") and row.get("ID2") for row in rows):
         return False
     return key is None or _names_variants(key)
+
+
+def _may_be_labels(path: Path) -> bool:
+    """Whether a file may have the columns of labels; it is read, with a notice on its encoding, only where it may."""
+    if path.suffix.lower() in {".parquet", ".xlsx"}:
+        return True
+    content = read_bytes(path).replace(b"\0", b"")  # UTF-16 and UTF-32, too
+    return b"case_id" in content and b"preferred" in content
 
 
 def _names_variants(key: str | os.PathLike[str]) -> bool:

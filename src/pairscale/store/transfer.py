@@ -128,14 +128,19 @@ def import_run(
         beside = beside if beside.exists() else None
     texts = None if samples is None else read_samples(samples, encoding=encoding)
     columns = ResultColumns(a_col, b_col, winner_col, encoding)
+    frame = None
+    if beside is None:
+        frame = _read(path, columns)
+        if "://" not in str(run) and not Path(run).exists():  # refused before there is a file
+            _require_texts({*frame["ID1"], *frame["ID2"]}, set() if texts is None else set(texts["ID"]))
     with open_run(run, write=True) as store, store.snapshot():  # one transaction: what is refused leaves nothing
-        new, frame, is_restored = 0, None, False
+        new, is_restored = 0, False
         if beside is not None and is_whole(beside) and store.is_empty():
             blocks = _in_blocks(path, columns)
             new, frame = restore(store, beside, blocks, _given(beside, blocks, texts))
             is_restored = True
         else:
-            frame = _read(path, columns)
+            frame = _read(path, columns) if frame is None else frame
             about = set() if beside is None else labelled_items(beside)
             _add_samples(store, {*frame["ID1"], *frame["ID2"], *about}, texts)
         if frame is not None:
