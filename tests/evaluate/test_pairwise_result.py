@@ -123,9 +123,10 @@ def test_the_verdict_in_words(letters, words):
     assert result(k=letters).verdict("k") == words
 
 
-def test_agreement_by_hand():
+def test_agreement_by_hand(caplog):
     found = result(model="aabbttfxea", human="abbbtataaf")
     both = found.agreement("model", "human")
+    assert not caplog.records, "nothing is said of a table that nobody gave"
     # a a b b t t against a b b b t a; the other four have a flip, an abstention or an error on one side
     assert (both.n, both.left_out, both.rate) == (6, 4, 4 / 6)
     assert both.disagreements == (("t1", "a", "b"), ("t5", "tie", "a"))

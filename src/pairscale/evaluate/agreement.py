@@ -154,7 +154,9 @@ def _side(case: PairwiseCase, first: str) -> str:
 
 
 def _kappa(said: Sequence[tuple[str, str]]) -> tuple[float | None, tuple[float, float] | None, tuple[str, ...]]:
-    found = measure_agreement({"x": [x for x, _ in said], "y": [y for _, y in said]}, seed=1)
+    units, raters = [*range(len(said))] * 2, ["x"] * len(said) + ["y"] * len(said)
+    labels = [x for x, _ in said] + [y for _, y in said]
+    found = measure_agreement({"unit": units, "rater": raters, "label": labels}, seed=1)
     row = found.table.filter(pl.col("statistic") == "cohen_kappa").row(0, named=True)
     ci = None if row["lower"] is None else (row["lower"], row["upper"])
     few = len(said) < LEAST_UNITS
