@@ -129,8 +129,8 @@ def test_the_page_has_board_groups_pairs_and_what_answers_took(kept, tmp_path):
             [("a", "b"), ("a", "c"), ("d",)],
             None,
             (
-                "no single best: b and c cannot be told apart from a, which has the highest score; choose among these "
-                "by cost and speed"
+                "no single one is the best, as b and c cannot be told apart from a, which has the highest score; "
+                "choose among these by cost and speed"
             ),
         ),
         ([], None, "nothing is decided, as no case has a winner; look at why the judge gave no answer"),

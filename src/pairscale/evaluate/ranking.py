@@ -128,10 +128,9 @@ class VariantsResult(PlotMixin, ReportMixin, table="ranking", charts=("scores", 
         if len(groups) == 1:
             return "no difference between them is shown; compare more tasks, or choose by cost and speed"
         alike = list(dict.fromkeys(name for group in groups if first in group for name in group if name != first))
-        among = (
-            f"no single best: {' and '.join(filter(None, [', '.join(alike[:-1]), *alike[-1:]]))} cannot be told apart"
-        )
-        return f"{among} from {first}, which has the highest score; choose among these by cost and speed"
+        others = " and ".join(filter(None, [", ".join(alike[:-1]), *alike[-1:]]))
+        score = f"{others} cannot be told apart from {first}, which has the highest score"
+        return f"no single one is the best, as {score}; choose among these by cost and speed"
 
     def summary(self) -> str:
         """The rankings in words."""
