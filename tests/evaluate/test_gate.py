@@ -331,3 +331,13 @@ def test_what_to_do_next_fits_what_was_asked():
     same = criterion_of("t" * 5, identical=True)
     assert same.verdict == "inconclusive"
     assert same.advice == "A and B gave the same answers: check that you compare two different variants"
+
+
+def test_functions_are_gated_as_they_are_compared():
+    tasks = [f"Question {n}?" for n in range(12)]
+    found = gated(lambda task: task.input * 2, lambda task: task.input, suite=tasks)
+    assert (found.verdict, found.criteria[0].n) == ("worse", 12)
+    recorded = {f"task-{n:04d}": "a long answer to it" for n in range(12)}
+    assert gated(recorded, lambda task: task.input, suite=tasks).verdict == "worse"
+    with pytest.raises(InputError, match="the answers of B must be a file"):
+        gated({"t": "x"}, len)
