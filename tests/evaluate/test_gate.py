@@ -15,6 +15,7 @@ from markdown_it import MarkdownIt
 import pairscale as ps
 from pairscale.core.errors import FileFormatError, InputError, JudgeError
 from pairscale.evaluate.baseline import read_baseline, write_baseline
+from pairscale.evaluate.gate_result import gate_criterion
 from pairscale.evaluate.inference.gate import (
     FAIL_IF,
     VERDICTS,
@@ -306,3 +307,37 @@ def test_a_gate_of_fixed_size_needs_five_losses_of_five(tasks, verdict):
     found = gated({f"t{n}": "long" for n in range(tasks)}, {f"t{n}": "x" for n in range(tasks)})
     assert found.verdict == verdict
     assert found.criteria[0].losses == tasks
+
+
+def criterion_of(winners, fail_if=("worse",), margin=0.05, **detail):
+    cases = tuple(
+        ps.PairwiseCase(f"t{n}", "k", one if one in "ab" else None, "", detail,
+                     ps.Outcome.WIN if one in "ab" else ps.Outcome.TIE if one == "t" else ps.Outcome.FLIP)
+        for n, one in enumerate(winners)
+    )  # fmt: skip
+    run = ps.PairwiseRunResult("r", cases, ("k",))
+    return gate_criterion(run, "k", GateRule(margin, fail_if=fail_if))
+
+
+def test_what_to_do_next_fits_what_was_asked():
+    """A margin does not show that B is better, more cases do not make a judge, and the same answers need none."""
+    found = criterion_of("ab" * 10, ("not-better",), margin=0.0)
+    assert found.advice == "add cases, as these cannot show that B is better, or fail only if it is worse"
+    flipped = criterion_of("f" * 60, margin=0.2)
+    assert flipped.verdict == "equivalent"
+    assert flipped.sentence.endswith("; but in most cases the judge only went by the order of the answers")
+    assert flipped.advice == "name a better judge, and run the gate again"
+    assert criterion_of("a" * 20 + "f" * 30).advice.startswith("read the tasks that B lost")
+    same = criterion_of("t" * 5, identical=True)
+    assert same.verdict == "inconclusive"
+    assert same.advice == "A and B gave the same answers: check that you compare two different variants"
+
+
+def test_functions_are_gated_as_they_are_compared():
+    tasks = [f"Question {n}?" for n in range(12)]
+    found = gated(lambda task: task.input * 2, lambda task: task.input, suite=tasks)
+    assert (found.verdict, found.criteria[0].n) == ("worse", 12)
+    recorded = {f"task-{n:04d}": "a long answer to it" for n in range(12)}
+    assert gated(recorded, lambda task: task.input, suite=tasks).verdict == "worse"
+    with pytest.raises(InputError, match="the answers of B must be a file"):
+        gated({"t": "x"}, len)

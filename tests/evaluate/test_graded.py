@@ -335,7 +335,7 @@ def test_a_run_of_graded_cases():
     assert (hard.rate, hard.graded) == (0.7, False)
     assert found.tally("g") == (1, 3, 1)
     assert found.frame("g").select("preference", "probability").row(0) == (0.9, pytest.approx(0.1))
-    assert "on average over 5 graded cases, the judge puts 63 % on B" in found.verdict("g")
+    assert "on average over 5 cases, the judge gives B a chance of 63 % to be the better one" in found.verdict("g")
     assert "counting only which answer is ahead, B won 70.0 %" in found.summary()
     assert str(rate).startswith("mean preference for B 63.0 % over 5 graded cases")
 

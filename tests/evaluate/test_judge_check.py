@@ -3,6 +3,7 @@
 import json
 import random
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pairscale as ps
 from pairscale.core.errors import InputError
 from pairscale.evaluate.calibration import lowest_net
 from pairscale.evaluate.judge_questions import nonsense
+from pairscale.reporting._card import _headline as headline
 
 
 def rows_of(path):
@@ -86,12 +88,24 @@ def test_the_figures_are_those_counted_by_hand(folder):
     assert found.card.judge.trait == "more helpful"
 
 
-def test_kappa_is_by_variant(folder):
+def test_kappa_is_by_variant(folder, caplog):
     """A judge that always names the second variant: by place it would seem to vary."""
     key = {row["case_id"]: row["first_variant"] for row in rows_of("cases.key.jsonl")}
     assert set(key.values()) == {"a", "b"}
     found = check(lambda A, B: {"is_valid": True, "Y": int(A["text"].endswith(" 2"))})
     assert found.card.measures["kappa"].value == pytest.approx(0, abs=1e-9)
+    assert "read as" not in caplog.text, "nothing is said of a table that nobody gave"
+
+
+def test_the_headline_of_a_card_says_what_to_do(folder):
+    """A judge that prefers the longer text falls for appended nonsense, which goes first."""
+    card = check().card
+    agreed, distractor = (card.measures[name] for name in ("agreement", "distractor"))
+    sure = f"(95 % sure: {round(100 * agreed.lower)} % to {round(100 * agreed.upper)} %). "
+    assert f"{sure}Appended nonsense wins the judge over, so padded answers can win" in headline(card)
+    assert headline(card).endswith("name a better judge, or another prompt.")
+    harmless = replace(card, measures={**card.measures, "distractor": replace(distractor, lower=0.0)})
+    assert f"{sure}Give this card" in headline(harmless) or f"{sure}The judge" in headline(harmless)
 
 
 def test_the_same_call_asks_nothing_again_and_a_budget_stops_it(folder):

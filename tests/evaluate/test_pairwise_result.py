@@ -44,8 +44,8 @@ def test_a_run_of_errors_has_no_rate():
     found = result(k="eeexx")
     assert found.win_rate("k").rate is None
     assert found.verdict("k") == (
-        "nothing is decided, as no case has a winner (2 abstentions, 3 errors); the judge gave no answer in 5 of 5 "
-        "cases: look at why, and run the same command again"
+        "nothing is decided, as no case has a winner: 2 abstentions (the judge did not choose), 3 errors (the judge "
+        "failed); the judge gave no answer in 5 of 5 cases: look at why, and run the same command again"
     )
 
 
@@ -76,7 +76,7 @@ NONE = "nothing is decided, as no case has a winner"
             "b" * 122 + "a" * 78 + "t" * 14 + "f" * 9 + "e" * 2,
             (
                 f"B is better: it won 122 of 200 cases with a winner (61 %; 95 % sure: 54 to 67 % {LONG}; not counted: "
-                "14 ties, 9 flips (the order of the answers decided), 2 errors; choose B"
+                "14 ties, 9 flips (the order of the answers decided), 2 errors (the judge failed); choose B"
             ),
         ),
         (
@@ -97,14 +97,22 @@ NONE = "nothing is decided, as no case has a winner"
         (
             "tt",
             (
-                f"{NONE} (2 ties); the judge sees no difference: name a criterion that says more exactly what counts, "
+                f"{NONE}: 2 ties; the judge sees no difference: name a criterion that says more exactly what counts, "
                 "or another judge"
             ),
         ),
         (
             "ff",
             (
-                f"{NONE} (2 flips (the order of the answers decided)); the judge goes by the order of the answers: "
+                f"{NONE}: 2 flips (the order of the answers decided); the judge goes by the order of the answers: "
+                "name a better judge"
+            ),
+        ),
+        (
+            "bbba" + "f" * 9,
+            (
+                f"no difference shown: B won 3 of 4 cases with a winner (75 %; 95 % sure: 30 to 95 % {LONG}; not "
+                "counted: 9 flips (the order of the answers decided); the judge goes by the order of the answers: "
                 "name a better judge"
             ),
         ),
@@ -115,9 +123,10 @@ def test_the_verdict_in_words(letters, words):
     assert result(k=letters).verdict("k") == words
 
 
-def test_agreement_by_hand():
+def test_agreement_by_hand(caplog):
     found = result(model="aabbttfxea", human="abbbtataaf")
     both = found.agreement("model", "human")
+    assert not caplog.records, "nothing is said of a table that nobody gave"
     # a a b b t t against a b b b t a; the other four have a flip, an abstention or an error on one side
     assert (both.n, both.left_out, both.rate) == (6, 4, 4 / 6)
     assert both.disagreements == (("t1", "a", "b"), ("t5", "tie", "a"))

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pairscale as ps
+from pairscale.core.provenance import Provenance
 from pairscale.evaluate.board import differences_of, groups_of
-from pairscale.evaluate.ranking import saved_variants
+from pairscale.evaluate.ranking import VariantsResult, saved_variants
 from pairscale.reporting.page import kind_of, write_report
 
 SUITE = ps.Suite.from_list([f"Question {n}?" for n in range(20)])
@@ -113,3 +114,30 @@ def test_the_page_has_board_groups_pairs_and_what_answers_took(kept, tmp_path):
     assert pl.read_csv(table).height == 2 * len(NAMES)
     with pytest.raises(ps.errors.InputError, match="again is for the cases of two variants"):
         ps.report(run, again=tmp_path / "again.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("groups", "best", "words"),
+    [
+        ([("a",), ("b", "c")], "a", "a is the best; choose a"),
+        (
+            [("a", "b", "c")],
+            None,
+            "no difference between them is shown; compare more tasks, or choose by cost and speed",
+        ),
+        (
+            [("a", "b"), ("a", "c"), ("d",)],
+            None,
+            (
+                "no single one is the best, as b and c cannot be told apart from a, which has the highest score; "
+                "choose among these by cost and speed"
+            ),
+        ),
+        ([], None, "nothing is decided, as no case has a winner; look at why the judge gave no answer"),
+    ],
+)
+def test_the_verdict_says_what_to_do(groups, best, words, monkeypatch):
+    monkeypatch.setattr(VariantsResult, "groups", lambda _self, _key: groups)
+    monkeypatch.setattr(VariantsResult, "best", lambda _self, _key: best)
+    made = VariantsResult(tuple("abcd"), ("k",), {}, {}, {}, None, 0.0, Provenance("run_variants", {}, 1))
+    assert made.verdict() == words

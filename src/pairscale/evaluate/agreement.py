@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import polars as pl
 
-from pairscale.checks.agreement import LEAST_UNITS, differing_kappas, measure_agreement
+from pairscale.checks.agreement import LEAST_UNITS, differing_kappas, measure_agreement, two_raters
 from pairscale.checks.effect import wilson
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError
@@ -154,7 +154,7 @@ def _side(case: PairwiseCase, first: str) -> str:
 
 
 def _kappa(said: Sequence[tuple[str, str]]) -> tuple[float | None, tuple[float, float] | None, tuple[str, ...]]:
-    found = measure_agreement({"x": [x for x, _ in said], "y": [y for _, y in said]}, seed=1)
+    found = measure_agreement(two_raters([x for x, _ in said], [y for _, y in said]), seed=1)
     row = found.table.filter(pl.col("statistic") == "cohen_kappa").row(0, named=True)
     ci = None if row["lower"] is None else (row["lower"], row["upper"])
     few = len(said) < LEAST_UNITS

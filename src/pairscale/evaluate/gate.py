@@ -17,7 +17,7 @@ from pairscale.evaluate.gate_options import GateOptions, Missing
 from pairscale.evaluate.gate_result import GateResult, gate_criterion
 from pairscale.evaluate.inference.failures import Failures
 from pairscale.evaluate.inference.gate import FailIf
-from pairscale.evaluate.verbs import AnswerColumns, compared
+from pairscale.evaluate.verbs import AnswerColumns, compared, with_variants
 from pairscale.judges.function import words_of
 from pairscale.runtime import CONCURRENCY, RETRIES, TIMEOUT
 
@@ -25,26 +25,22 @@ if TYPE_CHECKING:
     import os
 
     from pairscale.evaluate.result import PairwiseRunResult
-    from pairscale.evaluate.suite import Suite, Task
-    from pairscale.evaluate.traces import Trace, TraceSource
+    from pairscale.evaluate.suite import SuiteLike
     from pairscale.evaluate.variants import VariantLike
-    from pairscale.judges.base import Judge
+    from pairscale.evaluate.verbs import Answers, JudgeLike
     from pairscale.providers.prices import Price
 
     _Path: TypeAlias = "str | os.PathLike[str]"
-    _Judge: TypeAlias = "str | Judge | Callable[..., Any]"
-    _Answers: TypeAlias = "_Path | TraceSource | Mapping[str, str | Trace]"
-    _Tasks: TypeAlias = "_Path | Suite | Sequence[Task | Mapping[str, Any] | str]"
 
 __all__ = ["gate", "gated"]
 
 
 def gate(
-    a: _Answers | _Tasks,
-    b: _Answers | None = None,
+    a: Answers | SuiteLike,
+    b: Answers | None = None,
     *,
     criterion: str | Sequence[str],
-    judge: _Judge | Sequence[_Judge] | None = None,
+    judge: JudgeLike | Sequence[JudgeLike] | None = None,
     fail_if: FailIf | Sequence[FailIf] = ("worse",),
     margin: float = 0.05,
     level: float = 0.95,
@@ -55,7 +51,7 @@ def gate(
     prompt_b: str | None = None,
     name_a: str = "A",
     name_b: str = "B",
-    suite: _Tasks | None = None,
+    suite: SuiteLike | None = None,
     baseline: _Path | None = None,
     update_baseline: bool = False,
     run: _Path | None = None,
@@ -99,9 +95,10 @@ def gate(
     that the gate could not run. Run the same call again to resume a run.
 
     Args:
-        a: The recorded answers of A: a file, a table, a :class:`TraceSource` or a mapping from task to answer. Without
-            ``b``: those of B, if there is a ``baseline``; or the suite that both variants answer.
-        b: The recorded answers of B.
+        a: The recorded answers of A: a file, a table, a :class:`TraceSource` or a mapping from task to answer; or a
+            function, with ``suite``. Without ``b``: the answers of B, if there is a ``baseline``; or the suite that both
+            variants answer.
+        b: The same for B.
         criterion: What "better" means; one criterion or several. The gate fails if it fails by one of them.
         judge: A name, a function ``judge(A, B)`` or a :class:`Judge`; several are a panel that decides by majority. By
             default ``lexical``, a baseline that reads no criterion.
@@ -115,7 +112,7 @@ def gate(
         prompt_b: The same for B.
         name_a: What A is called.
         name_b: What B is called.
-        suite: With recorded answers: the tasks that they belong to.
+        suite: With ``a`` and ``b``: the tasks that the answers belong to.
         baseline: A file with the answers of A, recorded before; B is compared with them.
         update_baseline: Whether to record the answers of A in the baseline file. Without ``b``, nothing is compared.
         run: The run file; without one, nothing is kept.
@@ -225,6 +222,7 @@ def gated(
     """
     names, lines = options.names, list[str]()
     repeats = require_int(repeats, "repeats", least=1)
+    a, b, suite, variants = with_variants(a, b, suite, variants)
     try:
         given = read_given(a, b, options, variants, prompts, names, suite, columns, lines.append)
         if given.b is None and options.update_baseline:

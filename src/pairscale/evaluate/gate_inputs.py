@@ -17,9 +17,9 @@ from pairscale.evaluate.baseline import (
     require_same_inputs,
     write_baseline,
 )
-from pairscale.evaluate.formats.reading import source_at
 from pairscale.evaluate.gate_options import GateOptions
 from pairscale.evaluate.inference.gate import cases_to_decide
+from pairscale.evaluate.jobs import answer_source
 from pairscale.evaluate.matching import matched
 from pairscale.evaluate.suite import as_suite
 from pairscale.evaluate.traces import InMemoryTraceSource, Trace, TraceRef
@@ -85,7 +85,7 @@ def read_given(
         a, b, tasks, _ = read_sides(a, b, suite, columns, names, tell)
     else:  # one file: A's if it is to be recorded, else B's
         a, _, tasks, _ = read_sides(a, a, suite, columns, (names[0 if update else 1],) * 2, _first(tell))
-    answers_a, answers_b = (_load(one) for one in (a, b if both else a))
+    answers_a, answers_b = (_load(one, name) for one, name in zip((a, b if both else a), names, strict=True))
     known: Baseline | None = None
     if path is not None and update:
         known = write_baseline(answers_a, path, source=_origin(origin), name=names[0])
@@ -115,9 +115,9 @@ def _first(tell: Callable[[str], object]) -> Callable[[str], object]:
     return once
 
 
-def _load(source: Any) -> list[tuple[str, Trace]]:
-    found = source_at(source) if isinstance(source, str | Path) else source
-    return run_sync(lambda: loaded(found))
+def _load(given: Any, name: str) -> list[tuple[str, Trace]]:
+    source = answer_source(given, name)
+    return run_sync(lambda: loaded(source))
 
 
 def _recorded(path: Path, tell: Callable[[str], object]) -> Baseline:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pairscale.evaluate.inference.failures import WAY_WORDS
+from pairscale.evaluate.wording import are_identical, chance_words, goes_by_order, same_answers
 
 if TYPE_CHECKING:
     from pairscale.evaluate.gate_result import GateCriterion, GateResult
@@ -59,12 +60,9 @@ def sentence_of(found: GateCriterion, run: PairwiseRunResult, rule: GateRule) ->
         return f"nothing is known of {b} and {a}: no case was answered"
     low, high = share_words(0.5 - rule.margin), share_words(0.5 + rule.margin)
     graded = any(case.preference is not None for case in run.of(found.key))
-    won = f"{percent(found.rate)} of {_cases(found, run)}"
-    won = (
-        f"on average the judge puts {percent(found.rate)} on it over {_cases(found, run)}"
-        if graded
-        else f"it won {won}"
-    )
+    won = f"it won {percent(found.rate)} of {_cases(found, run)}"
+    if graded:
+        won = f"on average over {_cases(found, run)}, {chance_words(percent(found.rate), 'it')}"
     sure = f"{found.level * 100:.4g} % sure"
     question = "better" if "not-better" in rule.fail_if else "worse"
     near = f"slightly worse than {a}, but" if found.upper < 0.5 else f"as good as {a}"
@@ -78,6 +76,8 @@ def sentence_of(found: GateCriterion, run: PairwiseRunResult, rule: GateRule) ->
         f"become anything from {percent(found.lower)} to {percent(found.upper)}",
     }
     said = _depends(found, b) if _disagree(found) else words[found.verdict]
+    if _goes_by_order(found, run):
+        said += "; but in most cases the judge only went by the order of the answers"
     if rule.people_margin is None:
         return said
     scale = f"{share_words(rule.people_margin)} in the eyes of people is {percent(rule.margin)} in those of this judge"
@@ -94,6 +94,8 @@ def advice_of(found: GateCriterion, run: PairwiseRunResult, rule: GateRule) -> s
     b = run.variant_b
     if found.rate is None:
         return "look at why the judge did not answer, and run the gate again"
+    if _goes_by_order(found, run):
+        return "name a better judge, and run the gate again"
     if found.verdict == "inconclusive":
         return _open(found, run, rule)
     if not found.failed and found.verdict != "worse":
@@ -125,10 +127,20 @@ def _open(found: GateCriterion, run: PairwiseRunResult, rule: GateRule) -> str:
         return "the run stopped at max_cost; raise it, and run the same command again"
     if run.stopped == "decided":
         return "the gate stopped when another criterion had failed; see that one"
-    if found.cases_needed is None:
-        return f"add cases, or allow a margin above 0, which {b} can meet if it is as good as {run.variant_a}"
+    return same_answers(run) if are_identical(run, found.key) else _add_cases(found, run, rule)
+
+
+def _goes_by_order(found: GateCriterion, run: PairwiseRunResult) -> bool:
+    """Whether a verdict rests on flips, which say nothing of the answers."""
+    return found.verdict not in {"better", "worse"} and goes_by_order(run, found.key)
+
+
+def _add_cases(found: GateCriterion, run: PairwiseRunResult, rule: GateRule) -> str:
+    b = run.variant_b
     if "not-better" in rule.fail_if:
         return f"add cases, as these cannot show that {b} is better, or fail only if it is worse"
+    if found.cases_needed is None:
+        return f"add cases, or allow a margin above 0, which {b} can meet if it is as good as {run.variant_a}"
     many = ""
     if found.cases_needed > found.n:
         shown = f"{b} is not worse, if it is as good as {run.variant_a}"

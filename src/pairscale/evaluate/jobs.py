@@ -23,7 +23,7 @@ from pairscale.evaluate.variants import Variant
 from pairscale.judges.function import ends_run, words_of
 from pairscale.runtime import Budget, close
 
-__all__ = ["CaseJob", "VariantRunner", "paired"]
+__all__ = ["CaseJob", "VariantRunner", "answer_source", "paired"]
 
 Answers: TypeAlias = tuple[Task, Trace, Trace]
 
@@ -151,7 +151,7 @@ def _max_cost(variant: Variant, task: Task) -> float | None:
         raise JudgeError(f"max_cost_of of a variant: {error}") from None
 
 
-def _source(given: Any, name: str) -> TraceSource:
+def answer_source(given: Any, name: str) -> TraceSource:
     """Recorded answers as a source.
 
     Raises:
@@ -187,7 +187,7 @@ async def paired(
         suite: the tasks; without it, they are what the answers say of them.
         names: of the variants.
     """
-    sources = [_source(one, name) for one, name in zip((source_a, source_b), names, strict=True)]
+    sources = [answer_source(one, name) for one, name in zip((source_a, source_b), names, strict=True)]
     refs_a, refs_b = [[ref async for ref in source.list()] for source in sources]
     matches, unmatched = matched(refs_a, refs_b, () if suite is None else as_suite(suite), names)
     jobs, left = [], [one for one in unmatched if one.missing != "suite"]

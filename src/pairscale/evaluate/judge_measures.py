@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from pairscale.checks.agreement import agreement
+from pairscale.checks.agreement import agreement, two_raters
 from pairscale.checks.card import Measure
 from pairscale.checks.effect import wilson
 from pairscale.checks.position import PositionalBias
@@ -133,7 +133,7 @@ def _kappa(found: CheckPairs, answered: Sequence[tuple[str, str | None, int]], l
         return first if choice == "1" else "ab".replace(first, "")
 
     judge, people = ([named(str(row[column]), row[2]) for row in answered] for column in (1, 0))
-    table = agreement({"judge": judge, "people": people}, level=level, seed=1).table
+    table = agreement(two_raters(judge, people), level=level, seed=1).table
     row = table.filter(statistic="cohen_kappa").row(0, named=True)
     if row["estimate"] is None:
         return Measure.missing("kappa is not defined where one of them always says the same")

@@ -117,12 +117,26 @@ class VariantsResult(PlotMixin, ReportMixin, table="ranking", charts=("scores", 
         ranked = self.ranking(key).drop_nulls("theta")["variant"].to_list()
         return groups_of(self.differences(key), ranked)
 
+    def verdict(self, key: str | None = None) -> str:
+        """Which variant is the best, in a sentence that ends with what to do next."""
+        groups, best = self.groups(key), self.best(key)
+        if best is not None:
+            return f"{best} is the best; choose {best}"
+        if not groups:
+            return "nothing is decided, as no case has a winner; look at why the judge gave no answer"
+        first = groups[0][0]
+        if len(groups) == 1:
+            return "no difference between them is shown; compare more tasks, or choose by cost and speed"
+        alike = list(dict.fromkeys(name for group in groups if first in group for name in group if name != first))
+        others = " and ".join(filter(None, [", ".join(alike[:-1]), *alike[-1:]]))
+        score = f"{others} cannot be told apart from {first}, which has the highest score"
+        return f"no single one is the best, as {score}; choose among these by cost and speed"
+
     def summary(self) -> str:
         """The rankings in words."""
         lines = []
         for key in self.keys:
-            best = self.best(key)
-            lines.append(f"{key}: {f'{best} is the best' if best else 'no variant stands out as the best'}")
+            lines.append(f"{key}: {self.verdict(key)}")
             for row in self.ranking(key).drop_nulls("theta").iter_rows(named=True):
                 ends = f"{row['lower']:+.2f} to {row['upper']:+.2f}, rank {row['rank_lower']} to {row['rank_upper']}"
                 lines.append(f"  {row['rank']:>2}  {row['variant']}  {row['theta']:+.2f}  ({ends})")

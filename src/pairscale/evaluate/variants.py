@@ -19,7 +19,7 @@ from pairscale.core.provenance import fingerprint
 from pairscale.evaluate._identity import identity_of
 from pairscale.evaluate.formats.reading import ANSWER_SUFFIXES, is_table, read_outputs, source_at
 from pairscale.evaluate.suite import Task, as_words, id_key, input_key
-from pairscale.evaluate.traces import Trace, TraceRef, TraceSource, as_trace
+from pairscale.evaluate.traces import InMemoryTraceSource, Trace, TraceRef, TraceSource, as_trace
 from pairscale.judges.function import ends_run, in_thread, words_of
 from pairscale.judges.resolve import imported
 from pairscale.providers.client import Exchange, ProviderError
@@ -56,8 +56,8 @@ def make_variant(variant: VariantLike, name: str) -> Variant:
     Args:
         variant: a callable from a :class:`Task` to a text or a :class:`Trace`, plain or ``async``; an object with an
             ``ask`` method (an agent), which is given the task's input; ``provider:model``, which is given it as its
-            prompt; ``module:function``; a file or folder of recorded outputs; a :class:`TraceSource`; or a
-            :class:`Variant`.
+            prompt; ``module:function``; a file or folder of recorded outputs, a mapping from task to output or a
+            :class:`TraceSource`; or a :class:`Variant`.
         name: what it is called. In a run file, a callable is known by all that can be seen of it: its code, and the
             prompts and settings that it reads. Where it holds something that cannot be looked into (a client), it is
             known by this name, too, and an agent by its type and this name: give it another name when that changes.
@@ -69,6 +69,8 @@ def make_variant(variant: VariantLike, name: str) -> Variant:
         return variant
     if isinstance(variant, TraceSource):
         return _Recorded(variant, name)
+    if isinstance(variant, Mapping):
+        return _Recorded(InMemoryTraceSource(variant), name)
     if isinstance(variant, str | os.PathLike):
         return _named(variant, name)
     if is_table(variant):

@@ -44,12 +44,11 @@ if TYPE_CHECKING:
     from pairscale.evaluate.result import PairwiseRunResult
     from pairscale.providers.prices import Price
 
-__all__ = ["AnswerColumns", "Comparison", "ab", "compared", "read_sides"]
+__all__ = ["AnswerColumns", "Answers", "Comparison", "JudgeLike", "ab", "compared", "read_sides", "with_variants"]
 
 _Path: TypeAlias = "str | os.PathLike[str]"
-_Judge: TypeAlias = "str | Judge | Callable[..., Any]"
-_Answers: TypeAlias = "_Path | Table | TraceSource | Mapping[str, str | Trace] | Callable[..., Any] | ModelVariant"
-_Tasks: TypeAlias = SuiteLike
+JudgeLike: TypeAlias = "str | Judge | Callable[..., Any]"
+Answers: TypeAlias = "_Path | Table | TraceSource | Mapping[str, str | Trace] | Callable[..., Any] | ModelVariant"
 
 
 _SHARED = ("failures", "stop_when", "variant_timeout", "seed", "progress")
@@ -88,11 +87,11 @@ class Comparison:
 
 
 def ab(
-    a: _Answers | _Tasks,
-    b: _Answers | None = None,
+    a: Answers | SuiteLike,
+    b: Answers | None = None,
     *,
     criterion: str | Sequence[str],
-    judge: _Judge | Sequence[_Judge] | None = None,
+    judge: JudgeLike | Sequence[JudgeLike] | None = None,
     labels: _Path | None = None,
     key: _Path | None = None,
     variant_a: VariantLike | None = None,
@@ -101,7 +100,7 @@ def ab(
     prompt_b: str | None = None,
     name_a: str = "A",
     name_b: str = "B",
-    suite: _Tasks | None = None,
+    suite: SuiteLike | None = None,
     run: _Path | None = None,
     swap: bool = True,
     repeats: int = 1,
@@ -224,7 +223,7 @@ def compared(
     variants: tuple[VariantLike | None, VariantLike | None],
     prompts: tuple[str | None, str | None],
     names: tuple[str, str],
-    suite: _Tasks | None,
+    suite: SuiteLike | None,
     run: _Path | None,
     manifest: _Path | None,
     save: _Path | None,
@@ -265,8 +264,7 @@ def compared(
     styles = control_names(control) if control else ()
     criteria = [criterion] if isinstance(criterion, str) else list(criterion or [])
     judges = list(judge) if isinstance(judge, list | tuple) else [] if judge is None else [judge]
-    if b is not None and suite is not None and (_is_variant(a) or _is_variant(b)):
-        a, b, suite, variants = suite, None, None, (a, b)
+    a, b, suite, variants = with_variants(a, b, suite, variants)
     lines: list[str] = []
     a, b, tasks, names = read_sides(a, b, suite, columns, names, lines.append, is_suite=any((*variants, *prompts)))
     told = {name: options[name] for name in ("swap", "judge_args", "judge_card", "base_url", "retries", "price")}
@@ -301,6 +299,13 @@ def compared(
         return export_pairwise_cases(*sources, criteria=criteria, out=manifest, suite=of)
 
     return Comparison(result, paid, write)
+
+
+def with_variants(a: Any, b: Any, suite: Any, variants: tuple[Any, Any]) -> tuple[Any, Any, Any, tuple[Any, Any]]:
+    """``a``, ``b``, the suite and the variants, where ``a`` or ``b`` may be a variant that answers the suite."""
+    if b is not None and suite is not None and (_is_variant(a) or _is_variant(b)):
+        return suite, None, None, (a, b)
+    return a, b, suite, variants
 
 
 def read_sides(

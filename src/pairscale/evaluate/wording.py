@@ -20,19 +20,26 @@ if TYPE_CHECKING:
     from pairscale.evaluate.result import PairwiseRunResult
 
 __all__ = [
+    "are_identical",
     "bounds_words",
+    "chance_words",
     "controlled_lines",
     "effect_words",
     "failures_words",
+    "goes_by_order",
     "graded_words",
+    "same_answers",
     "summary_of",
     "variant_lines",
     "verdict_of",
 ]
 
-_FLIPPED = "the order of the answers decided"
-_UNDECIDED = (("ties", "tie"), ("flips", "flip"))
-_UNANSWERED = (("abstentions", "abstention"), ("errors", "error"))
+_UNDECIDED = (("ties", "tie", ""), ("flips", "flip", " (the order of the answers decided)"))
+_UNANSWERED = (
+    ("abstentions", "abstention", " (the judge did not choose)"),
+    ("errors", "error", " (the judge failed)"),
+)
+_BETTER_JUDGE = "the judge goes by the order of the answers: name a better judge"
 _OFTEN = 0.1  # of the cases: failures that are worth a look before anything else
 _RARE = 0.05
 _ENOUGH = ((200, "60 %"), (800, "55 %"))
@@ -80,7 +87,7 @@ def verdict_of(run: PairwiseRunResult, key: str) -> str:
     found = _finding(cases, sequential=run.sequential)
     behind = _behind(run, key, found)
     if found is None:
-        return "; ".join([*behind, _undecided_advice(run, key)])
+        return "; ".join([*behind, *_failed(run, key), _undecided_advice(run, key)])
     ways = {run.failures: found}
     if cases["failed"].null_count() < cases.height:
         ways |= {
@@ -89,15 +96,20 @@ def verdict_of(run: PairwiseRunResult, key: str) -> str:
             if (one := _finding(run.frame(key, failures=way), sequential=run.sequential)) is not None
         }
     if found.better is not None and not agreed_better({way: one.better for way, one in ways.items()}, run.failures):
-        return "; ".join([_depends(ways, names), *behind, _failures_advice(run, key)])
-    return "; ".join([_sentence(found, names), *behind, _advice(run, key, found, names)])
+        failed = failures_words(run, key)
+        return "; ".join([_depends(ways, names), *behind, failed, _failures_advice(run, key)])
+    return "; ".join([_sentence(found, names), *behind, *_failed(run, key), _advice(run, key, found, names)])
 
 
 def _finding(cases: pl.DataFrame, *, sequential: bool) -> _Finding | None:
     if sequential:
         looks = confidence_sequence(cases)
         if looks.mean is not None and looks.ci is not None:
-            return _Finding(looks.mean, looks.ci, looks.better, looks.n, None, sequential=True, graded=looks.graded)
+            lower, upper = looks.ci
+            better = looks.better if looks.better == ("b" if looks.mean > 0.5 else "a") else None
+            # What an earlier look has ruled out stays ruled out.
+            ci = (max(lower, 0.5), upper) if better == "b" else (lower, min(upper, 0.5)) if better == "a" else looks.ci
+            return _Finding(looks.mean, ci, better, looks.n, None, sequential=True, graded=looks.graded)
     rate = win_rate(cases)
     rate = rate if rate.graded else win_rate(cases, ties="excluded")
     if rate.rate is None or rate.ci is None:
@@ -125,14 +137,19 @@ def _sentence(found: _Finding, names: tuple[str, str]) -> str:
     if found.better is None and found.wins is not None and not ci[0] <= 0.5 <= ci[1]:
         sure = f"equal variants have a result like this in {100 * _chance_of(found.wins):.0f} of 100 comparisons"
     if found.graded:
-        of, whom = _count(found.n, "task" if found.sequential else "graded case"), names[whose]
-        liked = f"on average over {of}, the judge puts {100 * rate:.0f} % on {whom}"
+        of = _count(found.n, "task" if found.sequential else "case")
+        liked = f"on average over {of}, {chance_words(f'{100 * rate:.0f} %', names[whose])}"
         return f"{start}: {liked} (50 % would be even; {sure})"
     if found.wins is None:
         won = f"{subject} won {100 * rate:.0f} % of {_count(found.n, 'task')}"
         return f"{start}: {won} (a tie counts as half; {sure})"
     of = f"{found.wins[1 - whose]:,} of {_count(found.n, 'case')} with a winner"
     return f"{start}: {subject} won {of} ({100 * rate:.0f} %; {sure})"
+
+
+def chance_words(share: str, name: str) -> str:
+    """What a graded preference is, in words; ``share`` is a percentage."""
+    return f"the judge gives {name} a chance of {share} to be the better one"
 
 
 def _end(share: float) -> str:
@@ -156,10 +173,14 @@ def _advice(run: PairwiseRunResult, key: str, found: _Finding, names: tuple[str,
         return unanswered or _failures_advice(run, key)
     if run.stopped == "max_cost":
         return "the run stopped at max_cost: raise it, and run the same command again"
-    for enough, share in _ENOUGH:
-        if found.n < enough:
-            return f"compare more tasks (about {enough} are enough if the better one wins {share}), or choose by cost"
-    return "the difference is small, if there is one: choose by cost and speed"
+    if goes_by_order(run, key):
+        return _BETTER_JUDGE
+    more = (
+        f"compare more tasks (about {enough} are enough if the better one wins {share}), or choose by cost"
+        for enough, share in _ENOUGH
+        if found.n < enough
+    )
+    return next(more, "the difference is small, if there is one: choose by cost and speed")
 
 
 def _unanswered(run: PairwiseRunResult, key: str) -> str:
@@ -179,14 +200,31 @@ def _undecided_advice(run: PairwiseRunResult, key: str) -> str:
         return unanswered or _failures_advice(run, key)
     if counts["error"] or counts["abstention"]:
         return "look at why the judge gave no answer, and run the same command again"
-    if counts["tie"] and all(case.detail.get("identical") for case in run.of(key)):
-        both = f"{run.variant_a} and {run.variant_b}"
-        return f"{both} gave the same answers: check that you compare two different variants"
-    if counts["flip"] > counts["tie"]:
-        return "the judge goes by the order of the answers: name a better judge"
+    if are_identical(run, key):
+        return same_answers(run)
+    if goes_by_order(run, key):
+        return _BETTER_JUDGE
     if counts["tie"]:
         return "the judge sees no difference: name a criterion that says more exactly what counts, or another judge"
     return "there is nothing to compare: look at why no task has an answer of both"
+
+
+def goes_by_order(run: PairwiseRunResult, key: str) -> bool:
+    """Whether most answers of the judge changed with the order of the answers."""
+    counts = run.counts(key)
+    return 2 * counts["flip"] > counts["win"] + counts["tie"] + counts["flip"]
+
+
+def are_identical(run: PairwiseRunResult, key: str) -> bool:
+    """Whether both variants gave the same answer to every task."""
+    cases = list(run.of(key))
+    return bool(cases) and all(case.detail.get("identical") for case in cases)
+
+
+def same_answers(run: PairwiseRunResult) -> str:
+    """What to do where both variants gave the same answers."""
+    both = f"{run.variant_a} and {run.variant_b}"
+    return f"{both} gave the same answers: check that you compare two different variants"
 
 
 def _failures_advice(run: PairwiseRunResult, key: str) -> str:
@@ -196,14 +234,17 @@ def _failures_advice(run: PairwiseRunResult, key: str) -> str:
 
 def _depends(known: dict[Failures, _Finding], names: tuple[str, str]) -> str:
     """Why there is no verdict where the ways to count failures disagree."""
-    says = {None: "no difference is shown", "a": f"{names[0]} is ahead", "b": f"{names[1]} is ahead"}
-    parts = [f"{says[one.better]} if {WAY_WORDS[way]} ({_share(one, names[1])})" for way, one in known.items()]
+    ahead = {None: "no difference is shown", "a": f"{names[0]} is ahead", "b": f"{names[1]} is ahead"}
+    alike: dict[tuple[str, str], list[str]] = {}
+    for way, one in known.items():
+        alike.setdefault((ahead[one.better], _share(one, names[1])), []).append(WAY_WORDS[way])
+    parts = [f"{says} if {' or if '.join(ways)} ({share})" for (says, share), ways in alike.items()]
     return f"no verdict, as it depends on how failures count: {', but '.join(parts)}"
 
 
 def _share(found: _Finding, name: str) -> str:
     if found.graded:
-        return f"the judge puts {100 * found.rate:.0f} % on {name} on average"
+        return f"on average, {chance_words(f'{100 * found.rate:.0f} %', name)}"
     of = _count(found.n, "task") if found.wins is None else f"{_count(found.n, 'case')} with a winner"
     return f"{name} won {100 * found.rate:.0f} % of {of}"
 
@@ -216,20 +257,23 @@ def _failures(run: PairwiseRunResult, key: str) -> tuple[int, int]:
 
 
 def _behind(run: PairwiseRunResult, key: str, found: _Finding | None) -> list[str]:
-    """What is counted behind the verdict: what it does not rest on, and failures."""
-    rate = win_rate(run.frame(key), ties="excluded")
+    """What the verdict does not rest on; failures of variants are said by :func:`failures_words`."""
+    frame = run.frame(key)
+    rate = win_rate(frame.filter(pl.col("failed").is_null() | (pl.col("outcome") != "error")), ties="excluded")
     left_out = _UNANSWERED if found is not None and found.wins is None else (*_UNDECIDED, *_UNANSWERED)
-    parts = [_count(n, word) for name, word in left_out if (n := getattr(rate, name))]
-    parts = [f"{part} ({_FLIPPED})" if "flip" in part else part for part in parts]
-    said = [f"not counted: {', '.join(parts)}"] if parts else []
+    listed = ", ".join(f"{_count(n, word)}{why}" for name, word, why in left_out if (n := getattr(rate, name)))
     if found is None:
-        said = [f"nothing is decided, as no case has a winner{f' ({listed})' if (listed := ', '.join(parts)) else ''}"]
-    if words := failures_words(run, key):
-        lower, upper = run.bounds(key)
-        if lower is not None and upper is not None and round(lower, 3) < round(upper, 3):
-            words += f"; however that is counted, {run.variant_b} wins {100 * lower:.0f} to {100 * upper:.0f} %"
-        said.append(words)
-    return said
+        return [f"nothing is decided, as no case has a winner{f': {listed}' if listed else ''}"]
+    return [f"not counted: {listed}"] if listed else []
+
+
+def _failed(run: PairwiseRunResult, key: str) -> list[str]:
+    """In how many cases the variants failed, and what that can change; nothing when none did."""
+    words = failures_words(run, key)
+    lower, upper = run.bounds(key)
+    if words and lower is not None and upper is not None and round(lower, 3) < round(upper, 3):
+        words += f"; however that is counted, {run.variant_b} wins {100 * lower:.0f} to {100 * upper:.0f} %"
+    return [words] if words else []
 
 
 def _missing(run: PairwiseRunResult, cases: pl.DataFrame, found: _Finding) -> str:
@@ -328,7 +372,7 @@ def graded_words(run: PairwiseRunResult, key: str) -> list[str]:
     if not mean.graded or mean.rate is None or hard.rate is None:
         return []
     b = run.variant_b
-    strength = f"how strongly the judge prefers {b} on average over {_count(mean.n, 'graded case')}"
+    strength = f"how strongly the judge prefers {b} on average over {_count(mean.n, 'case')}"
     lines = [f"the win rate is {strength}; counting only which answer is ahead, {b} won {hard.rate * 100:.1f} %"]
     return [*lines, few_graded(mean.tasks)] if mean.tasks < FEW_GRADED and not run.sequential else lines
 

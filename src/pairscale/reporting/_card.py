@@ -94,12 +94,14 @@ def _method(card: JudgeCard, what: str) -> str:
 def _headline(card: JudgeCard) -> str:
     one, net = card.measures["agreement"], card.measures["net_agreement"]
     if one.value is None:
-        return f"How far {card.judge.judge_id} agrees with people was not measured: {one.why}."
+        return f"How far {card.judge.judge_id} agrees with people was not measured: {one.why}. Label some pairs first."
     text = f"{card.judge.judge_id} chooses as people do in {percent(one.value)} of {one.n:,} pairs that both decide"
-    text += f" ({percent(one.lower)} to {percent(one.upper)})."
+    text += f" ({100 * card.level:g} % sure: {percent(one.lower)} to {percent(one.upper)})."
     if net.lower is not None and net.lower <= 0:
-        return f"{text} That is too little, or too few labels, to correct win rates by."
-    return text
+        little = "That is too little, or too few labels, to correct win rates by"
+        return f"{text} {little}: label more pairs, or name a better judge."
+    use = "Give this card to `pairscale ab` or `pairscale gate` to see win rates as people would."
+    return f"{text} {next(iter(_careful(card)), use)}"
 
 
 def _tiles(card: JudgeCard) -> list[tuple[str, str]]:
@@ -152,17 +154,19 @@ def _careful(card: JudgeCard) -> list[str]:
     """What stands out on a card."""
     found = []
     excess, nonsense, first = (card.measures[name] for name in ("longer_excess", "distractor", "first_place"))
+    if nonsense.value is not None and nonsense.lower is not None and nonsense.lower > 0.05:
+        found.append(
+            "Appended nonsense wins the judge over, so padded answers can win: name a better judge, or another prompt."
+        )
     if excess.lower is not None and excess.upper is not None and not excess.lower <= 0 <= excess.upper:
         taste = "longer" if excess.lower > 0 else "shorter"
         found.append(
             f"The judge chooses the {taste} text more often than people do; control for length where it matters."
         )
-    if nonsense.value is not None and nonsense.lower is not None and nonsense.lower > 0.05:
-        found.append("Appended nonsense wins the judge over: it can be played by longer answers.")
     if first.lower is not None and first.upper is not None and not first.lower <= 0.5 <= first.upper:
         found.append("The judge favours a place; ask it in both orders.")
     if card.data.get("n_unasked"):
-        found.append(f"{card.data['n_unasked']:,} questions were not asked, as the check ended early.")
+        found.append(f"{card.data['n_unasked']:,} questions were not asked, as the check ended early; run it again.")
     return found
 
 

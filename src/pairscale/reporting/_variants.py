@@ -127,13 +127,13 @@ def _page(facts: VariantsFacts) -> Page:
     cases = sum(len(list(one.of(run.keys[0]))) for one in run.results.values())
     some = next(iter(run.results.values()))
     judges = list(dict.fromkeys(name for one in run.results.values() for name in judges_of(one)))
-    verdicts = [(key, f"{_verdict(run, key)}.") for key in run.keys]
+    verdicts = [(key, f"{run.verdict(key)}.") for key in run.keys]
     took = _took(run)
     return Page(
         "variants.html",
         f"{len(run.variants)} variants compared",
         f"{len(run.variants)} variants were compared two by two in {cases:,} cases"
-        + (", by several comparators. Each has a verdict of its own:" if many else f": {_verdict(run, run.keys[0])}."),
+        + (", by several comparators. Each has a verdict of its own:" if many else f": {run.verdict()}."),
         _tiles(facts, cases),
         (("board", "Board", True), ("pairs", "Two by two", True), ("answers", "Answers", took["rows"])),
         {"boards": boards, "answers": took},
@@ -144,22 +144,6 @@ def _page(facts: VariantsFacts) -> Page:
         spending=spent(facts.spending, cases, "cases"),
         judges=judges,
     )
-
-
-def _verdict(run: VariantsResult, key: str) -> str:
-    groups = run.groups(key)
-    first = groups[0]
-    if run.best(key) is not None and len(first) == 1:
-        return f"{first[0]} is the best"
-    if len(groups) == 1:
-        return "none of them can be told apart from the others"
-    leading = dict.fromkeys(name for group in groups if first[0] in group for name in group)
-    return f"no single best; {_and(list(leading))} cannot be told apart from {first[0]}, which has the highest score"
-
-
-def _and(names: Sequence[str]) -> str:
-    rest = names[1:]
-    return " and ".join([", ".join(rest[:-1]), rest[-1]] if len(rest) > 1 else rest)
 
 
 def _tiles(facts: VariantsFacts, cases: int) -> list[tuple[str, str]]:
@@ -197,6 +181,7 @@ def _board(run: VariantsResult, key: str, *, many: bool) -> Part:
     heads = [("variant", False), *((name, True) for name in ("won", "lost", "ties", "flips", "none", "errors"))]
     alike = [_names(group) for group in groups if len(group) > 1]
     rule = (
+        "Where two scores differ by 1, the higher variant wins 73 % of tasks; by 2, 88 %. "
         "Variants that share a letter cannot be told apart: the interval of the difference of their scores holds 0. "
         f"These intervals hold for all {len(rows) * (len(rows) - 1) // 2} differences at "
         f"once, at {100 * run.level:g} %."

@@ -286,7 +286,8 @@ def fixed_bounds(scores: Scores, margin: float, level: float) -> tuple[float, fl
     if scores.graded:
         return rate_ends(scores, effective_size(scores, both), both)
     given = (float(scores.sums.sum()) / scores.n, scores.halves / scores.n, effective_size(scores, both))
-    lower, upper = careful_limits(*(np.array([one]) for one in given), both)
+    rate, halves, size = (np.array([one]) for one in given)
+    lower, upper = careful_limits(rate, halves, size, both)
     return float(lower[0]), float(upper[0])
 
 
