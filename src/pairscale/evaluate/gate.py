@@ -96,8 +96,8 @@ def gate(
 
     Args:
         a: The recorded answers of A: a file, a table, a :class:`TraceSource` or a mapping from task to answer; or a
-            function, with ``suite``. Without ``b``: the answers of B, if there is a ``baseline``; or the suite that both
-            variants answer.
+            function, with ``suite``. Without ``b``: the answers of B, if there is a ``baseline``; or the suite that
+            both variants answer.
         b: The same for B.
         criterion: What "better" means; one criterion or several. The gate fails if it fails by one of them.
         judge: A name, a function ``judge(A, B)`` or a :class:`Judge`; several are a panel that decides by majority. By

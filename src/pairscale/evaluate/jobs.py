@@ -13,12 +13,12 @@ from pairscale.core.errors import InputError, JudgeError
 from pairscale.core.options import optional, require_number
 from pairscale.core.timelimit import TimeLimit, TimeLimitError
 from pairscale.evaluate.comparators import together
-from pairscale.evaluate.formats.reading import is_table, read_outputs, source_at
+from pairscale.evaluate.formats.reading import recorded, source_at
 from pairscale.evaluate.matching import matched
 from pairscale.evaluate.result import Unmatched
 from pairscale.evaluate.store import TIMED_OUT, EvaluationStore
 from pairscale.evaluate.suite import SuiteLike, Task, as_suite
-from pairscale.evaluate.traces import InMemoryTraceSource, Trace, TraceRef, TraceSource, as_trace
+from pairscale.evaluate.traces import Trace, TraceRef, TraceSource, as_trace
 from pairscale.evaluate.variants import Variant
 from pairscale.judges.function import ends_run, words_of
 from pairscale.runtime import Budget, close
@@ -157,20 +157,13 @@ def answer_source(given: Any, name: str) -> TraceSource:
     Raises:
         InputError: they are none.
     """
-    if isinstance(given, str | os.PathLike):
-        return source_at(given)
-    if is_table(given):
-        return read_outputs(given)
-    if isinstance(given, Mapping):
-        return InMemoryTraceSource(given)
-    if not all(callable(getattr(given, method, None)) for method in ("list", "load")):
+    found = source_at(given) if isinstance(given, str | os.PathLike) else recorded(given)
+    if found is None:
         raise InputError(
             f"the answers of {name} must be a file, a folder, a table, a mapping from task to answer or a trace "
-            "source, "
-            f"not {given!r:.80}"
+            f"source, not {given!r:.80}"
         )
-    source: TraceSource = given
-    return source
+    return found
 
 
 async def paired(

@@ -17,9 +17,9 @@ from pairscale.core.errors import InputError, JudgeError
 from pairscale.core.options import require_int
 from pairscale.core.provenance import fingerprint
 from pairscale.evaluate._identity import identity_of
-from pairscale.evaluate.formats.reading import ANSWER_SUFFIXES, is_table, read_outputs, source_at
+from pairscale.evaluate.formats.reading import ANSWER_SUFFIXES, recorded, source_at
 from pairscale.evaluate.suite import Task, as_words, id_key, input_key
-from pairscale.evaluate.traces import InMemoryTraceSource, Trace, TraceRef, TraceSource, as_trace
+from pairscale.evaluate.traces import Trace, TraceRef, TraceSource, as_trace
 from pairscale.judges.function import ends_run, in_thread, words_of
 from pairscale.judges.resolve import imported
 from pairscale.providers.client import Exchange, ProviderError
@@ -67,14 +67,10 @@ def make_variant(variant: VariantLike, name: str) -> Variant:
     """
     if isinstance(variant, Variant):
         return variant
-    if isinstance(variant, TraceSource):
-        return _Recorded(variant, name)
-    if isinstance(variant, Mapping):
-        return _Recorded(InMemoryTraceSource(variant), name)
     if isinstance(variant, str | os.PathLike):
         return _named(variant, name)
-    if is_table(variant):
-        return _Recorded(read_outputs(variant), name)
+    if (source := recorded(variant)) is not None:
+        return _Recorded(source, name)
     ask = getattr(variant, "ask", None)
     if callable(ask):
         return _Called(ask, f"agent:{type(variant).__qualname__}:{name}", of_text=True)

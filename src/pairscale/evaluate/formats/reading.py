@@ -35,6 +35,7 @@ __all__ = [
     "read_both_outputs",
     "read_outputs",
     "read_tasks",
+    "recorded",
     "source_at",
 ]
 
@@ -147,6 +148,16 @@ def is_table(given: Any) -> bool:
     if isinstance(given, list | tuple):
         return bool(given) and all(isinstance(row, Mapping) for row in given)
     return isinstance(given, pl.LazyFrame) or hasattr(given, "iloc") or hasattr(given, "__arrow_c_stream__")
+
+
+def recorded(given: Any) -> TraceSource | None:
+    """Answers in memory as a source: a table, a mapping from task to answer, or a source; None of anything else."""
+    if is_table(given):
+        return read_outputs(given)
+    if isinstance(given, Mapping):
+        return InMemoryTraceSource(given)
+    source: TraceSource = given
+    return source if all(callable(getattr(given, method, None)) for method in ("list", "load")) else None
 
 
 def name_of(given: Any) -> str:
