@@ -13,18 +13,22 @@ from pairscale.store.runfile import open_run
 from pairscale.store.schema import SCHEMA_VERSION
 from pairscale.store.worker_table import worker_table
 from pairscale.store.workers import Job
-from tests.workers import asked, asked_in, by_process, end_all, finished, leader_of, start, texts_of, wait_for
+from tests.workers import (
+    asked,
+    asked_in,
+    by_process,
+    finished,
+    leader_of,
+    none_left,  # noqa: F401 - a fixture
+    start,
+    texts_of,
+    wait_for,
+)
 
 pytestmark = pytest.mark.slow
 
 STEPS = 60
 COST = 0.01
-
-
-@pytest.fixture(autouse=True)
-def _none_left():
-    yield
-    end_all()
 
 
 def later(A, B):
@@ -306,7 +310,7 @@ def test_who_leads(address):
     assert one.hand_out([given])["n1"] == number  # as after a connection was lost
     (taken,) = two.take(5, ["c"])
     assert (taken.number, one.take_back(5, [number])) == (number, set())
-    two.answer({number: ("said", 0.01)})
+    two.answer({taken: ("said", 0.01)})
     one._drop()  # as when it dies
     wait_for(lambda: two.leader().is_lost)
     assert two.try_lead()
