@@ -207,11 +207,36 @@ def test_an_older_version_is_refused(address, monkeypatch):
         assert not other.try_lead()
         leader.begin(job)
         monkeypatch.setattr("pairscale.store.workers.__version__", "0.0.1")
-        with pytest.raises(StoreMismatchError, match=r"with pairscale .*, and this process has pairscale 0\.0\.1"):
+        with pytest.raises(
+            StoreMismatchError, match=r"this process has pairscale 0\.0\.1; .* the same version"
+        ) as raised:
             other.join(job)
+        assert "arguments" not in str(raised.value)
     finally:
         leader.end("done")
         other.end()
+
+
+def test_the_process_that_leads_tells_that_its_clock_is_wrong(address, monkeypatch, caplog):
+    """The times of all answers are by it."""
+    from datetime import datetime, timedelta
+
+    from pairscale.store import workers as workers_module
+
+    class Behind(datetime):
+        @classmethod
+        def now(cls, tz=None):
+            return datetime.now(tz) - timedelta(hours=1)
+
+    monkeypatch.setattr(workers_module, "datetime", Behind)
+    with open_run(address, write=True):
+        pass
+    session = LeadSession(address)
+    session.connect()
+    assert session.try_lead()
+    session.begin(Job("c", "noted", "p", 3, None, "texts", "s"))
+    session.end("done")
+    assert "the clock of this machine differs from the database's by -3,600 s" in caplog.text
 
 
 def test_a_judge_that_looks_at_the_state_is_asked_by_one_process(address):

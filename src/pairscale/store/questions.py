@@ -33,7 +33,7 @@ from pairscale.store._worker_tables import (
     workers,
 )
 from pairscale.store.database import open_address, write_json
-from pairscale.store.workers import Job, WorkerSession, make_tables
+from pairscale.store.workers import Job, WorkerSession, make_tables, tell_clock
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
@@ -222,9 +222,10 @@ class LeadSession(WorkerSession):
             connection.execute(delete(questions).where(q.answer.is_(None), is_lost))
             before = update(workers).where(workers.c.role == "leads", workers.c.worker != self._number)
             connection.execute(before.values(role="led", ended_at=func.coalesce(workers.c.ended_at, func.now())))
-            self._enter(job)
+            ahead = self._enter(job)
             left = set(connection.execute(select(q.name)).scalars())
         self._job = job
+        tell_clock(ahead)  # the others have no times of their own
         return left
 
     def hand_out(self, given: Sequence[HandedOut]) -> dict[str, int]:
