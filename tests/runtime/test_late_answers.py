@@ -1,11 +1,13 @@
 """A worker that was lost comes back with an answer that another process has given meanwhile: it was paid for."""
 
+import asyncio
+
 import pytest
 
 import pairscale as ps
 from pairscale.runtime.answering import _write_late
-from pairscale.runtime.sharing import written_verdict
-from pairscale.store.questions import LeadSession
+from pairscale.runtime.sharing import QuestionSharing, _Waiting, written_verdict
+from pairscale.store.questions import HandedOut, LeadSession
 from pairscale.store.runfile import open_run
 from pairscale.store.workers import Job
 from tests.workers import (
@@ -37,6 +39,44 @@ def joined(address):
     taken = []
     wait_for(lambda: taken.extend(session.take(1, [row.condition_id])) or taken)
     return session, taken[0]
+
+
+class Reconnected:
+    """A session of which the connection was lost and is back."""
+
+    concurrency, reconnects, handed = 1, 0, ()
+
+    def look(self, *_counted):
+        return 2, 2
+
+    def hand_out(self, given):
+        self.handed = (*self.handed, *(one.name for one in given))
+        return {one.name: 5 for one in given}
+
+    def answers(self, _numbers):
+        return {}
+
+    def take_back(self, _n, _numbers):
+        return set()
+
+
+def test_a_question_that_is_in_the_table_is_not_asked_twice_after_a_reconnect():
+    """Before, the process that leads asked it, too, and the answer in the table was left behind."""
+
+    async def turn():
+        session = Reconnected()
+        sharing = QuestionSharing(session, set(), [])
+        waiting = _Waiting(
+            HandedOut("n", "c", "{}", 1, 0), ("c", "u", 1), asyncio.get_running_loop().create_future(), 5
+        )
+        sharing._waiting["n"] = waiting
+        session.reconnects += 1
+        await sharing._turn()
+        return waiting, session
+
+    waiting, session = asyncio.run(turn())
+    assert not waiting.answer.done()
+    assert session.handed == ("n",)
 
 
 def lose(session, question):

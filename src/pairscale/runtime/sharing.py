@@ -238,7 +238,9 @@ class QuestionSharing:
             await self._look()
         if self._session.reconnects != self._reconnects:  # what was done last may have been undone
             self._reconnects = self._session.reconnects
-            for one in self._waiting.values():
+            for name, one in self._waiting.items():
+                if one.number is not None:  # another process may have it, or have answered
+                    self._left.add(name)
                 one.number = None
         waiting = [one for one in self._waiting.values() if not one.answer.done()]
         self._ask_here(one for one in waiting if one.number is None and one.handed.name not in self._left)
