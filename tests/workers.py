@@ -8,7 +8,10 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 import pairscale as ps
 from pairscale.core.errors import StoreError
@@ -19,9 +22,9 @@ __all__ = [
     "asked",
     "asked_in",
     "by_process",
-    "end_all",
     "finished",
     "leader_of",
+    "none_left",
     "pairs_of",
     "start",
     "texts_of",
@@ -123,8 +126,10 @@ def start(run: str, notes: Path, **more) -> subprocess.Popen[str]:
 _STARTED: list[subprocess.Popen[str]] = []
 
 
-def end_all() -> None:
-    """End the processes that a test has left."""
+@pytest.fixture(autouse=True)
+def none_left() -> Iterator[None]:
+    """End the processes that a test has left, in every module that imports this."""
+    yield
     while _STARTED:
         process = _STARTED.pop()
         if process.returncode is None:

@@ -13,18 +13,22 @@ from pairscale.store.runfile import open_run
 from pairscale.store.schema import SCHEMA_VERSION
 from pairscale.store.worker_table import worker_table
 from pairscale.store.workers import Job
-from tests.workers import asked, asked_in, by_process, end_all, finished, leader_of, start, texts_of, wait_for
+from tests.workers import (
+    asked,
+    asked_in,
+    by_process,
+    finished,
+    leader_of,
+    none_left,  # noqa: F401 - a fixture
+    start,
+    texts_of,
+    wait_for,
+)
 
 pytestmark = pytest.mark.slow
 
 STEPS = 60
 COST = 0.01
-
-
-@pytest.fixture(autouse=True)
-def _none_left():
-    yield
-    end_all()
 
 
 def later(A, B):
@@ -203,11 +207,36 @@ def test_an_older_version_is_refused(address, monkeypatch):
         assert not other.try_lead()
         leader.begin(job)
         monkeypatch.setattr("pairscale.store.workers.__version__", "0.0.1")
-        with pytest.raises(StoreMismatchError, match=r"with pairscale .*, and this process has pairscale 0\.0\.1"):
+        with pytest.raises(
+            StoreMismatchError, match=r"this process has pairscale 0\.0\.1; .* the same version"
+        ) as raised:
             other.join(job)
+        assert "arguments" not in str(raised.value)
     finally:
         leader.end("done")
         other.end()
+
+
+def test_the_process_that_leads_tells_that_its_clock_is_wrong(address, monkeypatch, caplog):
+    """The times of all answers are by it."""
+    from datetime import datetime, timedelta
+
+    from pairscale.store import workers as workers_module
+
+    class Behind(datetime):
+        @classmethod
+        def now(cls, tz=None):
+            return datetime.now(tz) - timedelta(hours=1)
+
+    monkeypatch.setattr(workers_module, "datetime", Behind)
+    with open_run(address, write=True):
+        pass
+    session = LeadSession(address)
+    session.connect()
+    assert session.try_lead()
+    session.begin(Job("c", "noted", "p", 3, None, "texts", "s"))
+    session.end("done")
+    assert "the clock of this machine differs from the database's by -3,600 s" in caplog.text
 
 
 def test_a_judge_that_looks_at_the_state_is_asked_by_one_process(address):
@@ -306,7 +335,7 @@ def test_who_leads(address):
     assert one.hand_out([given])["n1"] == number  # as after a connection was lost
     (taken,) = two.take(5, ["c"])
     assert (taken.number, one.take_back(5, [number])) == (number, set())
-    two.answer({number: ("said", 0.01)})
+    two.answer({taken: ("said", 0.01)})
     one._drop()  # as when it dies
     wait_for(lambda: two.leader().is_lost)
     assert two.try_lead()

@@ -36,6 +36,11 @@ def test_the_whole_path(cli):
     assert "4 items, 6 comparisons" in fit.out
 
 
+def test_the_next_command_can_be_copied_into_a_shell(cli, pairs):
+    done = cli("judge", pairs, "--judge", "mine:longer", "--run", "my runs & more.db")
+    assert "next: pairscale fit 'my runs & more.db'" in done.err
+
+
 def test_results_as_a_table_give_the_same_ranking_as_the_run_file(cli, run, pairs):
     assert cli("judge", pairs, "--judge", "mine:longer", "--run", run, "--out", "results.csv").code == 0
     written = cli("fit", "results.csv", "--out", "ranking.xlsx")

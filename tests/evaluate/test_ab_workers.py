@@ -4,7 +4,16 @@ import signal
 import time
 
 import pytest
-from tests.workers import asked, asked_in, by_process, end_all, finished, leader_of, start, wait_for
+from tests.workers import (
+    asked,
+    asked_in,
+    by_process,
+    finished,
+    leader_of,
+    none_left,  # noqa: F401 - a fixture
+    start,
+    wait_for,
+)
 
 import pairscale as ps
 from pairscale.store.runfile import open_run
@@ -13,12 +22,6 @@ pytestmark = pytest.mark.slow
 
 N = 40
 COST = 0.01
-
-
-@pytest.fixture(autouse=True)
-def _none_left():
-    yield
-    end_all()
 
 
 def comparing(address, notes, **more):

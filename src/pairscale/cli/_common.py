@@ -6,6 +6,7 @@ import json
 import math
 import os
 import re
+import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -14,12 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from pairscale.core.addresses import without_login
 from pairscale.core.display import as_cell, printable, text_lines
 
 if TYPE_CHECKING:
     import polars as pl
 
 __all__ = [
+    "as_argument",
     "chart_file",
     "complain",
     "emit",
@@ -101,6 +104,11 @@ _REFUSED = re.compile(
 def say(message: str) -> None:
     """A line for the person, on standard error."""
     typer.echo(message, err=True)
+
+
+def as_argument(run: str) -> str:
+    """A run file or an address for a command line: without a login, and quoted where a shell would take it apart."""
+    return shlex.quote(without_login(run))
 
 
 def say_unsaved(run: object | None) -> None:

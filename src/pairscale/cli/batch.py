@@ -11,10 +11,9 @@ import typer
 import pairscale as ps
 from pairscale.cli import _names
 from pairscale.cli import _options as opt
-from pairscale.cli._common import emit, printable, resumable, say, show_table
+from pairscale.cli._common import as_argument, emit, printable, resumable, say, show_table
 from pairscale.cli._inputs import run_file, settings_of
 from pairscale.cli._opening import read_given_pairs
-from pairscale.core.addresses import without_login
 
 if TYPE_CHECKING:
     import polars as pl
@@ -85,7 +84,7 @@ def submit(
     say(new if made else "nothing to submit: every pair is answered, or in a batch that is under way")
     if made or as_json or out is not None:
         _show_batches(batches, as_json, out)
-    say(f"next: pairscale batch {'resume' if made else 'status'} {without_login(run)}")
+    say(f"next: pairscale batch {'resume' if made else 'status'} {as_argument(run)}")
 
 
 def status(
@@ -222,10 +221,10 @@ def _show_results(run: str, answers: BatchAnswers, *, as_json: bool, out: Path |
     if rest.height:
         why = rest["error_message"].drop_nulls().unique(maintain_order=True)
         most = f"; {printable(why[0])[:120]}" if why.len() == 1 else ""
-        again = f"`pairscale batch resume {without_login(run)} --again` asks again"
+        again = f"`pairscale batch resume {as_argument(run)} --again` asks again"
         say(f"{_many(rest.height, 'pair')} got no answer{most}: {again}")
     if not _say_next(run, batches) and results.height:
-        say(f"next: pairscale fit {without_login(run)}")
+        say(f"next: pairscale fit {as_argument(run)}")
 
 
 def _say_next(run: str, batches: pl.DataFrame) -> bool:
@@ -237,9 +236,9 @@ def _say_next(run: str, batches: pl.DataFrame) -> bool:
         return False
     ended = int(waiting["state"].is_in(list(ENDED)).sum())
     if ended:
-        say(f"{_many(ended, 'batch')} ended and not taken in yet; next: pairscale batch collect {without_login(run)}")
+        say(f"{_many(ended, 'batch')} ended and not taken in yet; next: pairscale batch collect {as_argument(run)}")
     else:
-        say(f"{_many(waiting.height, 'batch')} under way; next: pairscale batch resume {without_login(run)}")
+        say(f"{_many(waiting.height, 'batch')} under way; next: pairscale batch resume {as_argument(run)}")
     return True
 
 

@@ -12,11 +12,10 @@ import typer
 import pairscale as ps
 from pairscale.cli import _names
 from pairscale.cli import _options as opt
-from pairscale.cli._common import emit, printable, resumable, say
+from pairscale.cli._common import as_argument, emit, printable, resumable, say
 from pairscale.cli._groups import Judging, Reading, with_groups
 from pairscale.cli._inputs import price_of, run_file
 from pairscale.cli._opening import read_pairs, say_judged
-from pairscale.core.addresses import without_login
 
 EXAMPLES = (
     "pairscale cost pairs.csv --judge openai:gpt-5.1 --run run.db",
@@ -104,7 +103,7 @@ def command(
             say(f"note: {printable(note)}")
     elif run is not None and not offline:
         verb = "batch submit" if batch else "judge"
-        say(f"next: pairscale {verb} {pairs} --judge {judge} --run {without_login(run)}")
+        say(f"next: pairscale {verb} {as_argument(str(pairs))} --judge {judge} --run {as_argument(run)}")
     say_judged([None if offline else judge])
 
 

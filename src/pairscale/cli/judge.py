@@ -12,11 +12,10 @@ import typer
 import pairscale as ps
 from pairscale.cli import _names
 from pairscale.cli import _options as opt
-from pairscale.cli._common import emit, printable, resumable, say, say_unsaved, show_table
+from pairscale.cli._common import as_argument, emit, printable, resumable, say, say_unsaved, show_table
 from pairscale.cli._groups import Asking, Judging, with_groups
 from pairscale.cli._inputs import make_named_judge, run_file, say_reused, show_request
 from pairscale.cli._opening import read_given_pairs, say_judged
-from pairscale.core.addresses import without_login
 from pairscale.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -102,12 +101,12 @@ def command(
     _report(answers, table.height)
     say_reused(asked)
     if is_many(table.height) and run is not None and out is None and not as_json:
-        say(f"so many results are not read into memory: pairscale export {without_login(run)} --out results.parquet")
+        say(f"so many results are not read into memory: pairscale export {as_argument(run)} --out results.parquet")
     else:
         document = _document(answers, prices_as_of)
         emit(document, answers.results, as_json=as_json, out=out, show=lambda: _show(answers.results, prices_as_of))
     if run is not None and not as_json:
-        say(f"next: pairscale fit {without_login(run)}")
+        say(f"next: pairscale fit {as_argument(run)}")
     say_judged([asked.condition.judge_id])
 
 

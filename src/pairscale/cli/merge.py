@@ -9,7 +9,7 @@ import typer
 
 import pairscale as ps
 from pairscale.cli import _options as opt
-from pairscale.cli._common import emit, say, show_table
+from pairscale.cli._common import as_argument, emit, say, show_table
 
 __all__ = ["EXAMPLES", "command"]
 
@@ -39,4 +39,4 @@ def command(
     document = {"run": found.run, **found.counts, "sources": found.sources}
     emit(document, found.sources, as_json=as_json, out=None, show=lambda: show_table(found.sources))
     if not as_json:
-        say(f"next: pairscale audit {found.run}")
+        say(f"next: pairscale audit {as_argument(found.run)}")

@@ -12,12 +12,11 @@ import typer
 import pairscale as ps
 from pairscale.cli import _names
 from pairscale.cli import _options as opt
-from pairscale.cli._common import emit, printable, resumable, say_unsaved, show_table
+from pairscale.cli._common import as_argument, emit, printable, resumable, say_unsaved, show_table
 from pairscale.cli._groups import Asking, Judging, Reading, with_groups
 from pairscale.cli._inputs import make_named_judge, run_file, say_reused, setting, show_request
 from pairscale.cli._opening import read_texts, say_judged
 from pairscale.cli._people import answering
-from pairscale.core.addresses import without_login
 from pairscale.core.errors import InputError
 from pairscale.core.options import require_choice
 
@@ -215,7 +214,7 @@ def _show(result: AdaptiveResult, run: str | None, selector: str | None) -> None
     typer.echo(_ending(result))
     if run is not None:
         own = f" --selector {selector}" if ":" in (selector or "") else ""
-        name = without_login(run)
+        name = as_argument(run)
         typer.echo(f"run file  {name}  (next: pairscale report {name}; to check it: pairscale audit {name}{own})")
 
 

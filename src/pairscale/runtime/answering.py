@@ -10,7 +10,7 @@ import asyncio
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,9 +19,10 @@ from pairscale.core.notices import notice
 from pairscale.core.timelimit import TimeLimit
 from pairscale.judges.base import Item, Judge, JudgePair, Verdict, judge_member
 from pairscale.runtime.asking import ask_once, close
-from pairscale.runtime.sharing import LOOK_S, POLL_S, patiently, when_it_answers, written_verdict
+from pairscale.runtime.sharing import LOOK_S, POLL_S, late_entry, patiently, when_it_answers, written_verdict
 from pairscale.runtime.sync import Terminated
 from pairscale.store.questions import Leader, LeadLostError, LeadSession, OpenQuestion, leading
+from pairscale.store.runfile import open_run
 from pairscale.store.workers import Job
 
 __all__ = ["Answering", "can_share", "lead", "open_session", "take_part"]
@@ -124,6 +125,8 @@ async def take_part(session: LeadSession, how: Answering) -> Leader | None:
                 await close(judge)
         notice(f"this process has answered {worker.answered:,} questions of the run")
         if ended is None or ended.ending == "done":
+            with suppress(StoreError):  # then the next process that leads writes them down
+                _write_late(session)
             return ended or leader
         if not ended.is_lost and ended.ending != "interrupted":
             raise StoreError(
@@ -132,6 +135,14 @@ async def take_part(session: LeadSession, how: Answering) -> Leader | None:
             )
         notice(f"{ended.who}, which led this run, is gone; a process that is left leads it now")
     return None
+
+
+def _write_late(session: LeadSession) -> None:
+    """Write down the late answers of a run that has ended, unless another process writes to it."""
+    if any(one.pair_id is not None for one in session.late()):
+        with open_run(session.where, write=True) as store:
+            store.questions = session  # what is written goes from the table
+            store.writer.commit([late_entry(one) for one in session.late() if one.pair_id is not None])
 
 
 class _Worker:
@@ -200,12 +211,12 @@ class _Worker:
             return
         done, _ = await asyncio.wait(self._open, timeout=POLL_S, return_when=asyncio.FIRST_COMPLETED)
         if done:
-            await self._hand_over({self._open[task].number: task.result() for task in done})
+            await self._hand_over({self._open[task]: task.result() for task in done})
             for task in done:
                 del self._open[task]
 
-    async def _hand_over(self, verdicts: Mapping[int, Verdict]) -> None:
-        given = {number: (written_verdict(one), one.cost or 0.0) for number, one in verdicts.items()}
+    async def _hand_over(self, verdicts: Mapping[OpenQuestion, Verdict]) -> None:
+        given = {question: (written_verdict(one), one.cost or 0.0) for question, one in verdicts.items()}
         await patiently(self._session, lambda: self._session.answer(given))
         self.answered += sum(one.outcome.is_answer for one in verdicts.values())
 
@@ -233,7 +244,7 @@ class _Worker:
         """Say of the questions that are open that they have no answer from here: they may have been paid for."""
         for task in self._open:
             task.cancel()
-        given = {one.number: (written_verdict(_left(why)), 0.0) for one in self._open.values()}
+        given = {one: (written_verdict(_left(why)), 0.0) for one in self._open.values()}
         try:
             self._session.answer(given)
         except StoreError:

@@ -22,10 +22,11 @@ from pairscale.judges.base import Verdict, judge_member
 from pairscale.runtime.asking import Stopwatch, ask_once, comparison_of, pause
 from pairscale.runtime.budget import Budget, BudgetExceeded, Reservation, max_cost_of
 from pairscale.runtime.progress import Progress
-from pairscale.runtime.sharing import QuestionSharing
+from pairscale.runtime.sharing import QuestionSharing, late_entry, verdict_of
 from pairscale.runtime.source import LogRows, Question, Recorded, Source, Wait
 from pairscale.runtime.streak import MOST_ALIKE, FailureStreak
 from pairscale.store.policies import GroupCommitWriter, JournalWriter
+from pairscale.store.questions import LateAnswer
 from pairscale.store.writer import Asked, Entry
 
 __all__ = ["CONCURRENCY", "RETRIES", "TIMEOUT", "RunOptions", "Runtime"]
@@ -107,6 +108,7 @@ class Runtime:
         self._streaks: dict[str, FailureStreak] = {}
         self._open = 0
         self._sharing = sharing
+        self._late: dict[int, bool] = {}  # by number of a late answer, whether it is written down
         self._tasks: list[asyncio.Task[None]] = []
         self._hold: asyncio.Future[None] | None = None
         self._jitter = random.Random(0)  # noqa: S311 - spreads retries, keeps no secret
@@ -120,10 +122,12 @@ class Runtime:
         """
         self._outcome, self._stop = asyncio.Event(), asyncio.Event()
         self._ended = asyncio.get_running_loop().create_future()
-        handing = None if self._sharing is None else asyncio.create_task(self._sharing.run())
+        handing = None if self._sharing is None else asyncio.create_task(self._sharing.run(self._take_late))
         try:
             self.grow(self._options.concurrency)
             await self._ended
+            if self._sharing is not None:
+                self._take_late(await self._sharing.late())
         finally:
             started = [*self._tasks, *([] if handing is None else [handing])]
             for task in started:
@@ -355,6 +359,18 @@ class Runtime:
         if self._progress is not None:
             self._progress.advance(verdict)
         self._count(question, verdict)
+
+    def _take_late(self, found: list[LateAnswer]) -> None:
+        """Pay for answers that others have given before, and write down the attempts; they settle nothing."""
+        for one in found:
+            verdict = verdict_of(one.answer)
+            if one.number not in self._late:
+                self._late[one.number] = False
+                self.budget.spent += verdict.cost or 0.0
+                self.asked += 1
+            if one.pair_id is not None and not self._late[one.number]:
+                self._late[one.number] = True
+                self._writer.put(late_entry(one))
 
     def _count(self, question: Question, verdict: Verdict) -> None:
         """Find out whether a failure concerns the judge, and show the first exception of a judge function."""

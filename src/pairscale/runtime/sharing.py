@@ -13,19 +13,30 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pairscale.core.comparisons import Outcome
 from pairscale.core.errors import StoreConnectionError, StoreError
 from pairscale.core.notices import notice
+from pairscale.core.provenance import utc_text
 from pairscale.core.timelimit import TimeLimit
 from pairscale.judges.base import Item, Judge, Verdict, judge_member
-from pairscale.runtime.asking import ask_once
+from pairscale.runtime.asking import Stopwatch, ask_once
 from pairscale.runtime.source import Question
 from pairscale.store.database import storable, write_json
 from pairscale.store.policies import AGAIN_S, PATIENCE_S
-from pairscale.store.questions import HandedOut, Key, LeadSession, name_of
+from pairscale.store.questions import HandedOut, Key, LateAnswer, LeadSession, name_of
 from pairscale.store.workers import WorkerSession
+from pairscale.store.writer import Asked, Entry
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["LOOK_S", "POLL_S", "QuestionSharing", "patiently", "verdict_of", "when_it_answers", "written_verdict"]
+__all__ = [
+    "LOOK_S",
+    "POLL_S",
+    "QuestionSharing",
+    "late_entry",
+    "patiently",
+    "verdict_of",
+    "when_it_answers",
+    "written_verdict",
+]
 
 T = TypeVar("T")
 
@@ -81,6 +92,14 @@ def verdict_of(written: str) -> Verdict:
     """The way back."""
     values: Mapping[str, Any] = json.loads(written)
     return Verdict(**{**values, "outcome": Outcome(values["outcome"])})
+
+
+def late_entry(late: LateAnswer) -> Entry:
+    """A late answer as an attempt that settles nothing."""
+    verdict = verdict_of(late.answer)
+    values = Stopwatch().attempt(verdict, late.attempt)
+    values["attempted_at"] = utc_text(late.given_at - (verdict.latency_s or 0.0))
+    return Entry(Asked(late.condition_id, (values,), None, late.pair_id, late=late.number))
 
 
 @dataclass(slots=True, eq=False)
@@ -158,6 +177,7 @@ class QuestionSharing:
         judged_by = question.judge.condition.condition_id
         sides = [one if self._pack is None else self._pack(one) for one in (question.first, question.second)]
         shown = {"first": sides[0], "second": sides[1], "uid": question.uid, "occurrence": question.occurrence}
+        shown["condition_id"] = question.condition_id
         try:
             written = json.dumps(shown, sort_keys=True)
             if json.loads(written) != shown:
@@ -184,10 +204,16 @@ class QuestionSharing:
 
     # The table
 
-    async def run(self) -> None:
-        """Hand out questions and fetch answers, until this is cancelled."""
+    async def run(self, take_late: Callable[[list[LateAnswer]], None]) -> None:
+        """Hand out questions and fetch answers, until this is cancelled.
+
+        Args:
+            take_late: called with the late answers that are there, also those that it was given before.
+        """
         try:
             while True:
+                if time.monotonic() >= self._look_at:
+                    take_late(await self.late())
                 await self._turn()
                 busy = any(not one.answer.done() for one in self._waiting.values())
                 # Not wait_for: in Python 3.11, it may swallow the cancellation that ends this.
@@ -212,7 +238,9 @@ class QuestionSharing:
             await self._look()
         if self._session.reconnects != self._reconnects:  # what was done last may have been undone
             self._reconnects = self._session.reconnects
-            for one in self._waiting.values():
+            for name, one in self._waiting.items():
+                if one.number is not None:  # another process may have it, or have answered
+                    self._left.add(name)
                 one.number = None
         waiting = [one for one in self._waiting.values() if not one.answer.done()]
         self._ask_here(one for one in waiting if one.number is None and one.handed.name not in self._left)
@@ -236,6 +264,10 @@ class QuestionSharing:
             finally:
                 self._here -= free
             self._ask_here(out[number] for number in back)
+
+    async def late(self) -> list[LateAnswer]:
+        """The answers of processes that were lost and came back, when others had answered."""
+        return await patiently(self._session, self._session.late)
 
     def _ask_here(self, ones: Any) -> None:
         for one in ones:

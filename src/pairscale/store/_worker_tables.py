@@ -23,8 +23,8 @@ from sqlalchemy import (
 )
 
 __all__ = [
-    "ALIVE", "ASK", "BEGIN_WRITE", "JUST_STARTED", "LEASE", "LONG_AGO", "REPLACE", "TAKE", "coordination", "leases",
-    "questions", "workers",
+    "ALIVE", "ASK", "BEGIN_WRITE", "JUST_STARTED", "LATE", "LEASE", "LONG_AGO", "REPLACE", "TAKE", "coordination",
+    "late_answers", "leases", "questions", "workers",
 ]  # fmt: skip
 
 _IS_YOUNG = "pg_postmaster_start_time() > now() - interval '60 seconds'"
@@ -87,6 +87,18 @@ questions = Table(
 )
 """The open questions of the process that leads; a row goes in the transaction that writes the attempt down."""
 
+late_answers = Table(
+    "late_answers",
+    coordination,
+    Column("number", Integer, primary_key=True),
+    Column("condition_id", String(64), nullable=False),
+    Column("uid", Text, nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("answer", Text, nullable=False),
+    Column("given_at", DateTime(timezone=True), nullable=False),
+)
+"""Answers to questions that others have answered meanwhile; a row goes in the transaction that writes the attempt."""
+
 for _name in ("workers", "attempts", "comparisons", "questions"):
     Sequence(f"pairscale_{_name}", metadata=coordination)
 
@@ -135,3 +147,11 @@ TAKE = text("""
     )
     RETURNING number, judged_by, question, attempt
 """)
+
+LATE = text("""
+    SELECT l.number, l.condition_id, p.pair_id, l.attempt, l.answer, extract(epoch FROM l.given_at)::float8 AS given_at
+    FROM late_answers l LEFT JOIN (pairs p JOIN comparisons c ON c.pair_id = p.pair_id)
+        ON p.custom_id = l.uid AND c.condition_id = l.condition_id
+    ORDER BY l.number
+""")
+"""The late answers, with the pair of those whose question has an outcome."""

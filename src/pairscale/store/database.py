@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from operator import itemgetter
@@ -201,6 +202,7 @@ def open_address(url: str, options: Mapping[str, Any]) -> Engine:
     unusable = f"{scheme}:// is not a database address that can be used"
     if url.partition("?")[0].count("@") > 1:
         raise StoreError(f"{unusable}: write @ in a user or password as %40, : as %3A and / as %2F")
+    logging.getLogger("psycopg").setLevel(logging.ERROR)  # it warns beside the error that it raises
     try:
         return create_engine(url, **options)
     except ModuleNotFoundError as error:

@@ -322,8 +322,8 @@ class _Merging:
             there: dict[str, list[int]] = {}
             for row in self._there(attempts, attempts.c.condition_id.in_(judges), attempts.c.pair_id.in_(asked)):
                 if row["attempt_id"] not in taken:
-                    pair = self._repeated.get(row["pair_id"], row["pair_id"])
-                    there.setdefault(_attempt_key(row, pair), []).append(row["attempt_id"])
+                    pair = int(row["pair_id"])
+                    there.setdefault(_attempt_key(row, self._repeated.get(pair, pair)), []).append(row["attempt_id"])
             for row in some:
                 if same := there.get(_attempt_key(row, source.numbers["pairs"][row["pair_id"]])):
                     source.shared[row["attempt_id"]] = same[0]

@@ -7,27 +7,50 @@ of a process loses it. Which process leads, and who is there, is decided by advi
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from sqlalchemy import delete, func, inspect, or_, select, true, update
+from sqlalchemy import delete, func, insert, inspect, or_, select, true, update
 
 from pairscale.core.errors import StoreBusyError, StoreError
 from pairscale.core.provenance import fingerprint
 from pairscale.store._postgres import LOCK_ID
-from pairscale.store._worker_tables import ALIVE, ASK, JUST_STARTED, LONG_AGO, REPLACE, TAKE, leases, questions, workers
+from pairscale.store._worker_tables import (
+    ALIVE,
+    ASK,
+    JUST_STARTED,
+    LATE,
+    LONG_AGO,
+    REPLACE,
+    TAKE,
+    late_answers,
+    leases,
+    questions,
+    workers,
+)
 from pairscale.store.database import open_address, write_json
-from pairscale.store.workers import Job, WorkerSession, make_tables
+from pairscale.store.workers import Job, WorkerSession, make_tables, tell_clock
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
 
     from pairscale.store.writer import Entry
 
-__all__ = ["HandedOut", "LeadLostError", "LeadSession", "Leader", "OpenQuestion", "leading", "leads", "name_of"]
+__all__ = [
+    "HandedOut",
+    "LateAnswer",
+    "LeadLostError",
+    "LeadSession",
+    "Leader",
+    "OpenQuestion",
+    "leading",
+    "leads",
+    "name_of",
+]
 
 _LEAD = LOCK_ID + 4
 
@@ -60,6 +83,26 @@ class OpenQuestion(NamedTuple):
     judged_by: str
     question: str
     attempt: int
+
+
+class LateAnswer(NamedTuple):
+    """An answer to a question that another process has answered meanwhile; it was paid for.
+
+    Attributes:
+        number: of the late answer.
+        condition_id: of the question.
+        pair_id: of the question; None while it has no outcome.
+        attempt: number of the attempt.
+        answer: what the judge said, as JSON.
+        given_at: when it came, in seconds.
+    """
+
+    number: int
+    condition_id: str
+    pair_id: int | None
+    attempt: int
+    answer: str
+    given_at: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +144,7 @@ class LeadSession(WorkerSession):
         self.taken: dict[Key, int] = {}  # the answers that are about to be written down
         self.job: Job | None = None  # what this process is about to do
         self._leads = False
+        self._given = 0  # answers that this process has written into the table
         self.reconnects = 0
 
     def connect(self) -> None:
@@ -178,9 +222,10 @@ class LeadSession(WorkerSession):
             connection.execute(delete(questions).where(q.answer.is_(None), is_lost))
             before = update(workers).where(workers.c.role == "leads", workers.c.worker != self._number)
             connection.execute(before.values(role="led", ended_at=func.coalesce(workers.c.ended_at, func.now())))
-            self._enter(job)
+            ahead = self._enter(job)
             left = set(connection.execute(select(q.name)).scalars())
         self._job = job
+        tell_clock(ahead)  # the others have no times of their own
         return left
 
     def hand_out(self, given: Sequence[HandedOut]) -> dict[str, int]:
@@ -246,7 +291,14 @@ class LeadSession(WorkerSession):
         if keys:
             numbers = [self.taken[key] for key in keys]
             connection.execute(delete(questions).where(questions.c.number.in_(numbers)))
+        if late := [entry.asked.late for entry in entries if entry.asked is not None and entry.asked.late is not None]:
+            connection.execute(delete(late_answers).where(late_answers.c.number.in_(late)))
         return keys
+
+    def late(self) -> list[LateAnswer]:
+        """The late answers that are not written down yet."""
+        with self._statements() as connection:
+            return [LateAnswer(*row) for row in connection.execute(LATE)]
 
     # A process that answers
 
@@ -299,14 +351,28 @@ class LeadSession(WorkerSession):
         with self._statements() as connection:
             connection.execute(update(questions).where(*other).values(worker=None))
 
-    def answer(self, given: Mapping[int, tuple[str, float]]) -> None:
-        """Write answers into the table, each with its cost; one that came in before stands."""
+    def answer(self, given: Mapping[OpenQuestion, tuple[str, float]]) -> None:
+        """Write answers into the table, each with its cost; one that came in before stands, and this one is late.
+
+        After a connection was lost, the count of answers tells whether the transaction before was written.
+        """
         with self._transaction() as connection:
+            mine = workers.c.worker == self._number
+            known = int(connection.execute(select(workers.c.asked).where(mine)).scalar() or 0)
+            is_written, self._given = known > self._given, known
+            if is_written:
+                return
             wanted = 0
-            for number, (answer, _) in given.items():
-                is_open = (questions.c.number == number, questions.c.answer.is_(None))
-                wanted += connection.execute(update(questions).where(*is_open).values(answer=answer)).rowcount
+            for question, (answer, _) in given.items():
+                is_open = (questions.c.number == question.number, questions.c.answer.is_(None))
+                if connection.execute(update(questions).where(*is_open).values(answer=answer)).rowcount:
+                    wanted += 1
+                    continue
+                shown = json.loads(question.question)
+                values = {"condition_id": shown["condition_id"], "uid": shown["uid"], "attempt": question.attempt}
+                connection.execute(insert(late_answers).values(**values, answer=answer, given_at=func.now()))
             self._count(connection, len(given), wanted, sum(cost for _, cost in given.values()))
+        self._given = known + len(given)
 
 
 _LEADING: ContextVar[LeadSession | None] = ContextVar("leading", default=None)

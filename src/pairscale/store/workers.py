@@ -33,7 +33,17 @@ if TYPE_CHECKING:
     from pairscale.core.comparisons import Condition
     from pairscale.store.runfile import RunFile
 
-__all__ = ["Grant", "Job", "Lease", "Leased", "WorkerSession", "make_tables", "open_shared", "worker_locks"]
+__all__ = [
+    "Grant",
+    "Job",
+    "Lease",
+    "Leased",
+    "WorkerSession",
+    "make_tables",
+    "open_shared",
+    "tell_clock",
+    "worker_locks",
+]
 
 _SETUP, _MAIN, _WORKERS = LOCK_ID + 1, LOCK_ID + 2, LOCK_ID + 3
 _LOOK_S = 1.0  # between looks at the other workers
@@ -270,10 +280,12 @@ class WorkerSession:
         for other in others:
             differing = _difference(job, other)
             if differing:
+                same = f"{job.what}, judge and settings. Start it with the same arguments"
+                if other["version"] != __version__:
+                    same = "version of pairscale. Install it"
                 raise StoreMismatchError(
                     f"{other['who']} works on this run with {differing[0]}, and this process has {differing[1]}; all "
-                    f"workers of a run need the same {job.what}, judge and settings. Start it with the same arguments, "
-                    "or wait until the others are done"
+                    f"workers of a run need the same {same}, or wait until the others are done"
                 )
         return bool(others)
 
@@ -302,11 +314,7 @@ class WorkerSession:
                     connection.execute(insert(leases), rows[start : start + 10_000])
             ahead = self._enter(job)
         self._job = job
-        if abs(ahead) > _FAR_S:
-            notice(
-                f"the clock of this machine differs from the database's by {ahead:,.0f} s; the times of its answers "
-                "are by its own clock, and nothing else goes by it"
-            )
+        tell_clock(ahead)
 
     def _enter(self, job: Job) -> float:
         """Write down who this is, or that it is back; returns the seconds that its clock is ahead."""
@@ -425,6 +433,15 @@ class WorkerSession:
     def lock_main(self, connection: Connection) -> None:
         """Let no other worker write to the chain ``main`` in this transaction."""
         connection.execute(select(func.pg_advisory_xact_lock(_MAIN, self._schema)))
+
+
+def tell_clock(ahead: float) -> None:
+    """Say when the clock of this machine is not that of the database."""
+    if abs(ahead) > _FAR_S:
+        notice(
+            f"the clock of this machine differs from the database's by {ahead:,.0f} s; the times of its answers "
+            "are by its own clock, and nothing else goes by it"
+        )
 
 
 def worker_locks(schema: int) -> int:

@@ -49,6 +49,7 @@ class Asked:
         ID2: the sample shown second.
         columns: further columns of a new pair, such as ``{"step_id": 17}``.
         replaces: whether an earlier outcome of this pair and condition (an error, an abstention) is replaced.
+        late: number of the late answer of another process that this is, where processes share a run.
     """
 
     condition_id: str
@@ -60,6 +61,7 @@ class Asked:
     ID2: str = ""
     columns: Mapping[str, Any] = field(default_factory=dict[str, Any])
     replaces: bool = False
+    late: int | None = None
 
 
 @record
