@@ -181,7 +181,7 @@ def test_a_file_of_labels_without_a_judge_shows_the_labellers(tmp_path):
     with pytest.raises(InputError, match="no labeller is called 'cem'; there are 'ann', 'bob'"):
         ps.report(path, condition="cem")
     with pytest.raises(InputError, match="belongs to run files"):
-        ps.report(path, kind="ranking")
+        ps.report(path, kind="bias")
     with pytest.raises(FileFormatError, match="which variant is Response 1"):
         ps.report(write(tmp_path / "blind.jsonl", labels_of(3, with_key=False)))
 
