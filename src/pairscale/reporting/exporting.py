@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias, get_args
 from pairscale.core.errors import InputError
 from pairscale.core.files import TABLE_SUFFIXES, write_table
 from pairscale.core.notices import notice
-from pairscale.core.options import require_choice, require_flag, require_suffix
+from pairscale.core.options import checked, require_choice, require_flag, require_suffix
 from pairscale.evaluate.saved import saved_result
 from pairscale.reporting.preferences import (
     PreferencePairs,
@@ -27,6 +27,7 @@ ExportKind: TypeAlias = Literal["results", "preferences"]
 """What a run may be exported as."""
 
 
+@checked
 def export(
     run: str | os.PathLike[str],
     path: str | os.PathLike[str],

@@ -12,7 +12,7 @@ from pairscale.core.addresses import without_login
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError
 from pairscale.core.files import TABLE_SUFFIXES, write_table, write_workbook
-from pairscale.core.options import optional, require_choice, require_suffix
+from pairscale.core.options import checked, optional, require_choice, require_suffix
 from pairscale.store.reading import condition_of
 from pairscale.store.runfile import open_run
 
@@ -38,6 +38,7 @@ class WrittenReport:
     again: int | None
 
 
+@checked
 def report(
     run: str | os.PathLike[str],
     *,
@@ -214,6 +215,7 @@ class RunStatus(ReprMixin, table="conditions", columns=None):
         return f"{self.run}: {counts}, ${self.spending['cost'].sum():,.4f} spent"
 
 
+@checked
 def status(run: str | os.PathLike[str]) -> RunStatus:
     """Show where a run stands: answers, failures, attempts, tokens and cost of every judge.
 

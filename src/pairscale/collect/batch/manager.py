@@ -23,7 +23,7 @@ from pairscale.collect.batch.parts import even_sizes, pairs_from, prepared, remo
 from pairscale.collect.batch.registry import RegistryEntry, append, event, halves_of, remember_judge
 from pairscale.core.errors import InputError, JudgeError, StoreBusyError
 from pairscale.core.notices import notice
-from pairscale.core.options import optional, require_int, require_number
+from pairscale.core.options import checked, optional, require_int, require_number
 from pairscale.judges.base import JudgePair
 from pairscale.judges.batched import BatchJudge, is_both_orders
 from pairscale.providers.batches import ENDED, BatchJob, BatchLimits, batch_format
@@ -109,6 +109,7 @@ class BatchManager(BatchRun):
             await self._place_all(store, keys)
             return plan, self._entries(store, keys)
 
+    @checked
     def wish(self, keys: Collection[str], *, keep_jsonl: bool, include_raw: bool) -> None:
         """Remember how batches are to be collected: whether their files stay, and whether raw replies are wanted."""
         with self._open(write=True) as store:
@@ -191,6 +192,7 @@ class BatchManager(BatchRun):
 
     # Looking and collecting
 
+    @checked
     async def look(self, keys: Collection[str] | None = None, *, delay: float = 0.0) -> bool:
         """Ask how the batches stand that have not ended; True when something has changed."""
         changed, delay = False, require_number(delay, "delay", least=0)
