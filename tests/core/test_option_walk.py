@@ -403,8 +403,8 @@ NEITHER = {
 CALLED_OFTEN = {"LLMJudge", "LLMJudge.read", "JudgePair", "Verdict", "Verdict.win", "ModelVariant.answer"}
 """Made or called for every answer, by the project or by a judge, so that only their numbers are checked."""
 
-TEXT_OR_FILE = {("compare", "text1"), ("compare", "text2")}
-"""Files that may also be texts."""
+TEXT_OR_FILE = {("compare", "text1"), ("compare", "text2"), ("open_run", "where")}
+"""Files that may also be texts, and one that is called a run in its sentence, see `tests/store/test_runfile.py`."""
 
 
 ELSEWHERE: dict[str, Callable[..., Any]] = {

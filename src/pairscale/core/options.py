@@ -271,7 +271,7 @@ def checked(function: Callable[P, T]) -> Callable[P, T]:
         pairscale.core.errors.InputError: verbose must be True or False, not 'no'
     """
     checks = {name: _CHECKS[kind] for name, kind in function.__annotations__.items() if kind in _CHECKS}
-    code = function.__code__  # type: ignore[attr-defined]
+    code = function.__code__
     names = code.co_varnames[: code.co_argcount]
 
     def check(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
@@ -298,7 +298,7 @@ def checked(function: Callable[P, T]) -> Callable[P, T]:
 
 def _require_file(value: Any, name: str) -> None:
     if name in ("run", "where"):
-        require_run(value, name)
+        require_run(value)
     else:
         require_path(os.fspath(value) if isinstance(value, os.PathLike) else value, name)
 
