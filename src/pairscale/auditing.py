@@ -16,6 +16,7 @@ from sqlalchemy import select
 from pairscale.adaptive.audit import read_replay
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError, StoreDamagedError
+from pairscale.core.options import checked
 from pairscale.judges.answers import read_tag
 from pairscale.store.database import raw_rows
 from pairscale.store.evidence import Evidence, check_evidence
@@ -93,6 +94,7 @@ class AuditReport(ReprMixin):
         )
 
 
+@checked
 def audit(
     run: str | os.PathLike[str], *, selector: str | OwnSelector | None = None, digest: str | None = None
 ) -> AuditReport:

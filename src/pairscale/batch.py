@@ -15,7 +15,7 @@ from pairscale.collect.batch.manager import BatchManager
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError
 from pairscale.core.files import write_table
-from pairscale.core.options import require_flag
+from pairscale.core.options import checked, require_flag
 from pairscale.core.tables import ANSWER_COLUMNS
 from pairscale.judges.base import Judge
 from pairscale.judges.llm import LLMJudge
@@ -61,6 +61,7 @@ class BatchAnswers(ReprMixin, table="results", columns=ANSWER_COLUMNS):
         return f"{pairs}, {self.batches.height:,} batches"
 
 
+@checked
 def submit(
     pairs: Table | str | os.PathLike[str],
     *,
@@ -123,6 +124,7 @@ def submit(
     return _managed(run, work)
 
 
+@checked
 def status(
     run: str | os.PathLike[str], *, offline: bool = False, registry: str | os.PathLike[str] | None = None
 ) -> pl.DataFrame:
@@ -159,6 +161,7 @@ def status(
     return _managed(run, work)
 
 
+@checked
 def collect(run: str | os.PathLike[str]) -> BatchAnswers:
     """Collect the results of the batches that have ended, without waiting for the others.
 
@@ -188,6 +191,7 @@ def collect(run: str | os.PathLike[str]) -> BatchAnswers:
     return _managed(run, work)
 
 
+@checked
 def resume(
     run: str | os.PathLike[str],
     *,
@@ -243,6 +247,7 @@ def resume(
     return _managed(run, work)
 
 
+@checked
 def cancel(run: str | os.PathLike[str], *, batch: str | Sequence[str] | None = None) -> pl.DataFrame:
     """Ask the providers to end batches; what was answered until then can be collected, and is paid for.
 

@@ -1,4 +1,8 @@
-"""Every number that a public function takes: `nan`, -1, True and "3" are refused, by one sentence that names it."""
+"""What public functions refuse, by one sentence that names the option.
+
+Every number refuses `nan`, -1, True and "3", every flag what is neither True nor False, every choice what is none
+of its words, and every file what is no name of one.
+"""
 
 from __future__ import annotations
 
@@ -235,6 +239,7 @@ BESIDES: dict[str, Callable[[], dict[str, Any]]] = {
     "gate": lambda: {
         "a": {"t1": "Rome?"}, "b": {"t1": "In Rome."}, "criterion": "says more", "judge": longer, "progress": False
     },
+    "compare": lambda: {"text1": "It rains.", "text2": "It rains, so we stay."},
     "cost": lambda: {"pairs": PAIR, "judge": "openai:gpt-4.1", "offline": True, "progress": False},
     "judge": lambda: {"pairs": pairs(), "progress": False},
     "label": dict,
@@ -380,6 +385,110 @@ def accepted_or_unclear(name: str, parameter: str, texts: bool) -> list[str]:
             else:
                 said.append(f"{given!r} is accepted")
     return said
+
+
+# Flags, files and choices
+
+
+FLAG, FILE, CHOICE = "True or False", "a file or ", "'"
+WORDS = {"bool": FLAG, "bool | None": FLAG, "str | os.PathLike[str]": FILE, "str | os.PathLike[str] | None": FILE}
+"""What an annotation means, by the beginning of the sentence that refuses something else."""
+
+NEITHER = {
+    FLAG: (float("nan"), -1, 1, "3", "", "yes", [True], None),
+    FILE: (float("nan"), -1, True, "", "  ", "a\0b", ["x"], b"x", None),
+    CHOICE: (float("nan"), -1, True, "3", "", ["x"], None),
+}
+
+CALLED_OFTEN = {"LLMJudge", "LLMJudge.read", "JudgePair", "Verdict", "Verdict.win", "ModelVariant.answer"}
+"""Made or called for every answer, by the project or by a judge, so that only their numbers are checked."""
+
+TEXT_OR_FILE = {("compare", "text1"), ("compare", "text2"), ("open_run", "where")}
+"""Files that may also be texts, and one that is called a run in its sentence, see `tests/store/test_runfile.py`."""
+
+
+ELSEWHERE: dict[str, Callable[..., Any]] = {
+    "AdaptiveConfig": lambda **o: call("AdaptiveConfig", **o),
+    "BTLConfig": lambda **o: call("BTLConfig", **o),
+    "ReplayJudge": lambda **o: ps.ReplayJudge(RESULT, **o),
+    "compare": partial(ps.compare, "It rains.", "It rains, so we stay."),
+}
+"""Classes and functions that check their flags themselves, with what they need besides."""
+
+
+@cache
+def with_batches() -> dict[str, Any]:
+    """Every public function and method, and those of the namespace of batches."""
+    own = {f"batch.{name}": getattr(ps.batch, name) for name in ("submit", "status", "collect", "resume", "cancel")}
+    return public() | own
+
+
+def options_like(words: tuple[str, ...]) -> list[tuple[str, str, str]]:
+    """Each flag, file or choice that may be given: the function, the parameter, and its annotation."""
+    return [
+        (name, one.name, str(one.annotation))
+        for name, function in with_batches().items()
+        if name not in {*RESULTS, *COUNTED, *CALLED_OFTEN}
+        for one in inspect.signature(function).parameters.values()
+        if (kind_of(str(one.annotation)) in words) and (name, one.name) not in TEXT_OR_FILE
+    ]
+
+
+def kind_of(annotation: str) -> str | None:
+    return CHOICE if re.fullmatch(r"Literal\['[^]]*\]( \| None)?", annotation) else WORDS.get(annotation)
+
+
+def barely_called(name: str, parameter: str, value: Any) -> Any:
+    """Call a function with nothing but this value, which is checked before anything else is."""
+    function = with_batches()[name]
+    needed = [
+        one.name
+        for one in inspect.signature(function).parameters.values()
+        if one.default is one.empty and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)
+    ]
+    is_method = needed[:1] == ["self"]
+    others = {one: object() for one in needed[is_method:] if one != parameter}
+    made = function(*[None] * is_method, **{parameter: value}, **others)
+    return asyncio.run(made) if inspect.iscoroutine(made) else made
+
+
+def refused_by_another_sentence(name: str, parameter: str, annotation: str, use: Callable[..., Any]) -> list[str]:
+    """What a function takes although its annotation says otherwise, or refuses in other words."""
+    said, words = [], kind_of(annotation)
+    assert words is not None
+    for value in NEITHER[words]:
+        if value is None and annotation.endswith("None"):
+            continue
+        try:
+            use(value)
+        except InputError as error:
+            if not re.search(rf"\b{parameter} must be {words}", str(error)):
+                said.append(f"{name}({parameter}={value!r}): {error}")
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is the wrong one
+            said.append(f"{name}({parameter}={value!r}): {type(error).__name__}: {error}")
+        else:
+            said.append(f"{name}({parameter}={value!r}) is accepted")
+    return said
+
+
+def test_flags_and_files_are_refused_alike_everywhere() -> None:
+    found = options_like((FLAG, FILE))
+    assert len(found) > 170
+    said = []
+    for name, parameter, annotation in found:
+        use = partial(barely_called, name, parameter)
+        if name in ELSEWHERE:
+            use = lambda value, name=name, parameter=parameter: ELSEWHERE[name](**{parameter: value})  # noqa: E731
+        said += refused_by_another_sentence(name, parameter, annotation, use)
+    assert not said, "\n".join(said)
+
+
+def test_choices_are_refused_alike_everywhere() -> None:
+    said = []
+    for name, parameter, annotation in options_like((CHOICE,)):
+        use = lambda value, name=name, parameter=parameter: call(name, **{parameter: value})  # noqa: E731
+        said += refused_by_another_sentence(name, parameter, annotation, use)
+    assert not said, "\n".join(said)
 
 
 def showing() -> list[str]:

@@ -292,6 +292,14 @@ def test_headers_of_a_refusal_count_too():
     assert admitted(clock, limiter, 0) == [7.0]
 
 
+def test_a_refusal_that_says_how_long_to_wait_says_more_than_its_headers():
+    """As aimock does: Retry-After 1, and six minutes until all tokens are there again."""
+    clock, limiter = limiter_of()
+    (ticket,) = tickets(clock, limiter, 0)
+    limiter.refused(1.0, {"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "6m0s"}, ticket)
+    assert admitted(clock, limiter, 0)[0] <= 1.0
+
+
 # Headers
 
 

@@ -10,6 +10,7 @@ import pytest
 
 import pairscale as ps
 from pairscale.core.errors import StoreGoneError
+from pairscale.people import Case, LabelStore
 from pairscale.store.evidence import check_evidence
 from pairscale.store.policies import GroupCommitWriter, JournalWriter
 from pairscale.store.runfile import open_run
@@ -197,3 +198,21 @@ def test_a_run_ends_with_an_error_and_continues_from_the_copy_without_asking_aga
     call(again, path)
     with open_run(path) as store:
         assert store.counts()["comparisons"] == stored + again.asked == (66 if call is judge_pairs else 30)
+
+
+@LOSSES
+def test_a_label_is_not_acknowledged_when_the_run_file_is_gone(tmp_path, lose):
+    cases = [Case(f"c{n}", f"t{n}", "clarity", "", f"One {n}.", f"Two {n}.") for n in range(3)]
+    path = tmp_path / "folder" / "labels.db"
+    path.parent.mkdir()
+    with LabelStore(path, cases) as store:
+        ann = store.add_labeller("ann")
+        store.answer(ann, store.next(ann).question_id, "1")
+        asked = store.next(ann)
+        lose(path)
+        with pytest.raises(StoreGoneError) as error:
+            store.answer(ann, asked.question_id, "2")
+        with pytest.raises(StoreGoneError):
+            store.run.require_there()
+    with LabelStore(saved_by(error), cases, write=False) as saved:
+        assert len(saved.rows()) == 2

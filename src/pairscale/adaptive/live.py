@@ -23,7 +23,7 @@ from pairscale.adaptive.state import AdaptiveState, require_state
 from pairscale.adaptive.view import View
 from pairscale.core.errors import InputError, JudgeError, StoreMismatchError
 from pairscale.core.notices import notice
-from pairscale.core.options import ProgressMode
+from pairscale.core.options import ProgressMode, checked
 from pairscale.judges.base import Judge
 from pairscale.judges.resolve import make_judge
 from pairscale.models.judge_slopes import weak_words
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 __all__ = ["adaptive_rank_run_live"]
 
 
+@checked
 def adaptive_rank_run_live(
     state: AdaptiveState,
     judge: str | Judge | Callable[..., Any],

@@ -23,7 +23,7 @@ from pairscale.adaptive.state import AdaptiveState, as_items, beliefs_of
 from pairscale.adaptive.status import has_begun, n_items
 from pairscale.adaptive.step_log import STEP_LOG
 from pairscale.core.errors import InputError, StoreDamagedError, StoreError, StoreMismatchError
-from pairscale.core.options import require_run
+from pairscale.core.options import checked, require_run
 from pairscale.core.provenance import utc_now
 from pairscale.core.tables import listed
 from pairscale.models.known import known_numbers
@@ -98,6 +98,7 @@ def _one_of(session_dir: Where | None, run: Where | None) -> None:
         raise InputError("give session_dir or run, not both: session_dir=DIR means the run file DIR/run.db")
 
 
+@checked
 def adaptive_rank_start(
     items: Any,
     seed: int = 1,
@@ -273,6 +274,7 @@ def load_adaptive_session(session_dir: Where, *, selector: str | OwnSelector | N
         return _restored(store, where, selector)
 
 
+@checked
 def save_adaptive_session(state: AdaptiveState, session_dir: Where, overwrite: bool = False) -> Path:
     """Keep a run in a folder, as ``run.db``; it is written there from then on.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pairscale.adaptive.presets import OURS, Preset, answering_by, stopping_at, with_goal
 from pairscale.adaptive.rank import AdaptiveResult, rank_samples
 from pairscale.adaptive.selectors import OwnSelector, selector_for
-from pairscale.core.options import ProgressMode, optional, require_int, require_run
+from pairscale.core.options import ProgressMode, checked, optional, require_int, require_run
 from pairscale.core.samples import read_samples
 from pairscale.core.traits import Trait
 from pairscale.judges.base import Judge
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["rank"]
 
 
+@checked
 def rank(
     data: Table,
     *,

@@ -22,7 +22,7 @@ from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError, TableError
 from pairscale.core.files import TABLE_SUFFIXES, read_table
 from pairscale.core.notices import notice
-from pairscale.core.options import require_int, require_level, require_seed
+from pairscale.core.options import checked, require_int, require_level, require_seed
 from pairscale.core.provenance import Provenance, fingerprint
 from pairscale.core.results import ORDER_KNOWN, ResultColumns, is_matrix, read_form, text_columns
 from pairscale.core.tables import Table, as_text, id_text, listed, require_columns, require_ids, to_frame
@@ -90,6 +90,7 @@ class Agreement(ReprMixin, table="table"):
         return f"<Agreement of {self.n_raters} raters on {self.n_units:,} units{by}: {facts}>"
 
 
+@checked
 def agreement(
     labels: Table | str | os.PathLike[str],
     *,

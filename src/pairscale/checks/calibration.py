@@ -23,7 +23,7 @@ import scipy
 from pairscale.checks.effect import wilson
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError
-from pairscale.core.options import require_int, require_level, require_probability
+from pairscale.core.options import checked, require_int, require_level, require_probability
 from pairscale.store.reading import read_comparisons
 
 if TYPE_CHECKING:
@@ -154,6 +154,7 @@ class Calibration(ReprMixin, table="bins"):
         return cls(**{**found, "bins": table})
 
 
+@checked
 def check_calibration(
     results: Table | str | Path | RunFile,
     labels: Table | str | Path | RunFile | None = None,

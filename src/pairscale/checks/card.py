@@ -19,7 +19,7 @@ from pairscale.core.display import ReportMixin, ReprMixin
 from pairscale.core.encodings import read_bytes
 from pairscale.core.errors import FileFormatError, InputError
 from pairscale.core.files import replacing
-from pairscale.core.options import require_suffix
+from pairscale.core.options import checked, require_suffix
 from pairscale.core.provenance import text_hash, utc_now
 
 if TYPE_CHECKING:
@@ -220,6 +220,7 @@ class JudgeCard(ReportMixin, ReprMixin, table="table"):
         """Everything as JSON has it, with the digest of the rest."""
         return {**self._content(), "digest": self.digest}
 
+    @checked
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write it to a ``.json`` file.
 
@@ -275,6 +276,7 @@ def is_judge_card(path: str | os.PathLike[str]) -> bool:
         return opened.read(1024).removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{")
 
 
+@checked
 def read_judge_card(path: str | os.PathLike[str]) -> JudgeCard:
     """Read a judge card, and check that it is one, of this version, and as it was written.
 

@@ -16,7 +16,7 @@ from pairscale.core.display import PlotMixin, ReportMixin
 from pairscale.core.errors import InputError, TableError
 from pairscale.core.jobs import run_tasks, values_of
 from pairscale.core.notices import notice
-from pairscale.core.options import ProgressMode, require_int, require_level
+from pairscale.core.options import ProgressMode, checked, require_int, require_level
 from pairscale.core.tables import Table, as_text, listed, require_columns, row_numbers, to_frame
 from pairscale.pairing.table import as_pairs, swapped
 from pairscale.providers.families import capabilities
@@ -120,6 +120,7 @@ class TemplateStudy(PlotMixin, ReportMixin, table="table", columns=_FIGURES, cha
         return f"{facts}; {self.source}" if self.source else facts
 
 
+@checked
 def template_study(
     data: Table | Sequence[StudyCell],
     *,

@@ -14,6 +14,7 @@ from pairscale.cli import _options as opt
 from pairscale.cli._common import as_argument, emit, printable, resumable, say, show_table
 from pairscale.cli._inputs import run_file, settings_of
 from pairscale.cli._opening import read_given_pairs
+from pairscale.core.errors import InputError
 
 if TYPE_CHECKING:
     import polars as pl
@@ -220,6 +221,9 @@ def _show_results(run: str, answers: BatchAnswers, *, as_json: bool, out: Path |
     emit(document, results, as_json=as_json, out=out, show=lambda: _show(batches))
     if rest.height:
         why = rest["error_message"].drop_nulls().unique(maintain_order=True)
+        if not results.height and not _waiting(batches).height:
+            reason = printable(why[0])[:300]
+            raise InputError(f"none of the {_many(rest.height, 'pair')} was answered; the first: {reason}")
         most = f"; {printable(why[0])[:120]}" if why.len() == 1 else ""
         again = f"`pairscale batch resume {as_argument(run)} --again` asks again"
         say(f"{_many(rest.height, 'pair')} got no answer{most}: {again}")

@@ -30,6 +30,7 @@ def command(
     text2: Annotated[str, typer.Argument(metavar="TEXT2", help="The other one.")],
     judge: opt.JudgeName = "lexical",
     judging: Judging = Judging(),
+    timeout: opt.Timeout = 300.0,
     dry_run: opt.DryRun = False,
     encoding: opt.Encoding = None,
     as_json: opt.Json = False,
@@ -49,7 +50,7 @@ def command(
         show_request(asked, pair, calls=1, as_json=as_json)
         return
     with contextlib.redirect_stdout(sys.stderr):
-        answer = ps.compare(pair["text1"], pair["text2"], judge=asked)
+        answer = ps.compare(pair["text1"], pair["text2"], judge=asked, timeout=timeout)
     row = answer.row(0, named=True)
     say_reused(asked)
     prices_as_of = price_date(judge_member(asked, "price"))

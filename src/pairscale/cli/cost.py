@@ -63,6 +63,7 @@ def command(
     judging: Judging = Judging(),
     concurrency: opt.Concurrency = 8,
     retries: opt.Retries = 3,
+    timeout: opt.Timeout = 300.0,
     reading: Reading = Reading(),
     a_col: opt.ACol = None,
     b_col: opt.BCol = None,
@@ -92,6 +93,7 @@ def command(
             run=run,
             concurrency=concurrency,
             retries=retries,
+            timeout=timeout,
             **judging.arguments,
         )
     document: dict[str, Any] = found.summary.row(0, named=True)

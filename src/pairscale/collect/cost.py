@@ -17,6 +17,7 @@ from pairscale.collect.progress import progress_of
 from pairscale.core.display import ReprMixin
 from pairscale.core.options import (
     ProgressMode,
+    checked,
     optional,
     require_choice,
     require_int,
@@ -31,7 +32,7 @@ from pairscale.judges.base import Judge
 from pairscale.judges.resolve import make_judge, make_llm_judge
 from pairscale.providers.prices import UNDATED, price_note, require_price
 from pairscale.providers.registry import PROVIDERS
-from pairscale.runtime import RunOptions, require_prices, run_sync
+from pairscale.runtime import RETRIES, TIMEOUT, RunOptions, require_prices, run_sync
 from pairscale.store.runfile import open_run
 
 if TYPE_CHECKING:
@@ -140,6 +141,7 @@ def _money(value: float) -> str:
     return f"${value:,.2f}" if value >= 1 or value == 0 else f"${value:.2g}" if value < 0.01 else f"${value:.3f}"
 
 
+@checked
 def estimate_llm_pairs_cost(
     pairs: Table,
     model: str | None = None,
@@ -171,7 +173,8 @@ def estimate_llm_pairs_cost(
     parallel: bool = False,
     workers: int = 1,
     concurrency: int | None = None,
-    retries: int = 3,
+    retries: int = RETRIES,
+    timeout: float | None = TIMEOUT,
     retry_wait: float = 1.0,
     include_raw: bool = False,
     verbose: bool = True,
@@ -225,6 +228,7 @@ def estimate_llm_pairs_cost(
         workers: how many.
         concurrency: the same as ``parallel=True`` with this many ``workers``.
         retries: how often to ask again when an error may pass.
+        timeout: seconds that one answer may take; None for no limit.
         retry_wait: seconds before the first of these.
         include_raw: add ``raw_response`` to the pilot's results.
         verbose: print lines on standard error that say how far the pilot is.
@@ -247,8 +251,7 @@ def estimate_llm_pairs_cost(
     strategy, seed = _strategy(test_strategy), require_seed(seed)
     n_test = require_int(n_test, "n_test", least=0 if offline else 1)
     _check(mode, budget_quantile, batch_discount, bytes_per_token, output_tokens, status_every, progress)
-    options = RunOptions(_open_at_once(concurrency, workers, parallel=parallel), retries, retry_wait)
-    paid = _paid(cost_per_million_input, cost_per_million_output)
+    options = RunOptions(_open_at_once(concurrency, workers, parallel=parallel), retries, retry_wait, timeout)
     key = _OFFLINE_KEY if offline and api_key is None else api_key
 
     def made(price: Price | None = None) -> Judge:
@@ -261,7 +264,7 @@ def estimate_llm_pairs_cost(
         return _judge(judge, what if said else None, prompt_template, more, key)
 
     asked = made()
-    rates = Rates.of(asked, paid, mode, batch_discount)
+    rates = Rates.of(asked, _paid(cost_per_million_input, cost_per_million_output), mode, batch_discount)
     if rates.own and (judge is None or _is_model(judge)):
         asked = made(rates.price)  # so that the run file remembers the same prices
     study = Study.of(pairs, asked)
@@ -280,11 +283,11 @@ def estimate_llm_pairs_cost(
     more = {"progress": bar, "status_every": every, "save_path": save_path, "include_raw": include_raw}
     done, usage = run_sync(lambda: _asked(run, test_pairs, asked, options, more), run=run or save_path)
     found = calibrated(study, rates, pilot, done, usage, budget_quantile)
-    row = facts | {"method": "pilot", "test_strategy": strategy, "budget_quantile": budget_quantile}
     answers = done.results if return_test_results else None
     left = study.pairs.filter(pl.Series(found.left)) if return_remaining_pairs else None
     notes = (*_pilot_notes(strategy, done, found, study.bytes, pilot[0]), *rates.notes)
-    table = _table(row | totals(found, rates))
+    method = {"method": "pilot", "test_strategy": strategy, "budget_quantile": budget_quantile}
+    table = _table(facts | method | totals(found, rates))
     return CostEstimate(table, found.calibration, test_pairs, answers, left, done.failed_pairs, notes, provenance)
 
 

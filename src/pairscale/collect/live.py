@@ -14,7 +14,7 @@ from pairscale.collect.shared import LeasedPairs, shared_budget
 from pairscale.core.counting import is_many
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import JudgeError
-from pairscale.core.options import ProgressMode, optional, require_flag, require_int, require_progress
+from pairscale.core.options import ProgressMode, checked, optional, require_flag, require_int, require_progress
 from pairscale.core.provenance import Provenance
 from pairscale.core.tables import ANSWER_COLUMNS
 from pairscale.judges.base import Judge, judge_member
@@ -137,6 +137,7 @@ class _StoredResult(SubmitResult):
 
 
 @blocking("run", "save_path")
+@checked
 async def submit_pairs(
     pairs: Table,
     judge: str | Judge | Callable[..., Any],
@@ -376,9 +377,9 @@ class PairSource:
 def _append(saved: SavedResults, plan: Plan, entries: Sequence[Entry]) -> None:
     """Add the answers of a transaction to the CSV."""
     answered = (one.asked for one in entries if one.asked is not None and one.asked.comparison is not None)
-    rows = [plan.result_row(one) for one in answered if one.comparison["outcome"] in _ANSWErun_sync]  # type: ignore[index]
+    rows = [plan.result_row(one) for one in answered if one.comparison["outcome"] in _ANSWERED]  # type: ignore[index]
     if rows:
         saved.append(rows)
 
 
-_ANSWErun_sync = frozenset({"win", "tie", "flip"})
+_ANSWERED = frozenset({"win", "tie", "flip"})

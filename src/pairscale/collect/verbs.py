@@ -12,7 +12,15 @@ from pairscale.collect.cost import CostEstimate, estimate_llm_pairs_cost
 from pairscale.collect.live import SubmitResult, submit_pairs
 from pairscale.core.errors import InputError, JudgeError
 from pairscale.core.notices import notice
-from pairscale.core.options import ProgressMode, require_choice, require_flag, require_int, require_number
+from pairscale.core.options import (
+    ProgressMode,
+    checked,
+    optional,
+    require_choice,
+    require_flag,
+    require_int,
+    require_number,
+)
 from pairscale.core.texts import read_document
 from pairscale.core.traits import Trait
 from pairscale.judges.base import Judge
@@ -33,6 +41,7 @@ _FILES = {".txt", ".md", ".html", ".htm", ".docx", ".doc", ".odt", ".rtf", ".pdf
 """A single word that ends in one of these is the name of a file, not a text."""
 
 
+@checked
 def judge(
     pairs: Table | str | os.PathLike[str],
     *,
@@ -123,6 +132,7 @@ def compare(
     judge_args: Mapping[str, Any] | None = None,
     base_url: str | None = None,
     cache: bool | None = None,
+    timeout: float | None = TIMEOUT,
     encoding: str | None = None,
 ) -> pl.DataFrame:
     """Ask a judge which of two texts is better: a quick try before a study.
@@ -136,6 +146,7 @@ def compare(
         judge_args: Settings of the judge; of a function, keyword arguments of every call.
         base_url: Address of the provider, such as ``http://localhost:8000/v1``.
         cache: Whether to use answers of earlier runs to the same request; by default for temperature 0.
+        timeout: Seconds that one answer may take; None for no limit.
         encoding: Encoding of text files that are not UTF-8.
 
     Returns:
@@ -151,9 +162,10 @@ def compare(
         >>> ps.compare("It rain.", "It rained, so we stayed at home and read.")["better_id"].item()
         'second'
     """
+    optional(require_flag, cache, "cache")
     pair = pair_of(text1, text2, encoding)
     asked = judge_with(judge, trait=trait, template=template, judge_args=judge_args, base_url=base_url, cache=cache)
-    answers = submit_pairs([pair], asked, progress=False)
+    answers = submit_pairs([pair], asked, timeout=timeout, progress=False)
     if answers.results.height == 0:
         failed = answers.failed_pairs.row(0, named=True)
         raise JudgeError(f"no answer: {failed['error_code']}: {failed['error_message']}")
@@ -190,6 +202,7 @@ def _text(given: str | os.PathLike[str], encoding: str | None) -> str:
     return text
 
 
+@checked
 def cost(
     pairs: Table | str | os.PathLike[str],
     *,
@@ -210,6 +223,7 @@ def cost(
     cache: bool | None = None,
     concurrency: int = CONCURRENCY,
     retries: int = RETRIES,
+    timeout: float | None = TIMEOUT,
     id_col: int | str | None = None,
     text_col: int | str | None = None,
     a_col: str | None = None,
@@ -242,6 +256,7 @@ def cost(
         cache: Whether to use answers of earlier runs to the same request; by default for temperature 0.
         concurrency: Questions open at once.
         retries: How often to ask again after a transient failure.
+        timeout: Seconds that one answer may take; None for no limit.
         id_col: The column of ids, by name, position from 0 or path in JSON.
         text_col: The column of texts, by name, position from 0 or path in JSON.
         a_col: The column of the text that is shown first, where it is not ``text1``; a name or a path in JSON.
@@ -283,6 +298,7 @@ def cost(
         run=run,
         concurrency=concurrency,
         retries=retries,
+        timeout=timeout,
         progress=progress,
         **_priced_judge(judge, price, template, options),
     )

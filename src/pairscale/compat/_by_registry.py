@@ -16,6 +16,7 @@ from typing import Any
 
 import polars as pl
 
+from pairscale.collect.batch.collecting import read_lines
 from pairscale.collect.batch.registry import here
 from pairscale.collect.batch.rest import REST
 from pairscale.compat.batch_calls import write_inline
@@ -26,7 +27,7 @@ from pairscale.core.files import read_table
 from pairscale.core.notices import notice
 from pairscale.core.tables import FAILED, RESULTS, listed, result_columns
 from pairscale.providers.batch_http import BatchHTTP
-from pairscale.providers.batches import ENDED, BatchJob, batch_format
+from pairscale.providers.batches import BatchJob, Line, batch_format
 from pairscale.providers.client import LLMClient, ProviderError
 from pairscale.providers.registry import provider_named
 
@@ -177,10 +178,10 @@ class _Batch:
         form = batch_format(self.provider)
         try:
             job = await form.get(http, self.batch_id)
-            self.state, self.message = job.state, job.message
-            if job.state in ENDED:
+            if job.ended:
                 await self._download(http, job)
                 self._read()
+            self.state, self.message = job.state, job.message
         except ProviderError as error:
             if error.status == 404:  # so they say of a batch of another project, too
                 self.message = f"{self.provider} does not know the batch; is this the key of the project it is of?"
@@ -196,7 +197,12 @@ class _Batch:
         if self.provider == "gemini" and not job.outputs and (names := self._names()):
             write_inline(job.raw, names, self._output)  # the R package's requests carry no names of their own
         elif job.outputs or job.state != "failed":
-            await batch_format(self.provider).download(http, job, self._output)
+            form = batch_format(self.provider)
+            await form.download(http, job, self._output)
+            if job.succeeded != 0 and not any(isinstance(line, Line) for _, line in read_lines(self._output, form)):
+                self._output.unlink()
+                words = f"{self.provider}: what it gives as the results holds none"
+                raise ProviderError("parse_error", words, failure="transient")
 
     def _document(self) -> list[Mapping[str, Any]]:
         """The requests as the R package wrote them into one document; none when the file is not of that kind."""

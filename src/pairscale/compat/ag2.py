@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any, TypeAlias
 
 from pairscale.core.errors import InputError
-from pairscale.core.options import ProgressMode
+from pairscale.core.options import ProgressMode, checked
 from pairscale.evaluate.comparators import PairwiseComparator
 from pairscale.evaluate.inference.failures import Failures
 from pairscale.evaluate.result import PairwiseRunResult
@@ -21,6 +21,7 @@ _Path: TypeAlias = "str | os.PathLike[str]"
 
 
 @blocking("run")
+@checked
 async def run_pairwise(
     suite: SuiteLike,
     *,
@@ -144,6 +145,7 @@ async def run_pairwise_async(*args: Any, **settings: Any) -> Any:
 
 
 @blocking("run")
+@checked
 async def evaluate_pairwise(
     source_a: TraceSource | _Path,
     source_b: TraceSource | _Path,

@@ -17,6 +17,7 @@ from pairscale.compat._given import require_waiting
 from pairscale.core.errors import InputError, JudgeError
 from pairscale.core.files import replacing
 from pairscale.core.notices import notice
+from pairscale.core.options import checked
 from pairscale.core.tables import Table, to_frame
 from pairscale.providers.batch_http import BatchHTTP
 from pairscale.providers.batches import Draft, batch_format
@@ -208,6 +209,7 @@ def openai_get_batch(batch_id: str, api_key: str | None = None) -> Mapping[str, 
     return _got("openai", api_key, batch_id)
 
 
+@checked
 def openai_poll_batch_until_complete(
     batch_id: str,
     interval_seconds: float = 5,
@@ -295,6 +297,7 @@ def anthropic_get_batch(
     return _got("anthropic", api_key, batch_id, version=anthropic_version)
 
 
+@checked
 def anthropic_poll_batch_until_complete(
     batch_id: str,
     interval_seconds: float = 60,
@@ -395,6 +398,7 @@ def gemini_get_batch(batch_name: str, api_key: str | None = None, api_version: s
     return _got("gemini", api_key, batch_name, api_version=api_version)
 
 
+@checked
 def gemini_poll_batch_until_complete(
     batch_name: str,
     interval_seconds: float = 60,

@@ -22,7 +22,7 @@ from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError
 from pairscale.core.files import write_table
 from pairscale.core.notices import notice
-from pairscale.core.options import require_int, require_number
+from pairscale.core.options import checked, require_int, require_number
 from pairscale.core.tables import ANSWER_COLUMNS, to_frame
 from pairscale.runtime import run_sync
 from pairscale.store.runfile import open_run
@@ -82,6 +82,7 @@ class MultiBatchResult(ReprMixin, table="combined", columns=ANSWER_COLUMNS):
         return f"<MultiBatchResult: {len(self.jobs)} batches, {n:,} pairs answered>"
 
 
+@checked
 def llm_submit_pairs_multi_batch(
     pairs: Table,
     model: str,
@@ -179,6 +180,7 @@ def _registry(found: Sequence[RegistryEntry], run: Path, folder: Path) -> pl.Dat
     )
 
 
+@checked
 def llm_resume_multi_batches(
     jobs: MultiBatch | list[Mapping[str, Any]] | Table | None = None,
     output_dir: _PATHS | None = None,

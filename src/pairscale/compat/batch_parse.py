@@ -21,6 +21,7 @@ from pairscale.compat._names import RequestNames, ids_of
 from pairscale.compat._tables import signature_of
 from pairscale.core.errors import FileFormatError, InputError
 from pairscale.core.notices import notice
+from pairscale.core.options import checked
 from pairscale.core.tables import Table
 from pairscale.judges.answers import read_structured, read_tag
 from pairscale.judges.llm import NO_ANSWER
@@ -54,6 +55,7 @@ _GEMINI = {**_HEAD, "result_type": _TEXT, **_WHY, **_THOUGHTS, **_ANSWER, **_TOK
 _SCHEMAS = {"openai": _OPENAI, "anthropic": _ANTHROPIC, "gemini": _GEMINI}
 
 
+@checked
 def parse_openai_batch_output(
     path: str | os.PathLike[str],
     tag_prefix: str = "<BETTER_SAMPLE>",
@@ -89,6 +91,7 @@ def parse_openai_batch_output(
     return _parsed("openai", path, (tag_prefix, tag_suffix), requests_tbl, prefix, run, raw=include_raw)
 
 
+@checked
 def parse_anthropic_batch_output(
     jsonl_path: str | os.PathLike[str],
     tag_prefix: str = "<BETTER_SAMPLE>",
@@ -125,6 +128,7 @@ def parse_anthropic_batch_output(
     return _parsed("anthropic", jsonl_path, (tag_prefix, tag_suffix), requests_tbl, prefix, run, raw=include_raw)
 
 
+@checked
 def parse_gemini_batch_output(
     results_path: str | os.PathLike[str],
     requests_tbl: Table | None = None,

@@ -20,6 +20,7 @@ from pairscale.core.display import ReprMixin
 from pairscale.core.errors import FileFormatError, InputError
 from pairscale.core.files import replacing
 from pairscale.core.notices import notice
+from pairscale.core.options import checked
 from pairscale.core.tables import ANSWER_COLUMNS
 from pairscale.providers.batch_http import BatchHTTP
 from pairscale.providers.batches import batch_format
@@ -198,6 +199,7 @@ def _copied(found: Sequence[RegistryEntry], way: _Way, run: _PATHS) -> tuple[Pat
     return paths[0], paths[1]
 
 
+@checked
 def run_openai_batch_pipeline(
     pairs: Table,
     model: str,
@@ -259,6 +261,7 @@ def run_openai_batch_pipeline(
     return _pipeline("openai", pairs, model, question, api_key, way, settings)
 
 
+@checked
 def run_anthropic_batch_pipeline(
     pairs: Table,
     model: str,
@@ -309,6 +312,7 @@ def run_anthropic_batch_pipeline(
     return _pipeline("anthropic", pairs, model, question, api_key, way, settings)
 
 
+@checked
 def run_gemini_batch_pipeline(
     pairs: Table,
     model: str,
@@ -381,6 +385,7 @@ _PIPELINES: Mapping[str, Callable[..., BatchResult]] = {
 }
 
 
+@checked
 def llm_submit_pairs_batch(
     pairs: Table,
     backend: str = "openai",

@@ -13,7 +13,7 @@ import polars as pl
 from pairscale.compat._given import TraitAndTemplate, judge_from
 from pairscale.core.errors import InputError, TableError
 from pairscale.core.files import replacing
-from pairscale.core.options import optional, require_int
+from pairscale.core.options import checked, optional, require_int
 from pairscale.core.tables import Table, listed, to_frame
 from pairscale.judges.base import JudgePair
 from pairscale.judges.batched import calls_of
@@ -23,6 +23,7 @@ from pairscale.providers.batches import batch_format
 _NO_KEY = "not-needed-here"
 
 
+@checked
 def build_openai_batch_requests(
     pairs: Table,
     model: str,
@@ -104,6 +105,7 @@ def build_anthropic_batch_requests(
     return _requests("anthropic", pairs, model, question, custom_id_prefix, known | settings)
 
 
+@checked
 def build_gemini_batch_requests(
     pairs: Table,
     model: str,
@@ -187,6 +189,7 @@ def _names(frame: pl.DataFrame, prefix: str) -> list[str]:
     return names.to_list()
 
 
+@checked
 def write_openai_batch_file(batch_tbl: Table, path: str | os.PathLike[str]) -> Path:
     """Write requests into the file that OpenAI takes, one JSON object a line.
 

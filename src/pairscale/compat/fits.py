@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar
 from pairscale.compat.logs import with_r_names
 from pairscale.core.errors import InputError
 from pairscale.core.notices import notice
-from pairscale.core.options import optional, require_mapping
+from pairscale.core.options import checked, optional, require_mapping
 from pairscale.core.tables import Table, listed
 from pairscale.models import bayes, bradley_terry, elo
 from pairscale.models.bayes import BayesFit
@@ -39,6 +39,7 @@ _NOT_HERE = {
 }
 
 
+@checked
 def fit_bt_model(bt_data: Table, engine: str = "auto", verbose: bool = False, **options: Any) -> BTFit:
     """Fit a Bradley–Terry model: a score for every item, from comparisons of two.
 
@@ -87,6 +88,7 @@ def fit_bt_model(bt_data: Table, engine: str = "auto", verbose: bool = False, **
     return replace(fit, engine=BRADLEY_TERRY_2)
 
 
+@checked
 def fit_elo_model(elo_data: Table, runs: int = 5, verbose: bool = False, **options: Any) -> EloFit:
     """Fit Elo ratings: every decision moves the ratings of its two items, averaged over random orders.
 

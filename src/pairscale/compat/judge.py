@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pairscale.compat._given import model_settings
 from pairscale.core.comparisons import Outcome
 from pairscale.core.errors import InputError
-from pairscale.core.options import require_flag
+from pairscale.core.options import checked, require_flag
 from pairscale.core.traits import Trait, choose_trait
 from pairscale.judges.base import JudgePair, Verdict
 from pairscale.judges.llm import LLMJudge
@@ -97,6 +97,7 @@ class AdaptiveBothOrders(BothOrders):
         return _asked(self, A, B, state, settings, raw=self.include_raw)
 
 
+@checked
 def make_adaptive_judge_llm(
     backend: str = "openai",
     model: str | None = None,

@@ -14,7 +14,7 @@ from pairscale.compat._given import TraitAndTemplate, judge_from
 from pairscale.compat._tables import named_as_in_r
 from pairscale.core.errors import JudgeError
 from pairscale.core.notices import notice
-from pairscale.core.options import ProgressMode, optional, require_int
+from pairscale.core.options import ProgressMode, checked, optional, require_int
 from pairscale.core.tables import FAILED, result_columns, to_frame
 from pairscale.core.traits import Trait
 from pairscale.providers.keys import KEY_VARIABLES, key_in_environment
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _SERVICES = {"openai": "OpenAI", "anthropic": "Anthropic", "gemini": "Google Gemini", "together": "Together.ai"}
 
 
+@checked
 def submit_llm_pairs(
     pairs: Table,
     model: str,
@@ -122,6 +123,7 @@ def _named(done: SubmitResult, pairs: pl.DataFrame) -> SubmitResult:
     )
 
 
+@checked
 def llm_compare_pair(
     ID1: str,
     text1: str,
@@ -180,6 +182,7 @@ def llm_compare_pair(
     return pl.DataFrame([{name: row.get(name) for name in schema}], schema=schema)
 
 
+@checked
 def check_llm_api_keys(verbose: bool = True) -> pl.DataFrame:
     """Which keys are set; never what they are.
 
@@ -203,6 +206,7 @@ def check_llm_api_keys(verbose: bool = True) -> pl.DataFrame:
     return pl.DataFrame(rows)
 
 
+@checked
 def ensure_only_ollama_model_loaded(model: str, verbose: bool = True, *, host: str | None = None) -> list[str]:
     """Have Ollama forget every loaded model but one, to make room for it.
 

@@ -8,7 +8,7 @@ import polars as pl
 
 from pairscale.adaptive.state import AdaptiveState, require_state
 from pairscale.core.errors import InputError
-from pairscale.core.options import optional, require_int
+from pairscale.core.options import checked, optional, require_int
 from pairscale.models import logs
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ def with_r_names(frame: pl.DataFrame) -> pl.DataFrame:
     return named.select(pl.exclude("withdrawn"), "withdrawn") if "withdrawn" in named.columns else named
 
 
+@checked
 def summarize_items(
     state: Any,
     posterior: Any = None,
@@ -62,6 +63,7 @@ def summarize_items(
     return with_r_names(found) if include_optional else found
 
 
+@checked
 def summarize_refits(state: Any, last_n: int | None = None, include_optional: bool = True) -> pl.DataFrame:
     """The fits, one row each: a view of the round log, in which nothing is computed again.
 
@@ -130,6 +132,7 @@ def adaptive_round_log(state: AdaptiveState) -> pl.DataFrame:
     return with_r_names(require_state(state).round_log)
 
 
+@checked
 def adaptive_item_log(state: AdaptiveState, refit_id: int | None = None, stack: bool = False) -> pl.DataFrame:
     """The item log: one row per item, of the last refit, of another, or of all.
 
@@ -160,6 +163,7 @@ def adaptive_item_log(state: AdaptiveState, refit_id: int | None = None, stack: 
     return with_r_names(pl.concat(tables) if stack else tables[-1 if refit_id is None else refit_id - 1])
 
 
+@checked
 def adaptive_results_history(state: AdaptiveState, committed_only: bool = True) -> pl.DataFrame:
     """The comparisons in the order in which they came: ``object1 object2 result``, as :func:`build_bt_data` gives.
 

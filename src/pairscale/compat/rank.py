@@ -16,7 +16,7 @@ from pairscale.compat.logs import as_r_logs, with_r_names
 from pairscale.core.errors import InputError, JudgeError
 from pairscale.core.files import TABLE_SUFFIXES
 from pairscale.core.notices import notice
-from pairscale.core.options import ProgressMode, require_choice, require_path, require_suffix
+from pairscale.core.options import ProgressMode, checked, require_choice, require_path, require_suffix
 from pairscale.core.samples import read_samples, say_positions
 from pairscale.core.tables import listed
 from pairscale.core.traits import Trait, choose_trait
@@ -37,6 +37,7 @@ _PRESET_IN_WORDS = {
 _OPTIONS = ("concurrency", "max_comparisons", "max_cost", "max_minutes", "retries", "retry_wait", "timeout")
 
 
+@checked
 def adaptive_rank(
     data: Table,
     id_col: int | str | None = None,

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from pairscale.core.errors import InputError, MissingExtraError, UnknownNameError
+from pairscale.core.options import checked
 
 if TYPE_CHECKING:
     import os
@@ -134,6 +135,7 @@ class PlotMixin(ReprMixin):
         if charts:
             cls._charts = charts
 
+    @checked
     def plot(
         self, path: str | os.PathLike[str] | None = None, *, kind: str | None = None, **options: Any
     ) -> alt.TopLevelMixin:
@@ -171,6 +173,7 @@ class ReportMixin:
 
     __slots__ = ()
 
+    @checked
     def report(self, path: str | os.PathLike[str], **options: Any) -> Path:
         """Write the report of this result: one HTML file that opens from the disk.
 

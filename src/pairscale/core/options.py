@@ -13,6 +13,8 @@ through.
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
 import os
 from collections.abc import Callable, Iterable, Mapping
@@ -251,6 +253,63 @@ def optional(
         True
     """
     return None if value is None else require(value, name, *args, **limits)
+
+
+def checked(function: Callable[P, T]) -> Callable[P, T]:
+    """Validate the flags and the files that a public function is given, by its annotations, before it is called.
+
+    ``bool`` takes True or False, and ``str | os.PathLike[str]`` a file, a folder or, as ``run``, also the address of a
+    database; either with ``| None`` takes None as well.
+
+    Examples:
+        >>> @checked
+        ... def show(*, verbose: "bool" = True) -> None:
+        ...     pass
+        >>> show(verbose="no")
+        Traceback (most recent call last):
+        ...
+        pairscale.core.errors.InputError: verbose must be True or False, not 'no'
+    """
+    checks = {name: _CHECKS[kind] for name, kind in function.__annotations__.items() if kind in _CHECKS}
+    code = function.__code__
+    names = code.co_varnames[: code.co_argcount]
+
+    def check(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        for name, value in (*zip(names, args, strict=False), *kwargs.items()):
+            if name in checks:
+                checks[name](value, name)
+
+    if inspect.iscoroutinefunction(function):
+
+        @functools.wraps(function)
+        async def later(*args: P.args, **kwargs: P.kwargs) -> Any:
+            check(args, kwargs)
+            return await function(*args, **kwargs)
+
+        return later  # type: ignore[return-value]
+
+    @functools.wraps(function)
+    def now(*args: P.args, **kwargs: P.kwargs) -> T:
+        check(args, kwargs)
+        return function(*args, **kwargs)
+
+    return now
+
+
+def _require_file(value: Any, name: str) -> None:
+    if name in ("run", "where"):
+        require_run(value)
+    else:
+        require_path(os.fspath(value) if isinstance(value, os.PathLike) else value, name)
+
+
+_CHECKS: Final[Mapping[Any, Callable[[Any, str], object]]] = {
+    "bool": require_flag,
+    "bool | None": functools.partial(optional, require_flag),
+    "str | os.PathLike[str]": _require_file,
+    "str | os.PathLike[str] | None": functools.partial(optional, _require_file),
+}
+"""What an annotation asks for, as it is written."""
 
 
 def choices_in_words(choices: Iterable[Any]) -> str:

@@ -18,6 +18,7 @@ from pathlib import Path
 from pairscale.core.errors import FileFormatError, InputError, TemplateError
 from pairscale.core.home import home_folder
 from pairscale.core.notices import did_you_mean, notice
+from pairscale.core.options import checked
 from pairscale.core.provenance import text_hash
 from pairscale.core.r_templates import is_r_template, r_template_file
 
@@ -73,6 +74,7 @@ def _parts(template: str) -> tuple[str, ...]:
     return tuple(_PLACEHOLDERS.split(_checked(template, "the template")))
 
 
+@checked
 def set_prompt_template(template: str | None = None, file: str | os.PathLike[str] | None = None) -> str:
     """A template that is fit for use: the one given, or else the default.
 
@@ -117,6 +119,7 @@ def get_prompt_template(name: str = "default") -> str:
     return _find(name)[1]
 
 
+@checked
 def list_prompt_templates(include_builtin: bool = True, include_registered: bool = True) -> list[str]:
     """The names of the templates, sorted, each once.
 
@@ -135,6 +138,7 @@ def list_prompt_templates(include_builtin: bool = True, include_registered: bool
     return sorted(names)
 
 
+@checked
 def register_prompt_template(
     name: str,
     template: str | None = None,
@@ -178,6 +182,7 @@ def register_prompt_template(
     return text
 
 
+@checked
 def remove_prompt_template(name: str, quiet: bool = False) -> bool:
     """Forget a registered template, and delete its file in the user's folder if it has one.
 

@@ -17,7 +17,7 @@ from pairscale.core.encodings import read_text
 from pairscale.core.errors import FileFormatError, InputError, MissingExtraError, TableError
 from pairscale.core.files import TABLE_SUFFIXES, read_table
 from pairscale.core.notices import notice
-from pairscale.core.options import require_flag
+from pairscale.core.options import checked, require_flag
 from pairscale.core.reading import SamplesReport, count_files, unusual_texts
 from pairscale.core.tables import Table, as_text, is_blank, listed, require_ids, row_numbers, to_frame
 from pairscale.core.texts import MISSING_EXTRA, FileRead, read_folder, without_final_break
@@ -29,6 +29,7 @@ MAX_TEXT_BYTES = LONGEST_TEXT
 _TEXT_FILES = r"(?i)\.txt$"
 
 
+@checked
 def read_samples(
     source: Table,
     *,
@@ -238,6 +239,7 @@ def say_positions(id_col: Column | None, text_col: Column | None) -> None:
         notice(f"{', '.join(places)}: positions of columns count from 0 here, and from 1 in R")
 
 
+@checked
 def read_samples_dir(
     path: str | os.PathLike[str] = ".", pattern: str = _TEXT_FILES, *, encoding: str | None = None
 ) -> pl.DataFrame:

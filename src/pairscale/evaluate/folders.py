@@ -12,6 +12,7 @@ from typing import Any
 from pairscale.core.encodings import read_bytes
 from pairscale.core.errors import FileFormatError
 from pairscale.core.files import replacing
+from pairscale.core.options import checked
 from pairscale.core.provenance import text_hash
 from pairscale.evaluate.formats.answers import Answer, FileContent, read_as
 from pairscale.evaluate.formats.spans import is_ag2, read_ag2
@@ -31,6 +32,7 @@ class DirectoryTraceSource:
         FileFormatError: when there is no such folder.
     """
 
+    @checked
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self._folder = Path(folder)
         if not self._folder.is_dir():
@@ -95,6 +97,7 @@ def _document(path: Path) -> dict[str, Any]:
     return found
 
 
+@checked
 def save_trace(trace: Trace, folder: str | os.PathLike[str], *, task_id: str, trace_id: str | None = None) -> Path:
     """Write a trace to a file of its own in a folder (made when it is missing), for :class:`DirectoryTraceSource`.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pairscale.core.errors import JudgeError, PairscaleError
 from pairscale.core.notices import notice
-from pairscale.core.options import ProgressMode, require_int
+from pairscale.core.options import ProgressMode, checked, require_int
 from pairscale.core.provenance import Provenance
 from pairscale.evaluate.baseline import Baseline
 from pairscale.evaluate.calibration import CardLike
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["gate", "gated"]
 
 
+@checked
 def gate(
     a: Answers | SuiteLike,
     b: Answers | None = None,

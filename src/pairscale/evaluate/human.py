@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pairscale.core.notices import notice
-from pairscale.core.options import require_seed
+from pairscale.core.options import checked, require_seed
 from pairscale.evaluate.comparators import PairwiseOutcome
 from pairscale.evaluate.judge import require_names
 from pairscale.evaluate.labels import CHOICES, Labels, answers_digest, read_labels, winner_of
@@ -105,6 +105,7 @@ def for_terminal(text: str) -> str:
     return "".join(letter if letter.isprintable() or letter in "\n\t" else "�" for letter in text)
 
 
+@checked
 def human_labels(
     path: str | os.PathLike[str],
     *,

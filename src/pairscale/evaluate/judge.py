@@ -9,7 +9,7 @@ from pairscale.checks.card import JudgeCard, JudgeIdentity
 from pairscale.core.comparisons import Outcome
 from pairscale.core.errors import InputError
 from pairscale.core.notices import notice
-from pairscale.core.options import require_int
+from pairscale.core.options import checked, require_int
 from pairscale.core.provenance import fingerprint, text_hash
 from pairscale.evaluate._model_judge import TaskJudge, reasoning_of
 from pairscale.evaluate.comparators import Ask, PairwiseOutcome, item_name, together
@@ -29,6 +29,7 @@ _OWN = frozenset({"reference", "reference_outputs", "trace", "tags"})
 """What the metadata of an answer may hold about its task: the judge is shown it as the task's, or not at all."""
 
 
+@checked
 def pairwise_judge(
     config: str | Judge | Callable[..., Any],
     *,

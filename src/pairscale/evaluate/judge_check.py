@@ -17,7 +17,7 @@ from pairscale.collect.live import SubmitResult, submit_pairs
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError
 from pairscale.core.notices import notice
-from pairscale.core.options import ProgressMode, optional, require_choice, require_int
+from pairscale.core.options import ProgressMode, checked, optional, require_choice, require_int
 from pairscale.core.samples import read_samples
 from pairscale.evaluate.judge import make_task_judge
 from pairscale.evaluate.judge_measures import measures_of
@@ -99,11 +99,13 @@ class JudgeCheck(ReprMixin):
         people = f"; {self.card}" if self.card.measures["agreement"].measured else ""
         return f"{valid}, {self.prop_consistent:.1%} of pairs consistent; {self.bias.verdict}{people}"
 
+    @checked
     def save_card(self, path: str | os.PathLike[str]) -> Path:
         """Write the judge card to a ``.json`` file; see :class:`JudgeCard`."""
         return self.card.save(path)
 
 
+@checked
 def check_judge(
     data: Table | str | os.PathLike[str],
     judge: str | Judge | Callable[..., Any] = "lexical",

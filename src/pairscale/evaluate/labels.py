@@ -13,6 +13,7 @@ import polars as pl
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import FileFormatError, InputError
 from pairscale.core.files import TABLE_SUFFIXES, read_rows
+from pairscale.core.options import checked
 from pairscale.core.provenance import fingerprint
 from pairscale.core.tables import listed
 from pairscale.evaluate.comparators import Winner
@@ -105,6 +106,7 @@ class Labels(ReprMixin, table="table"):
         return replace(self, table=self.table.filter(pl.col("criterion") == criterion))
 
 
+@checked
 def read_labels(path: str | os.PathLike[str], *, key_file: str | os.PathLike[str] | None = None) -> Labels:
     """Labels from a file or a run file, with what is wrong in it.
 

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError
 from pairscale.core.files import read_rows, replacing
-from pairscale.core.options import optional, require_int, require_path, require_seed, require_suffix
+from pairscale.core.options import checked, optional, require_int, require_path, require_seed, require_suffix
 from pairscale.core.tables import listed
 from pairscale.evaluate.inference.failures import failed_sides
 from pairscale.evaluate.jobs import paired
@@ -60,6 +60,7 @@ class ExportedCases(ReprMixin):
 
 
 @blocking()
+@checked
 async def export_pairwise_cases(
     source_a: TraceSource | _Path,
     source_b: TraceSource | _Path,

@@ -15,7 +15,7 @@ import polars as pl
 
 from pairscale.core.display import PlotMixin, ReportMixin
 from pairscale.core.errors import InputError, UnknownNameError
-from pairscale.core.options import ProgressMode, optional, require_int, require_level, require_number
+from pairscale.core.options import ProgressMode, checked, optional, require_int, require_level, require_number
 from pairscale.core.provenance import Provenance, text_hash, utc_now
 from pairscale.core.tables import listed
 from pairscale.evaluate.board import differences_of, groups_of
@@ -148,6 +148,7 @@ class VariantsResult(PlotMixin, ReportMixin, table="ranking", charts=("scores", 
 
 
 @blocking("run")
+@checked
 async def run_variants(
     suite: SuiteLike,
     variants: Mapping[str, VariantLike],

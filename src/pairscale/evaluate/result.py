@@ -17,6 +17,7 @@ from pairscale.core.display import PlotMixin, ReportMixin
 from pairscale.core.encodings import read_bytes
 from pairscale.core.errors import FileFormatError, InputError, UnknownNameError
 from pairscale.core.files import replacing
+from pairscale.core.options import checked
 from pairscale.core.provenance import Provenance, utc_now
 from pairscale.core.tables import listed
 from pairscale.evaluate.agreement import By, PairwiseAgreement, agreement_of
@@ -355,6 +356,7 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
         """All figures on a few lines."""
         return summary_of(self)
 
+    @checked
     def diff(self, baseline: PairwiseRunResult, *, strict: bool = True, tolerance: float | None = None) -> RunDiff:
         """What has changed for B since another run.
 
@@ -398,6 +400,7 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
             "cases": [asdict(case) | {"outcome": str(case.outcome), "tags": list(case.tags)} for case in self.cases],
         }
 
+    @checked
     def save(self, path: str | os.PathLike[str] | None = None) -> Path:
         """Write it to a ``.json`` file, or as ``RUN_ID.json`` into a folder; by default that of ``store_dir``.
 
@@ -419,6 +422,7 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
         return target
 
     @classmethod
+    @checked
     def load(cls, path: str | os.PathLike[str]) -> PairwiseRunResult:
         """A run that was saved.
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import AsyncIterator
 
 from pairscale.core.errors import UnknownNameError
+from pairscale.core.options import checked
 from pairscale.core.tables import listed
 from pairscale.evaluate.store import stored_answers, stored_suite
 from pairscale.evaluate.suite import Suite
@@ -27,6 +28,7 @@ class RunTraceSource:
         UnknownNameError: when it has no answers of such a variant.
     """
 
+    @checked
     def __init__(self, run: str | os.PathLike[str], variant: str) -> None:
         with open_run(run) as store:
             found = stored_answers(store)
@@ -47,6 +49,7 @@ class RunTraceSource:
         return self._traces[int(ref.trace_id)][1]
 
 
+@checked
 def read_suite(run: str | os.PathLike[str]) -> Suite | None:
     """The tasks that a run file has answers to; None when there are none.
 

@@ -16,6 +16,7 @@ import polars as pl
 
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError
+from pairscale.core.options import checked
 from pairscale.core.provenance import fingerprint
 from pairscale.core.tables import listed
 from pairscale.store.database import scrub_surrogates
@@ -148,11 +149,13 @@ class Suite(ReprMixin, table="_tasks"):
         return cls(tuple(filled), name, source)
 
     @classmethod
+    @checked
     def from_jsonl(cls, path: str | os.PathLike[str], *, name: str | None = None) -> Suite:
         """A suite from a file with one JSON object a line; see :meth:`from_list`."""
         return cls.from_file(path, name=name)
 
     @classmethod
+    @checked
     def from_csv(cls, path: str | os.PathLike[str], *, name: str | None = None) -> Suite:
         """A suite from a table (csv, tsv, xlsx, parquet): ``input``, and where they are there ``task_id``,
         ``reference`` and ``tags`` (with semicolons between them); other columns go to ``metadata``.
@@ -160,6 +163,7 @@ class Suite(ReprMixin, table="_tasks"):
         return cls.from_file(path, name=name)
 
     @classmethod
+    @checked
     def from_file(
         cls,
         path: str | os.PathLike[str],

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from pairscale.core.encodings import read_text
 from pairscale.core.errors import InputError
 from pairscale.core.notices import notice
-from pairscale.core.options import ProgressMode, require_flag, require_int
+from pairscale.core.options import ProgressMode, checked, require_flag, require_int
 from pairscale.evaluate.calibration import CardLike, cards_by_criterion
 from pairscale.evaluate.formats.reading import (
     AnswerFile,
@@ -86,6 +86,7 @@ class Comparison:
     write_manifest: Callable[[], ExportedCases | None]
 
 
+@checked
 def ab(
     a: Answers | SuiteLike,
     b: Answers | None = None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from pairscale.core.comparisons import Condition
+from pairscale.core.options import checked
 from pairscale.core.traits import Trait, trait_description
 from pairscale.judges.base import JudgePair, Verdict
 from pairscale.judges.queue import QuestionQueue
@@ -47,6 +48,7 @@ class HumanJudge:
         """Nothing: this judge costs no money."""
         return 0.0
 
+    @checked
     def allow_ties(self, allowed: bool) -> None:
         """Set whether people may call a question a tie; an adaptive run says so when it begins to ask."""
         self.queue.ties = allowed

@@ -18,6 +18,7 @@ from pairscale.core.errors import FitError, InputError, UnknownNameError
 from pairscale.core.jobs import require_jobs
 from pairscale.core.notices import notice
 from pairscale.core.options import (
+    checked,
     require_choice,
     require_flag,
     require_int,
@@ -62,6 +63,7 @@ _SAME_THETA = 1e-9
 _LEARNED: tuple[Literal["learned"]] = ("learned",)
 
 
+@checked
 def fit_bt_model(
     bt_data: Table,
     *,
@@ -252,6 +254,7 @@ def _say_how(method: FitEngine, solution: BTSolution) -> None:
     notice(f"{method.name}: {end} after {solution.iterations} steps, log-likelihood {solution.log_likelihood:.4f}")
 
 
+@checked
 def summarize_bt_fit(fit: BTFit, decreasing: bool = True, verbose: bool = True) -> pl.DataFrame:
     """The scores of a fit as one table, with the engine and the reliability on every row.
 

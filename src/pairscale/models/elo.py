@@ -30,7 +30,7 @@ from pairscale.core.copies import DROP, say_copies
 from pairscale.core.display import PlotMixin
 from pairscale.core.errors import FitError
 from pairscale.core.notices import notice
-from pairscale.core.options import require_int, require_number, require_seed
+from pairscale.core.options import checked, require_int, require_number, require_seed
 from pairscale.core.provenance import Provenance, fingerprint
 from pairscale.core.tables import Table, listed, to_frame
 from pairscale.models._counts import named_parts
@@ -100,6 +100,7 @@ class EloFit(PlotMixin, table="elo", charts=("scores", "wins")):
         return f"<EloFit by {self.engine}: {', '.join(facts)}, reliability {reliability}, best {best}>"
 
 
+@checked
 def fit_elo_model(
     elo_data: Table,
     runs: int = 5,

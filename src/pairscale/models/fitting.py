@@ -18,7 +18,7 @@ from pairscale.core.copies import without_copies
 from pairscale.core.errors import InputError
 from pairscale.core.files import read_table
 from pairscale.core.notices import notice
-from pairscale.core.options import ProgressMode, require_choice, require_flag
+from pairscale.core.options import ProgressMode, checked, require_choice, require_flag
 from pairscale.core.tables import as_text, is_blank, listed, times_of
 from pairscale.models._bayes_rows import PROBABILITY, read_graded_rows
 from pairscale.models._progress import showing_progress
@@ -55,6 +55,7 @@ _OF_MODEL = {
 }  # fmt: skip
 
 
+@checked
 def fit(
     data: Table | str | Path | RunFile,
     model: FitModel = "bt",

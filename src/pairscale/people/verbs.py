@@ -14,7 +14,7 @@ from pairscale.core.display import ReprMixin, printable
 from pairscale.core.encodings import read_text
 from pairscale.core.errors import InputError
 from pairscale.core.files import TABLE_SUFFIXES
-from pairscale.core.options import require_flag, require_int
+from pairscale.core.options import checked, require_flag, require_int
 from pairscale.people.cases import Case, read_cases, to_rank
 from pairscale.people.labels import LabelStore
 from pairscale.people.overview import Overview, label_table, overview
@@ -54,6 +54,7 @@ class Labelling(ReprMixin, table="labels", columns=None):
         return f"{self.done:,} of {self.wanted:,} labels, in {self.run}"
 
 
+@checked
 def label(
     source: str | os.PathLike[str],
     *,
@@ -175,6 +176,7 @@ def _serve(store: LabelStore, cases: Sequence[Case], address: Address, instructi
         try:
             while True:  # in short waits: another thread may get the signal, and only a waking main thread sees it
                 threading.Event().wait(_WAKE_S)
+                store.run.require_there()
         except (KeyboardInterrupt, Terminated) as stop:
             _say("stopping")
             return 143 if isinstance(stop, Terminated) else 130

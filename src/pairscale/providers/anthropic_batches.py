@@ -15,7 +15,7 @@ from urllib.parse import quote
 from pairscale.core.failures import status_named
 from pairscale.providers import _read
 from pairscale.providers.base import HTTPCall
-from pairscale.providers.batch_http import BatchHTTP
+from pairscale.providers.batch_http import MOST_RESULTS, BatchHTTP
 from pairscale.providers.batches import (
     BatchJob,
     BatchLimits,
@@ -25,6 +25,7 @@ from pairscale.providers.batches import (
     State,
     name_of,
     reading,
+    require_next,
     seconds_of,
     state_of,
 )
@@ -74,7 +75,7 @@ class AnthropicBatches:
     async def find(self, http: BatchHTTP, draft: Draft, known: Collection[str]) -> list[BatchJob]:
         """Batches of this size that were created since and that belong to no known run, oldest first."""
         found: list[BatchJob] = []
-        after = ""
+        after, seen = "", set[str]()
         while True:
             page = _read.items(await http.json("GET", f"{_PATH}?limit=100{after}", headers=_version(http)))
             rows = [self.job(row) for row in _read.objects(page.get("data"))]
@@ -83,13 +84,14 @@ class AnthropicBatches:
             if not page.get("has_more") or len(since) < len(rows) or not rows:
                 return found[::-1]
             after = f"&after_id={quote(rows[-1].id, safe='')}"
+            require_next(seen, after, self.name)
 
-    async def download(self, http: BatchHTTP, job: BatchJob, target: Path) -> None:
+    async def download(self, http: BatchHTTP, job: BatchJob, target: Path, most: int = MOST_RESULTS) -> None:
         """The results."""
         if not job.outputs:
             target.write_bytes(b"")
             return
-        await http.fetch(f"{_PATH}/{quote(job.id, safe='')}/results", target, headers=_version(http))
+        await http.fetch(f"{_PATH}/{quote(job.id, safe='')}/results", target, most, headers=_version(http))
 
     def job(self, document: Any) -> BatchJob:
         """A batch as Anthropic describes it."""

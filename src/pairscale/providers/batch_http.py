@@ -19,12 +19,14 @@ if TYPE_CHECKING:
 
     from pairscale.providers.base import Provider
 
-__all__ = ["BatchHTTP"]
+__all__ = ["MOST_RESULTS", "BatchHTTP"]
 
 T = TypeVar("T")
 _CHUNK = 1024 * 1024
 _LONGEST_WAIT = 60.0
 _MOST_JSON = 256 * 1024 * 1024
+MOST_RESULTS = 16 * 1024**3
+"""Bytes that a file of results may have where it is not known how many requests there were."""
 _NOT_OURS = frozenset({402, 403, 404})  # of a call about a batch they never concern one question
 
 
@@ -134,22 +136,24 @@ class BatchHTTP:
             pieces.append(piece)
         return b"".join(pieces)
 
-    def _require_size(self, size: int, status: int) -> None:
-        if size > _MOST_JSON:  # it may pass: what was to be created may be there, and is looked for
-            words = f"{self.provider.name}: the answer is larger than {_MOST_JSON:,} bytes"
+    def _require_size(self, size: int, status: int, most: int = _MOST_JSON) -> None:
+        if size > most:  # it may pass: what was to be created may be there, and is looked for
+            words = f"{self.provider.name}: the answer is larger than {most:,} bytes"
             raise ProviderError("parse_error", words, status=status, failure="transient")
 
-    async def fetch(self, path: str, target: Path, *, headers: Mapping[str, str] | None = None) -> None:
-        """Download a file of lines whole or not at all, a piece at a time, and without keys."""
+    async def fetch(self, path: str, target: Path, most: int, *, headers: Mapping[str, str] | None = None) -> None:
+        """Download a file of lines, of ``most`` bytes, whole or not at all, a piece at a time, and without keys."""
+        part = target.with_name(f"{target.name}.part")
 
         async def once() -> None:
-            part = target.with_name(f"{target.name}.part")
             async with self._request("GET", path, None, headers or {}) as response:
                 if not 200 <= response.status < 300:
                     raise self._refused(response.status, response.headers, await response.content.read(_CHUNK))
                 with part.open("wb") as file:
-                    rest = b""
+                    rest, size = b"", 0
                     async for chunk in response.content.iter_chunked(_CHUNK):
+                        size += len(chunk)
+                        self._require_size(size, response.status, most)
                         *lines, rest = (rest + chunk).split(b"\n")
                         file.writelines(self._client.redactor.line(line + b"\n") for line in lines)
                         self._require_size(len(rest), response.status)
@@ -158,7 +162,10 @@ class BatchHTTP:
                     os.fsync(file.fileno())
             part.replace(target)
 
-        await self._tried(once, again=True)
+        try:
+            await self._tried(once, again=True)
+        finally:
+            part.unlink(missing_ok=True)
 
     async def _tried(self, once: Callable[[], Awaitable[T]], *, again: bool) -> T:
         for turn in range(self._retries + 1):

@@ -38,6 +38,7 @@ __all__ = [
     "batch_format",
     "name_of",
     "reading",
+    "require_next",
     "seconds_of",
     "state_of",
 ]  # fmt: skip
@@ -47,6 +48,8 @@ State = Literal["validating", "running", "finishing", "done", "partly", "failed"
 
 ENDED: frozenset[State] = frozenset(set(get_args(State)) - {"validating", "running", "finishing"})
 """The states after which nothing more happens."""
+
+_PAGES = 500
 
 _WORDS: Mapping[str, State] = {
     **dict.fromkeys(("validating", "queued", "pending"), "validating"),
@@ -101,6 +104,17 @@ def name_of(document: Mapping[str, Any], field: str = "id") -> str:
     if not isinstance(name, str) or not name:
         raise ValueError(f"it has no {field}")
     return name
+
+
+def require_next(seen: set[str], token: str, provider: str) -> None:
+    """Take note of the page that comes next in a list of batches.
+
+    Raises:
+        ProviderError: the list does not end, so that nothing can be said of what is not in it.
+    """
+    if token in seen or len(seen) >= _PAGES:
+        raise ProviderError("parse_error", f"{provider}: the list of batches does not end", failure="transient")
+    seen.add(token)
 
 
 def seconds_of(moment: Any) -> float | None:
@@ -257,8 +271,8 @@ class BatchFormat(Protocol):
         """The batches that may be this draft's, likeliest first; ``known`` are ids that belong to others."""
         ...
 
-    async def download(self, http: BatchHTTP, job: BatchJob, target: Path) -> None:
-        """Write everything that came of the requests into one file, one JSON object a line."""
+    async def download(self, http: BatchHTTP, job: BatchJob, target: Path, most: int = ...) -> None:
+        """Write everything that came of the requests into one file, one JSON object per line, of ``most`` bytes."""
         ...
 
     def read(self, document: Mapping[str, Any]) -> Line:

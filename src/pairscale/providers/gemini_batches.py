@@ -10,8 +10,18 @@ from urllib.parse import quote
 
 from pairscale.providers import _read
 from pairscale.providers.base import HTTPCall
-from pairscale.providers.batch_http import BatchHTTP
-from pairscale.providers.batches import BatchJob, BatchLimits, Draft, Line, name_of, reading, seconds_of, state_of
+from pairscale.providers.batch_http import MOST_RESULTS, BatchHTTP
+from pairscale.providers.batches import (
+    BatchJob,
+    BatchLimits,
+    Draft,
+    Line,
+    name_of,
+    reading,
+    require_next,
+    seconds_of,
+    state_of,
+)
 from pairscale.providers.client import ProviderError
 
 __all__ = ["GeminiBatches"]
@@ -86,7 +96,7 @@ class GeminiBatches:
 
     async def find(self, http: BatchHTTP, draft: Draft, known: Collection[str]) -> list[BatchJob]:  # noqa: ARG002 - the key decides
         """The batch with our key as its display name."""
-        token = ""
+        token, seen = "", set[str]()
         while True:
             page = _read.items(await http.json("GET", f"/{_version(http)}/batches?pageSize=100{token}"))
             jobs = [self.job(row) for row in _read.objects(page.get("operations") or page.get("batches"))]
@@ -95,11 +105,12 @@ class GeminiBatches:
             if not page.get("nextPageToken"):
                 return []
             token = f"&pageToken={quote(str(page['nextPageToken']), safe='')}"
+            require_next(seen, token, self.name)
 
-    async def download(self, http: BatchHTTP, job: BatchJob, target: Path) -> None:
+    async def download(self, http: BatchHTTP, job: BatchJob, target: Path, most: int = MOST_RESULTS) -> None:
         """The results: a file as it is, or the inline ones as lines of one."""
         if job.outputs:
-            await http.fetch(f"/{_version(http)}/{quote(job.outputs[0])}:download?alt=media", target)
+            await http.fetch(f"/{_version(http)}/{quote(job.outputs[0])}:download?alt=media", target, most)
             return
         part = target.with_name(f"{target.name}.part")
         with part.open("w", encoding="utf-8") as file:

@@ -228,7 +228,8 @@ class RateLimiter:
             ticket: Of the request.
         """
         now, number = self._clock(), ticket.number
-        self._keep_to(headers, now)
+        if wait is None:  # Retry-After says more: a limit resets when all of it is there again
+            self._keep_to(headers, now)
         trial = self._trial
         if trial is not None and trial.first < number <= trial.last:
             trial.refused += 1

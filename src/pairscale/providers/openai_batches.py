@@ -9,15 +9,23 @@ from urllib.parse import quote
 
 from pairscale.providers import _read
 from pairscale.providers.base import HTTPCall
-from pairscale.providers.batch_http import BatchHTTP
-from pairscale.providers.batches import BatchJob, BatchLimits, Draft, Line, name_of, reading, seconds_of, state_of
+from pairscale.providers.batch_http import MOST_RESULTS, BatchHTTP
+from pairscale.providers.batches import (
+    BatchJob,
+    BatchLimits,
+    Draft,
+    Line,
+    name_of,
+    reading,
+    require_next,
+    seconds_of,
+    state_of,
+)
 
 __all__ = ["METADATA_KEY", "OpenAIBatches", "joined", "read_line"]
 
 METADATA_KEY = "pairscale"
 """The name in a batch's metadata under which our own key stands."""
-
-_PAGES = 50
 
 
 class OpenAIBatches:
@@ -65,8 +73,8 @@ class OpenAIBatches:
 
     async def find(self, http: BatchHTTP, draft: Draft, known: Collection[str]) -> list[BatchJob]:  # noqa: ARG002 - the key decides
         """The batch with our key in its metadata."""
-        after = ""
-        for _ in range(_PAGES):
+        after, seen = "", set[str]()
+        while True:
             page = _read.items(await http.json("GET", f"/batches?limit=100{after}"))
             rows = _read.objects(page.get("data"))
             for row in rows:
@@ -75,13 +83,13 @@ class OpenAIBatches:
             with reading(self.name, page):
                 oldest = seconds_of(rows[-1].get("created_at")) if rows else None
             if not page.get("has_more") or not rows or (oldest is not None and oldest < draft.prepared_at - 86_400):
-                break
+                return []
             after = f"&after={quote(str(rows[-1].get('id')), safe='')}"
-        return []
+            require_next(seen, after, self.name)
 
-    async def download(self, http: BatchHTTP, job: BatchJob, target: Path) -> None:
+    async def download(self, http: BatchHTTP, job: BatchJob, target: Path, most: int = MOST_RESULTS) -> None:
         """Output and errors, one after the other."""
-        await joined(http, [f"/files/{quote(file, safe='')}/content" for file in job.outputs], target)
+        await joined(http, [f"/files/{quote(file, safe='')}/content" for file in job.outputs], target, most)
 
     def job(self, document: Any) -> BatchJob:
         """A batch as OpenAI describes it."""
@@ -133,12 +141,12 @@ def read_line(document: Mapping[str, Any]) -> Line:
     return Line(custom_id, "errored", status, body, problem.message, parameter=problem.parameter)
 
 
-async def joined(http: BatchHTTP, paths: list[str], target: Path) -> None:
+async def joined(http: BatchHTTP, paths: list[str], target: Path, most: int) -> None:
     """Several downloads as one file, whole or not at all."""
     parts = []
     for number, path in enumerate(paths):
         parts.append(target.with_name(f"{target.name}.{number}"))
-        await http.fetch(path, parts[-1])
+        await http.fetch(path, parts[-1], most)
     whole = target.with_name(f"{target.name}.part")
     with whole.open("wb") as file:
         for part in parts:

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from pairscale.providers import _read
 from pairscale.providers.base import HTTPCall
-from pairscale.providers.batch_http import BatchHTTP
+from pairscale.providers.batch_http import MOST_RESULTS, BatchHTTP
 from pairscale.providers.batches import BatchJob, BatchLimits, Draft, Line, name_of, reading, seconds_of, state_of
 from pairscale.providers.client import ProviderError
 from pairscale.providers.openai_batches import joined, read_line
@@ -71,9 +71,9 @@ class TogetherBatches:
         mine = [row for row in jobs if row.get("input_file_id") == draft.file_id and row.get("id") not in known]
         return [self.job(row) for row in mine]
 
-    async def download(self, http: BatchHTTP, job: BatchJob, target: Path) -> None:
+    async def download(self, http: BatchHTTP, job: BatchJob, target: Path, most: int = MOST_RESULTS) -> None:
         """Output and errors, one after the other."""
-        await joined(http, [f"/files/{quote(file, safe='')}/content" for file in job.outputs], target)
+        await joined(http, [f"/files/{quote(file, safe='')}/content" for file in job.outputs], target, most)
 
     def job(self, document: Any) -> BatchJob:
         """A batch as Together describes it; it counts nothing but the share that is done."""

@@ -12,7 +12,7 @@ from pairscale.core.counting import is_pattern
 from pairscale.core.errors import InputError
 from pairscale.core.files import TABLE_SUFFIXES, write_table
 from pairscale.core.notices import notice
-from pairscale.core.options import require_choice, require_flag, require_suffix
+from pairscale.core.options import checked, require_choice, require_flag, require_suffix
 from pairscale.core.tables import Table
 from pairscale.evaluate.saved import saved_result
 from pairscale.reporting.preferences import (
@@ -32,6 +32,7 @@ ExportKind: TypeAlias = Literal["results", "preferences"]
 """What a run may be exported as."""
 
 
+@checked
 def export(
     run: Table | str | os.PathLike[str],
     path: str | os.PathLike[str],

@@ -15,7 +15,7 @@ from pairscale.core.counting import is_pattern
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError
 from pairscale.core.files import TABLE_SUFFIXES, write_table, write_workbook
-from pairscale.core.options import optional, require_choice, require_suffix
+from pairscale.core.options import checked, optional, require_choice, require_suffix
 from pairscale.reporting.results import ResultsReading
 from pairscale.store.reading import PEOPLE, condition_of, is_run, labels_variants
 from pairscale.store.runfile import open_run
@@ -41,6 +41,7 @@ class WrittenReport:
     again: int | None
 
 
+@checked
 def report(
     run: Table | str | os.PathLike[str],
     *,
@@ -266,6 +267,7 @@ class RunStatus(ReprMixin, table="conditions", columns=None):
         return f"{self.run}: {counts}, ${self.spending['cost'].sum():,.4f} spent"
 
 
+@checked
 def status(run: str | os.PathLike[str]) -> RunStatus:
     """Show where a run stands: answers, failures, attempts, tokens and cost of every judge.
 

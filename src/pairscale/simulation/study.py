@@ -17,6 +17,7 @@ from pairscale.core.errors import InputError
 from pairscale.core.jobs import Done, require_jobs, run_tasks, values_of
 from pairscale.core.options import (
     ProgressMode,
+    checked,
     optional,
     require_choice,
     require_flag,
@@ -147,6 +148,7 @@ def _crossings(table: pl.DataFrame, by: Sequence[str], figure: str, target: floa
     return pl.DataFrame(rows, schema={name: table.schema[name] for name in by} | {"_at": pl.Float64()}, orient="row")
 
 
+@checked
 def simulate(
     items: int | Sequence[int] = (100,),
     *,

@@ -23,6 +23,7 @@ from pairscale.core.addresses import without_logins
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError, StoreDamagedError, StoreMismatchError
 from pairscale.core.notices import notice
+from pairscale.core.options import checked
 from pairscale.core.tables import listed
 from pairscale.store._hashes import UNHASHED_FACTS
 from pairscale.store._merging import MERGES, MergedRun, Numbers, identity, renumbered
@@ -69,6 +70,7 @@ class MergeResult(ReprMixin, table="sources"):
         return f"{self.run}: {self.sources.height} run files, {counts}"
 
 
+@checked
 def merge(runs: Sequence[str | os.PathLike[str]], path: str | os.PathLike[str]) -> MergeResult:
     """Merge two or more run files into a new one, without loss.
 

@@ -17,7 +17,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from pairscale.core.comparisons import with_members
 from pairscale.core.errors import StoreBusyError, StoreConnectionError, StoreError, StoreGoneError, StoreMismatchError
-from pairscale.core.options import optional, require_run
+from pairscale.core.options import checked, optional, require_run
 from pairscale.core.provenance import utc_now
 from pairscale.core.tables import listed
 from pairscale.store import _postgres, _sqlite
@@ -56,6 +56,7 @@ _PATIENCE_S = 10.0  # for one that looks at the run of a process that leads, or 
 _ADDRESS = re.compile(r"\w[\w+.-]+:/?[^/\\\s][^\s]*@")  # one that lacks its slashes must not become the name of a file
 
 
+@checked
 def open_run(where: str | os.PathLike[str] | None, *, write: bool = False) -> RunFile:
     """Open a run file.
 
@@ -247,6 +248,14 @@ class RunFile:
         """
         with self.transaction(self._connection) as connection:
             yield connection
+        self.require_there()
+
+    def require_there(self) -> None:
+        """Check that the file was neither deleted nor replaced since it was opened for writing.
+
+        Raises:
+            StoreGoneError: it was; a copy of everything is saved beside it.
+        """
         if self._identity is not None and _sqlite.identity(self.name) != self._identity:
             with self._turn:
                 assert self._connection is not None  # noqa: S101

@@ -16,6 +16,7 @@ from pairscale.core.counting import scanned, scanned_rows
 from pairscale.core.errors import TableError
 from pairscale.core.files import write_parquet_blocks, write_table
 from pairscale.core.notices import notice
+from pairscale.core.options import checked
 from pairscale.core.provenance import fingerprint, utc_now
 from pairscale.core.results import ORDER_KNOWN, ResultColumns, read_form
 from pairscale.core.samples import read_samples
@@ -83,6 +84,7 @@ def export_results(run: str | os.PathLike[str], path: str | os.PathLike[str]) ->
     return target
 
 
+@checked
 def import_run(
     path: Table | str | os.PathLike[str],
     run: str | os.PathLike[str],

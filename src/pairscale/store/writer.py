@@ -110,10 +110,13 @@ class Writer:
         """A transaction for what is written outside the stream of answers, such as samples or labels.
 
         It is chained like everything else, all of it or nothing.
+
+        Raises:
+            StoreGoneError: the run file is gone; what was written is in the copy that was saved.
         """
         with self._run_file.turn():
             try:
-                with self._run_file.transaction() as connection:
+                with self._run_file.writing() as connection:
                     if self._run_file.worker is not None:
                         self._run_file.worker.lock_main(connection)
                         self._chain.forget()

@@ -72,7 +72,7 @@ async def place(
         # A call that got this far may have created it: with no answer, or with no time to write the answer down.
         if entry.state == "creating" and (job := await _found(at)) is not None:
             notice(f"batch {entry.key}: found again as {job.id}, which is not created twice")
-            _numbered(at, job)
+            _numbered(at, job, is_guess=job.key != entry.key)
             return
         try:
             job = await _created(at)
@@ -96,7 +96,7 @@ async def is_placed(
     if entry.batch_id is None and entry.state == "creating":
         at = _Place(store, form, http, entry, known)
         if (job := await _found(at)) is not None:
-            _numbered(at, job)
+            _numbered(at, job, is_guess=job.key != entry.key)
     return entry.batch_id is not None
 
 
@@ -133,8 +133,8 @@ def _refused(at: _Place, error: ProviderError, *, last: bool) -> float | None:
     raise JudgeError(f"batch {key} was not created: {error.message}")
 
 
-def _numbered(at: _Place, job: BatchJob) -> None:
-    at.note("created", batch_id=job.id, created_at=utc_now(), **seen(job))
+def _numbered(at: _Place, job: BatchJob, *, is_guess: bool = False) -> None:
+    at.note("created", batch_id=job.id, created_at=utc_now(), is_guess=is_guess, **seen(job))
     _steps.reached("numbered")
 
 

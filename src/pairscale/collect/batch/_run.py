@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pairscale.collect.batch.registry import RegistryEntry, entries, judge_of, left_out_of, registry_table, status_table
 from pairscale.collect.batch.rest import rest_of, results_of
 from pairscale.core.errors import InputError, JudgeError, StoreGoneError
-from pairscale.core.options import require_int
+from pairscale.core.options import checked, require_int
 from pairscale.judges.batched import BatchJudge, restored
 from pairscale.providers.batch_http import BatchHTTP
 from pairscale.store.runfile import RunFile, open_run
@@ -29,6 +29,7 @@ class BatchRun:
     The arguments are those of :class:`pairscale.collect.batch.manager.BatchManager`.
     """
 
+    @checked
     def __init__(
         self,
         run: str | os.PathLike[str] | None,
@@ -75,6 +76,7 @@ class BatchRun:
         """The batches with their states, counts, ages and the time they have left."""
         return status_table(self.entries(keys), self._clock())
 
+    @checked
     def results(self, keys: Collection[str] | None = None, *, raw: bool = False) -> tuple[pl.DataFrame, pl.DataFrame]:
         """The answers to the pairs of these batches, and every attempt at them that gave none."""
         with self._open() as store:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pairscale.collect.batch import _steps
 from pairscale.collect.batch.parts import item_of, split_id
@@ -22,6 +22,7 @@ from pairscale.collect.batch.registry import (
     pairs_named,
     remember_left_out,
 )
+from pairscale.core.comparisons import Outcome
 from pairscale.core.errors import JudgeError
 from pairscale.core.failures import failure_of
 from pairscale.core.notices import notice
@@ -58,6 +59,30 @@ def read_lines(path: Path, form: BatchFormat) -> Iterator[tuple[int, Line | str]
                 yield number, f"line {number}: {error}"
 
 
+class Counted(NamedTuple):
+    """What a file of results holds: requests of this batch with a result, and readable results of other requests."""
+
+    own: int
+    others: int
+
+
+def count_results(path: Path, form: BatchFormat, entry: RegistryEntry) -> Counted:
+    """How much of a batch a file of results holds."""
+    own: set[tuple[int, bool]] = set()
+    others = 0
+    for _, line in read_lines(path, form):
+        if isinstance(line, Line):
+            found = split_id(line.custom_id, entry.key)
+            others += found is None
+            own |= {found} if found is not None else set()
+    return Counted(len(own), others)
+
+
+def is_anothers(found: Counted, entry: RegistryEntry) -> bool:
+    """Whether results show that a batch found by a search is another's."""
+    return entry.is_guess and found.others > 0 and found.own == 0
+
+
 @dataclass(frozen=True, slots=True)
 class Ingested:
     """The results of a batch are in the run file.
@@ -76,7 +101,7 @@ def ingest_results(store: RunFile, form: BatchFormat, judge: BatchJudge, entry: 
         None when the results turn out to be somebody else's: the batch was taken for this one by mistake.
     """
     path = Path(entry.output_path)
-    if path.is_file() and _is_foreign(path, form, entry):
+    if entry.is_guess and path.is_file() and is_anothers(count_results(path, form, entry), entry):
         append(store, [event("foreign", entry.key, batch_id=entry.batch_id)])
         path.unlink()
         return None
@@ -96,17 +121,6 @@ def ingest_results(store: RunFile, form: BatchFormat, judge: BatchJudge, entry: 
     return Ingested(intake.failure)
 
 
-def _is_foreign(path: Path, form: BatchFormat, entry: RegistryEntry) -> bool:
-    """Whether a file has results, and none of them is this batch's."""
-    some = False
-    for _, line in read_lines(path, form):
-        if isinstance(line, Line):
-            some = True
-            if split_id(line.custom_id, entry.key) is not None:
-                return False
-    return some
-
-
 class _Intake:
     """Takes results as they come, and writes them down a thousand at a time."""
 
@@ -122,6 +136,8 @@ class _Intake:
         self._streak = FailureStreak()
         self._alike: JudgeError | None = None
         self._has_answer = False
+        self._taken: dict[tuple[int, bool], tuple[Outcome, int | None]] = {}
+        self._unasked = self._twice = self._contrary = 0
         self._kept: list[dict[str, Any]] = []
         self._halves: dict[int, dict[bool, tuple[Verdict, Line | None]]] = {}
         if self._both:
@@ -130,15 +146,24 @@ class _Intake:
                     self._halves[number] = {half.turned: (self._paid(number, half), None)}
 
     def add(self, line: Line) -> None:
-        """One result; one that is known already, or that was not asked for, is passed over."""
+        """One result; one that is recorded already, that was not asked for, or that comes twice is left out."""
         found = split_id(line.custom_id, self._entry.key)
-        if found is None or found[0] not in self._named or found[0] in self._done:
+        if found is None or found[0] not in self._named:
+            self._unasked += 1
             return
         number, turned = found
         pair = self._pair(number)
+        if found in self._taken:
+            again = verdict_of(self._judge, pair, line, turned=turned)
+            self._twice += 1
+            self._contrary += (again.outcome, again.winner_pos) != self._taken[found]
+            return
+        if number in self._done:
+            return
         if line.parameter is not None:
             self._learn(pair, line.parameter)
         verdict = verdict_of(self._judge, pair, line, turned=turned)
+        self._taken[found] = verdict.outcome, verdict.winner_pos
         if self._both:
             halves = self._halves.setdefault(number, {})
             halves.setdefault(turned, (verdict, line))
@@ -199,12 +224,22 @@ class _Intake:
 
     def finish(self, bad: list[str]) -> None:
         """Say of the pairs without a result why there is none, and that the batch is done with."""
+        self._say_left_out()
         for number in list(self._halves):
             self._settle(number, self._joined(number))
         for number in self._entry.pair_ids:
             if number not in self._done:
                 self._settle(number, self._missing())
         self._write(event("collected", self._entry.key, collected_at=utc_now(), bad_lines=bad))
+
+    def _say_left_out(self) -> None:
+        """Name the results that were not used: of requests that were not made, and second ones."""
+        who = f"batch {self._entry.batch_id}"
+        if self._unasked:
+            notice(f"{who}: {self._unasked:,} of the results are of requests that it does not have; they are not used")
+        if self._twice:
+            contrary = f", {self._contrary:,} of them with another answer" if self._contrary else ""
+            notice(f"{who}: {self._twice:,} requests have a second result{contrary}; the first of each is used")
 
     def _missing(self) -> Verdict:
         state, message = self._entry.state, self._entry.message

@@ -6,6 +6,7 @@ write it meanwhile. What is in it decides everything: this process may be the on
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import repeat
@@ -17,12 +18,12 @@ from pairscale.collect.batch import _steps
 from pairscale.collect.batch._affordable import affordable
 from pairscale.collect.batch._creating import is_placed, place, seen
 from pairscale.collect.batch._run import BatchRun
-from pairscale.collect.batch.collecting import ingest_results
+from pairscale.collect.batch.collecting import count_results, ingest_results, is_anothers
 from pairscale.collect.batch.parts import even_sizes, pairs_from, prepared, remove_files, write_again, write_parts
 from pairscale.collect.batch.registry import RegistryEntry, append, event, halves_of, remember_judge
 from pairscale.core.errors import InputError, JudgeError, StoreBusyError
 from pairscale.core.notices import notice
-from pairscale.core.options import optional, require_int, require_number
+from pairscale.core.options import checked, optional, require_int, require_number
 from pairscale.judges.base import JudgePair
 from pairscale.judges.batched import BatchJudge, is_both_orders
 from pairscale.providers.batches import ENDED, BatchJob, BatchLimits, batch_format
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
     from pairscale.core.tables import Table
 
 _LONGEST_INTERVAL = 600.0
+_DOWNLOADS_AGAIN = 2
+_RESULTS, _RESULT = 64 * 1024**2, 1024**2  # bytes that a file of results may have, and more per request
+_LOOK = 30.0  # seconds that the last look may take after the time is over
 
 
 class BatchManager(BatchRun):
@@ -105,6 +109,7 @@ class BatchManager(BatchRun):
             await self._place_all(store, keys)
             return plan, self._entries(store, keys)
 
+    @checked
     def wish(self, keys: Collection[str], *, keep_jsonl: bool, include_raw: bool) -> None:
         """Remember how batches are to be collected: whether their files stay, and whether raw replies are wanted."""
         with self._open(write=True) as store:
@@ -187,6 +192,7 @@ class BatchManager(BatchRun):
 
     # Looking and collecting
 
+    @checked
     async def look(self, keys: Collection[str] | None = None, *, delay: float = 0.0) -> bool:
         """Ask how the batches stand that have not ended; True when something has changed."""
         changed, delay = False, require_number(delay, "delay", least=0)
@@ -269,16 +275,44 @@ class BatchManager(BatchRun):
             return self._entries(store, done)
 
     async def _download(self, entry: RegistryEntry, judge: BatchJudge) -> bool:
-        """Get the results, unless they are here; False when that has to wait."""
-        path = Path(entry.output_path)
-        if path.is_file():
-            return True
+        """Get the results, unless they are here; False when that has to wait.
+
+        Providers answer with pages of a proxy, with files that are cut off, and with nothing at all, and say that it
+        is a success. Results with too few requests are downloaded again. A file with none of the batch is none: what
+        was paid for is still there, and the batch stays as it is until the provider gives it.
+        """
+        path, form = Path(entry.output_path), batch_format(entry.provider)
         path.parent.mkdir(parents=True, exist_ok=True)
-        form, http, job = batch_format(entry.provider), self._http(judge), None
+        for turn in range(min(self._retries, _DOWNLOADS_AGAIN) + 1):
+            if turn:
+                path.unlink()
+                await self._sleep(2.0 ** (turn - 1))
+            if not path.is_file() and not await self._fetched(entry, judge):
+                return False
+            if entry.given_up or not path.is_file():
+                return True
+            found = count_results(path, form, entry)
+            if found.own >= _promised(entry) or is_anothers(found, entry):
+                return True
+        if found.own == 0:
+            path.unlink()
+            notice(
+                f"batch {entry.batch_id} is {entry.state}, but what {entry.provider} gives as its results holds none "
+                "of its requests; it is kept, and tried again later. Cancel it by its id to give it up"
+            )
+        return found.own > 0
+
+    async def _fetched(self, entry: RegistryEntry, judge: BatchJudge) -> bool:
+        """Download the results; False when that has to wait, and True without a file when there will be none."""
+        path, form = Path(entry.output_path), batch_format(entry.provider)
+        http, job = self._http(judge), None
         try:
             job = await form.get(http, str(entry.batch_id))
+            if not job.ended:
+                notice(f"batch {entry.batch_id} was {entry.state}, and is {job.state} now; tried again later")
+                return False
             if job.outputs or job.state != "failed":
-                await form.download(http, job, path)
+                await form.download(http, job, path, _RESULTS + entry.n_requests * _RESULT)
         except ProviderError as error:
             if error.status == 404 and job is not None:  # the key is the right one
                 notice(f"batch {entry.batch_id}: {entry.provider} does not have its results any more")
@@ -312,7 +346,7 @@ class BatchManager(BatchRun):
         Args:
             keys: only these batches.
             interval: seconds between two looks; longer while nothing changes, at most ten times, or ten minutes.
-            timeout: seconds to wait in all.
+            timeout: seconds to wait in all; a look that has begun may take up to 30 s more.
             rounds: how often to look.
             delay: seconds between two batches of one look.
             told: called after each look.
@@ -323,7 +357,12 @@ class BatchManager(BatchRun):
         end = math.inf if timeout is None else self._clock() + timeout
         pause, turn = interval, 0
         while True:
-            changed = await self._round(keys, delay)
+            try:
+                async with asyncio.timeout(None if math.isinf(end) else max(_LOOK, end - self._clock())):
+                    changed = await self._round(keys, delay)
+            except TimeoutError:
+                notice("the time to wait is over, and the provider has not answered; the same call continues later")
+                changed = False
             found = self.entries(keys)
             if told is not None:
                 told(found)
@@ -365,7 +404,7 @@ class BatchManager(BatchRun):
                 if not await is_placed(store, form, self._http(judge), entry, known):
                     append(store, [event("dropped", entry.key, state="dropped", message="cancelled before creation")])
                     continue
-                append(store, [event("cancelling", entry.key, cancel_asked=True)])
+                append(store, [event("cancelling", entry.key, cancel_asked=True, given_up=ended)])
                 try:
                     await (form.get if ended else form.cancel)(self._http(judge), str(entry.batch_id))
                 except ProviderError as error:
@@ -379,3 +418,10 @@ class BatchManager(BatchRun):
                         append(store, [event("seen", entry.key, **seen(gone))])
         await self.look(keys)
         return self.entries(keys)
+
+
+def _promised(entry: RegistryEntry) -> int:
+    """Requests whose results there must be: all of a batch that was worked off, else those that were answered."""
+    if entry.state in ("done", "partly"):
+        return entry.n_requests
+    return min(entry.succeeded or 0, entry.n_requests)

@@ -65,6 +65,8 @@ class RegistryEntry:
         recorded: the pairs whose results are in the run file.
         collected_at: when the last of them was.
         cancel_asked: whether it was asked to end.
+        is_guess: whether its id was found by a search that may have found another's batch.
+        given_up: whether it was cancelled after its end, so that it is collected as it is.
         foreign: batches that were taken for this one and are not.
         bad_lines: lines of the results that cannot be read.
         metadata: names and values that go to the provider.
@@ -98,6 +100,8 @@ class RegistryEntry:
     recorded: set[int] = field(default_factory=set[int])
     collected_at: str | None = None
     cancel_asked: bool = False
+    is_guess: bool = False
+    given_up: bool = False
     foreign: list[str] = field(default_factory=list[str])
     bad_lines: list[str] = field(default_factory=list[str])
     metadata: dict[str, str] = field(default_factory=dict[str, str])

@@ -13,6 +13,7 @@ import polars as pl
 from pairscale.core.errors import FileFormatError, InputError
 from pairscale.core.files import TABLE_SUFFIXES, read_json, read_rows
 from pairscale.core.notices import notice
+from pairscale.core.options import checked
 from pairscale.core.paths import picked
 from pairscale.core.tables import Table, listed, to_frame
 from pairscale.evaluate.folders import DirectoryTraceSource, is_trace_document
@@ -103,6 +104,7 @@ class RecordedAnswers(InMemoryTraceSource):
             yield TraceRef(str(at), answer.task_id or None, known)
 
 
+@checked
 def read_outputs(
     path: str | os.PathLike[str] | Table,
     *,
