@@ -3,11 +3,13 @@
 import os
 import subprocess
 import sys
+import time
 from functools import cache
 
 import joblib
 import polars as pl
 import pytest
+from threadpoolctl import threadpool_info
 
 import pairscale as ps
 from pairscale.core.errors import InputError, MissingExtraError, PairscaleError
@@ -131,3 +133,17 @@ def test_a_bootstrap_is_the_same_on_every_backend(n_jobs: int | None, backend: s
 def test_n_jobs_belongs_to_models_that_resample() -> None:
     with pytest.raises(InputError, match="n_jobs belongs to model='bt', not to model='elo'"):
         ps.fit(RESULTS, "elo", n_jobs=2)
+
+
+def _blas_threads(_task: int) -> set[int]:
+    time.sleep(0.02)
+    return {one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"}
+
+
+@pytest.mark.parametrize(("n_jobs", "backend"), BACKENDS)
+def test_a_task_has_one_thread_for_linear_algebra(n_jobs: int | None, backend: str) -> None:
+    """Also when others that run beside it begin and end: their last digits must not depend on it."""
+    before = _blas_threads(0)
+    with joblib.parallel_config(backend=backend):
+        assert {n for done in run_tasks(_blas_threads, range(9), n_jobs) for n in done.value or {0}} == {1}
+    assert _blas_threads(0) == before

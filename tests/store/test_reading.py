@@ -165,6 +165,6 @@ def test_agreement_of_the_judges_of_results(caplog):
     found = ps.agreement(rows, n_boot=0)
     assert (found.n_units, found.n_raters) == (4, 2)
     assert found.table["estimate"][0] == 0.75
-    assert "each pair is a unit, and each judge a rater" in caplog.text
+    assert "each pair is a unit, each judge a rater, and the label says which of the two won" in caplog.text
     with pytest.raises(InputError, match="no column judge_id or judge says who judged"):
         ps.agreement([{"winner": "a", "loser": "b"}])

@@ -7,9 +7,12 @@ depend on where it runs or on how many others run.
 
 from __future__ import annotations
 
+import os
 import pickle
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -71,28 +74,46 @@ def run_tasks(
         n_jobs: how many at once, see :func:`require_jobs`.
     """
     n_jobs = require_jobs(n_jobs)
-    # Nothing is configured where joblib was never imported, and importing it takes a tenth of a second.
-    if n_jobs == 1 or (n_jobs is None and "joblib" not in sys.modules) or len(tasks) < 2:
-        for task in tasks:
-            yield _attempt(function, task)
-        return
-    from joblib import Parallel, delayed
+    with _one_thread():
+        # Nothing is configured where joblib was never imported, and importing it takes a tenth of a second.
+        if n_jobs == 1 or (n_jobs is None and "joblib" not in sys.modules) or len(tasks) < 2:
+            for task in tasks:
+                yield _attempt(function, task)
+            return
+        from joblib import Parallel, delayed
 
-    yield from Parallel(n_jobs=n_jobs, return_as="generator")(delayed(_elsewhere)(function, task) for task in tasks)
+        elsewhere, here = delayed(_elsewhere), os.getpid()
+        yield from Parallel(n_jobs=n_jobs, return_as="generator")(elsewhere(function, task, here) for task in tasks)
+
+
+def _one_thread() -> AbstractContextManager[object]:
+    """Have linear algebra use one thread: its last digits depend on their number."""
+    import scipy.linalg  # noqa: F401 - the limit is of libraries that are loaded
+    from threadpoolctl import threadpool_limits
+
+    return threadpool_limits(1)
 
 
 def _attempt(function: Callable[[Task], Value], task: Task) -> Done[Value]:
-    from threadpoolctl import threadpool_limits
-
     try:
-        with threadpool_limits(1):
-            return Done(function(task))
+        return Done(function(task))
     except Exception as error:  # noqa: BLE001 - a task that fails is a row, whatever it raised
         return Done(None, f"{type(error).__name__}: {error}", error)
 
 
-def _elsewhere(function: Callable[[Task], Value], task: Task) -> Done[Value]:
-    """The same in another process, from which not every exception can be sent."""
+_TURN = threading.Lock()
+_LIMITS: list[object] = []  # of a process that works for another
+
+
+def _elsewhere(function: Callable[[Task], Value], task: Task, parent: int) -> Done[Value]:
+    """The same in another thread or process, from which not every exception can be sent.
+
+    A process that works for another sets the limit once, and keeps it: to set it while others compute is not safe.
+    """
+    if os.getpid() != parent:
+        with _TURN:
+            if not _LIMITS:
+                _LIMITS.append(_one_thread())
     done = _attempt(function, task)
     try:
         pickle.loads(pickle.dumps(done.cause))  # noqa: S301 - our own bytes
