@@ -45,6 +45,9 @@ class Table:
     def look(self, *_counted):
         return self.workers, self.workers
 
+    def late(self):
+        return []
+
     def count(self, *_counted):
         pass
 
@@ -138,7 +141,7 @@ def test_a_question_that_is_taken_back_has_its_place():
         judge = Judge()
         first, second, third = Questions(judge, 3).left
         sharing = QuestionSharing(Slow(workers=2), set(), [judge])
-        handing = asyncio.create_task(sharing.run())
+        handing = asyncio.create_task(sharing.run(lambda _late: None))
         asked = [asyncio.create_task(sharing.ask(one, 0, None)) for one in (first, second)]
         while not entered.is_set():
             await asyncio.sleep(0.01)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from pairscale.core.errors import InputError
-from pairscale.core.options import ProgressMode, require_int
+from pairscale.core.options import ProgressMode, optional, require_int, require_number
 from pairscale.core.provenance import Provenance, text_hash
 from pairscale.evaluate.comparators import PairwiseComparator
 from pairscale.evaluate.grading import Evaluation
@@ -47,6 +47,9 @@ class Settings:
     seed: int | None = 1
     progress: ProgressMode = True
     on_case: OnCase | None = None
+
+    def __post_init__(self) -> None:
+        optional(require_number, self.variant_timeout, "variant_timeout", above=0)
 
     def evaluation(self, store: RunFile) -> Evaluation:
         """The evaluation that these settings describe."""
