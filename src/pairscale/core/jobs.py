@@ -91,7 +91,8 @@ def _one_thread() -> AbstractContextManager[object]:
     import scipy.linalg  # noqa: F401 - the limit is of libraries that are loaded
     from threadpoolctl import threadpool_limits
 
-    return threadpool_limits(1)
+    limit: AbstractContextManager[object] = threadpool_limits(1)
+    return limit
 
 
 def _attempt(function: Callable[[Task], Value], task: Task) -> Done[Value]:
