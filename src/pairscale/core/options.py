@@ -263,7 +263,7 @@ def checked(function: Callable[P, T]) -> Callable[P, T]:
 
     Examples:
         >>> @checked
-        ... def show(*, verbose: "bool" = True) -> None:
+        ... def show(*, verbose: bool = True) -> None:
         ...     pass
         >>> show(verbose="no")
         Traceback (most recent call last):

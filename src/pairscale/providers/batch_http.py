@@ -132,11 +132,11 @@ class BatchHTTP:
         pieces, size = [], 0
         async for piece in response.content.iter_any():
             size += len(piece)
-            self._require_size(size, response.status)
+            self._require_size(size, response.status, _MOST_JSON)
             pieces.append(piece)
         return b"".join(pieces)
 
-    def _require_size(self, size: int, status: int, most: int = _MOST_JSON) -> None:
+    def _require_size(self, size: int, status: int, most: int) -> None:
         if size > most:  # it may pass: what was to be created may be there, and is looked for
             words = f"{self.provider.name}: the answer is larger than {most:,} bytes"
             raise ProviderError("parse_error", words, status=status, failure="transient")
@@ -156,7 +156,7 @@ class BatchHTTP:
                         self._require_size(size, response.status, most)
                         *lines, rest = (rest + chunk).split(b"\n")
                         file.writelines(self._client.redactor.line(line + b"\n") for line in lines)
-                        self._require_size(len(rest), response.status)
+                        self._require_size(len(rest), response.status, _MOST_JSON)
                     file.write(self._client.redactor.line(rest))
                     file.flush()
                     os.fsync(file.fileno())
