@@ -55,9 +55,9 @@ def _place(rows: Any, rank: Any, word: str) -> str:
 
 def _meaning(reliability: float) -> str:
     if reliability >= 0.9:
-        return "another run of this judge would give almost the same order"
+        return "judging again would give almost the same order"
     if reliability >= 0.8:
-        return "another run of this judge would give much the same order, with neighbours changing places"
+        return "judging again would give much the same order, with neighbours changing places"
     if reliability >= 0.7:
         return "the ends of the ranking are clear, its middle is not"
     return "too low to tell single texts apart"
