@@ -1,8 +1,9 @@
 """Several workers on one run in PostgreSQL: their rate beside one worker's, and processor time beside SQLite's.
 
-The server is set up from Debian's packages in a temporary folder. Each worker is a process of its own, whose judge
-waits and answers, so that everything measured is ours. Three roads: given pairs (``judge``), an adaptive ranking
-(``rank``), where one process chooses and all answer, and an A/B comparison (``ab``).
+The server is set up from Debian's packages in a temporary folder. Each worker is a process of its own. Given pairs
+(``judge``) are asked of the provider simulator through HTTP, which counts the requests. In an adaptive ranking
+(``rank``), where one process chooses and all answer, and an A/B comparison (``ab``), the judge waits and answers in the
+process.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 LATENCY_S, CONCURRENCY, WORKERS = 0.5, 16, 4
-SIZES, INSTANT_SIZE = {"judge": 4_000, "rank": 1_600, "ab": 1_600}, 10_000
+SIZES, INSTANT_SIZE, HTTP_SIZE = {"rank": 1_600, "ab": 1_600}, 10_000, 20_000
 N_TEXTS = 500
 
 
@@ -37,6 +38,11 @@ def work(verb: str, run: str, size: int, latency: float, concurrency: int) -> di
             moments.append(time.time())
             return ps.Verdict.win(1 if str(pair.first["text"]) > str(pair.second["text"]) else 2)
 
+    if verb.startswith("http"):
+        judge_args = {"base_url": f"{verb}/v1", "api_key": "none-at-all", "cache": False}
+        judge = ps.make_judge("openai:gpt-4.1", judge_args=judge_args)
+        asked = ps.submit_pairs(_pairs(size), judge, run=run, concurrency=concurrency, progress=False).asked
+        return {"asked": asked or 0}
     cpu = time.process_time()
     asking: dict[str, Any] = {"judge": Waiting(), "run": run, "concurrency": concurrency, "progress": False}
     if verb == "judge":
@@ -85,6 +91,26 @@ def together(verb: str, run: str, workers: int, *given: float) -> dict[str, Any]
     }
 
 
+def through_http(run: str, workers: int, size: int, latency: float, concurrency: int) -> dict[str, Any]:
+    """The same against the provider simulator, by its own count of requests."""
+    from pairscale.testing import ProviderSimulator
+
+    with ProviderSimulator(latency_s=latency, keep=10) as server:
+        children = [started(server.url, run, size, latency, concurrency) for _ in range(workers)]
+        first = last = seen = 0
+        while any(child.poll() is None for child in children):
+            time.sleep(0.02)
+            if server.served > seen:
+                last, first, seen = time.monotonic(), first or time.monotonic(), server.served
+        shares = [json.loads(child.communicate()[0])["asked"] for child in children]
+        assert server.served == sum(shares) == size, (server.served, shares)  # nothing was asked twice
+    return {
+        "verb": f"judge, HTTP, {latency * 1e3:.0f} ms",
+        "asked": size,
+        "per_second": round(size / (last - first), 1),
+    }
+
+
 def run() -> list[dict[str, Any]]:
     from tools.postgres import PostgresServer
 
@@ -94,6 +120,11 @@ def run() -> list[dict[str, Any]]:
             for store in ("SQLite", "PostgreSQL"):
                 where = server.create(f"instant{turn}") if store == "PostgreSQL" else str(Path(folder) / f"{turn}.db")
                 rows.append({"store": store, "workers": 1} | together("judge", where, 1, INSTANT_SIZE, 0, 64))
+        for latency in (0.05, LATENCY_S):
+            for workers in (1, WORKERS):
+                where = server.create(f"http{workers}_{latency * 1e3:.0f}")
+                found = through_http(where, workers, HTTP_SIZE, latency, CONCURRENCY)
+                rows.append({"store": "PostgreSQL", "workers": workers} | found)
         for verb, size in SIZES.items():
             for workers in (1, WORKERS):
                 found = together(verb, server.create(f"{verb}{workers}"), workers, size, LATENCY_S, CONCURRENCY)

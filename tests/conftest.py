@@ -45,6 +45,13 @@ def clean_environment(monkeypatch, homes):
     monkeypatch.setenv("PAIRSCALE_HOME", str(home))
 
 
+@pytest.fixture
+def impatient(monkeypatch):
+    """What cannot be written is given up at once; otherwise it is tried again for two minutes."""
+    monkeypatch.setattr("pairscale.store.policies.AGAIN_S", 0.001)
+    monkeypatch.setattr("pairscale.store.policies.PATIENCE_S", 0.01)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def commands_built_once():
     """Typer builds all commands again at every call, which takes most of its time; here they never change."""

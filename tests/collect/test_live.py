@@ -269,6 +269,7 @@ def test_two_runs_on_one_file(tmp_path):
         submit(PAIRS, Counting(), run=tmp_path / "run.db")
 
 
+@pytest.mark.usefixtures("impatient")
 def test_a_full_disk_keeps_what_was_answered(tmp_path):
     from sqlalchemy import event
 

@@ -506,6 +506,7 @@ def test_an_interrupted_run_keeps_what_it_has(tmp_path):
     assert Calls.n == 100 + 24 - kept
 
 
+@pytest.mark.usefixtures("impatient")
 def test_a_full_disk_ends_the_run_and_nothing_is_lost(tmp_path, monkeypatch):
     from pairscale.core.errors import StoreFullError
     from pairscale.store.writer import Writer

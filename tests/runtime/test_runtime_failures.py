@@ -232,6 +232,7 @@ def test_a_question_that_waits_to_be_asked_again_is_given_back_at_once_when_the_
 
 
 @BOTH
+@pytest.mark.usefixtures("impatient")
 def test_a_full_disk_ends_the_run(journal, monkeypatch):
     commit, commits = Writer.commit, []
 

@@ -231,4 +231,4 @@ def test_a_journal_waits_for_a_database_that_is_away(monkeypatch, caplog):
         assert store.log_length("step_log") == 1
     assert tries == [1, 0, 1]  # tried, connected again, written
     assert "it is away. Trying again for 2 minutes" in caplog.text
-    assert "the database answers again; everything is written" in caplog.text
+    assert "the run can be written again; everything is in it" in caplog.text

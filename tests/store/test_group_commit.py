@@ -75,13 +75,13 @@ def test_a_database_that_is_lost_is_tried_again_and_nothing_is_lost(monkeypatch,
     asyncio.run(main())
     assert lost.written == list(range(11))
     assert "gone. Trying again for 2 minutes; 10 answers wait" in caplog.text
-    assert "the database answers again" in caplog.text
+    assert "1 answer waits" in caplog.text
+    assert "the run can be written again" in caplog.text
 
 
+@pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("is_worker", [False, True])
-def test_a_database_that_stays_lost_ends_the_run(monkeypatch, is_worker):
-    monkeypatch.setattr(policies, "AGAIN_S", 0.001)
-    monkeypatch.setattr(policies, "PATIENCE_S", 0.01)
+def test_a_database_that_stays_lost_ends_the_run(is_worker):
     lost = Lost(10**9)
 
     async def main():
@@ -111,6 +111,7 @@ def test_a_failure_reaches_the_one_that_waits_and_the_next_are_written():
     assert written == [2]
 
 
+@pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize(("error", "kept"), [(OverflowError, [0, 1, 3]), (StoreFullError, [])])
 def test_an_entry_that_cannot_be_written_takes_no_other_along_but_a_full_disk_does(error, kept):
     written = []
@@ -186,6 +187,7 @@ def test_in_a_thread_what_arrives_meanwhile_is_next_and_leaving_waits_for_it_tho
     assert groups == [[0], [1], [2, 3]]
 
 
+@pytest.mark.usefixtures("impatient")
 def test_a_failure_in_a_thread_reaches_the_one_that_waits():
     def write(what):
         if what == [1]:

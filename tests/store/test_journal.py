@@ -306,6 +306,7 @@ def test_a_closed_journal_says_so(store):
         journal.put(step_of(row(1)))
 
 
+@pytest.mark.usefixtures("impatient")
 def test_a_full_disk_leaves_the_beginning(tmp_path):
     """SQLite's own limit on pages gives the very error that a full disk gives."""
     with opened(tmp_path / "run.db") as store:

@@ -16,7 +16,8 @@
     │   ├── StoreDamagedError   it is not a run file, or it is broken
     │   ├── StoreFullError      the disk (or its quota) is full
     │   ├── StoreGoneError      it was deleted or replaced while a run was writing to it
-    │   └── StoreMismatchError  it holds another text, judge or setting than is given now
+    │   ├── StoreMismatchError  it holds another text, judge or setting than is given now
+    │   └── StoreReadOnlyError  it may be read, but not written
     ├── FitError                a model has no answer for these comparisons
     │   └── SamplerError        the Bayesian sampler's step size collapsed
     ├── JudgeError              a judge can judge nothing at all: a wrong key, an unknown model
@@ -49,6 +50,7 @@ __all__ = [
     "StoreFullError",
     "StoreGoneError",
     "StoreMismatchError",
+    "StoreReadOnlyError",
     "TableError",
     "TemplateError",
     "UnknownNameError",
@@ -130,6 +132,10 @@ class StoreGoneError(StoreError):
 
 class StoreMismatchError(StoreError):
     """The run file holds something else: another text under the same id, another judge, another setting."""
+
+
+class StoreReadOnlyError(StoreError):
+    """The run may be read, but not written: permissions are missing, or the database is a copy of another one."""
 
 
 class FitError(PairscaleError):

@@ -31,7 +31,7 @@ RANK_DRAWS = 2_000
 """Draws of the normal approximation behind the intervals of ranks."""
 
 _FAILED_SHARE = 0.5
-_BLOCK = 20  # rounds of one task: as fast as more, and enough tasks for many workers
+_BLOCK = 20  # the fewest rounds that are fitted together; from ten blocks on they grow, as far as memory allows
 
 
 def robust_covariance(counts: Counts, units: Units, root: Root) -> Covariance | None:
@@ -93,14 +93,15 @@ def bootstrap_draws(
     A round gives every comparison (or every cluster of them) a new weight: how often it is drawn when as many are drawn
     as there are, or with ``smooth`` a standard exponential number (the Bayesian bootstrap), which is never 0, so that
     whatever has an estimate has one in every round. Equal comparisons are drawn together, as one multinomial or gamma
-    number. Rounds are fitted together where the engine can, and one by one where it cannot. Every round has a seed of
-    its own, and how many are fitted together depends on the comparisons alone, so that ``n_jobs`` changes no figure.
+    number. Rounds are fitted together where the engine can, and one by one where it cannot. Every block of
+    rounds has a seed of its own, and its size depends on the comparisons and the number of rounds alone, so that
+    ``n_jobs`` changes no figure.
 
     Raises:
         FitError: when most rounds gave no estimate.
     """
     shared = engine.in_columns(counts, root)
-    size = _BLOCK if shared is None else min(rounds_at_once(units), _BLOCK)
+    size = _BLOCK if shared is None else min(rounds_at_once(units), max(_BLOCK, rounds // 10))
     blocks = [(done, min(done + size, rounds)) for done in range(0, rounds, size)]
     # All comparisons are sent with a task, so that a few large tasks per worker are faster than many small ones.
     workers = n_workers(n_jobs)
@@ -141,23 +142,26 @@ class _Bootstrap:
 
     def _together(self, block: tuple[int, int]) -> list[Floats]:
         """The estimates of the rounds from a number to another, without those that have none."""
-        rows = [_drawn(self.units, np.random.default_rng([self.seed, at]), smooth=self.smooth) for at in range(*block)]
-        weight = self.units.weight * np.array(rows)
+        start, end = block
+        random = np.random.default_rng([self.seed, start])
+        weight = self.units.weight * _drawn(self.units, random, end - start, smooth=self.smooth)
         if self.shared is None:
             return _one_by_one(self.counts, self.units, weight, self.start, self.engine)
         return _together(self.shared, self.units, weight, self.start, self.engine)
 
 
-def _drawn(units: Units, random: np.random.Generator, *, smooth: bool) -> Floats:
-    """How often each unit is drawn in one round."""
+def _drawn(units: Units, random: np.random.Generator, rounds: int, *, smooth: bool) -> Floats:
+    """How often each unit is drawn: one row per round, one column per unit."""
     if units.cluster is not None:
         groups = units.n_clusters
-        share = random.exponential(size=groups) if smooth else random.multinomial(groups, np.full(groups, 1 / groups))
-        return np.asarray(share[units.cluster] * units.times, dtype=np.float64)
+        if smooth:
+            return np.asarray(random.exponential(size=(rounds, groups))[:, units.cluster] * units.times)
+        share = random.multinomial(groups, np.full(groups, 1 / groups), size=rounds)
+        return np.asarray(share[:, units.cluster] * units.times, dtype=np.float64)
     if smooth:
-        return random.gamma(units.times)
+        return random.gamma(units.times, size=(rounds, len(units.times)))
     total = int(units.times.sum())
-    return random.multinomial(total, units.times / total).astype(np.float64)
+    return random.multinomial(total, units.times / total, size=rounds).astype(np.float64)
 
 
 def _together(shared: Shared, units: Units, weight: Floats, start: Parameters, engine: FitEngine) -> list[Floats]:

@@ -108,14 +108,14 @@ async def take_part(session: LeadSession, how: Answering) -> Leader | None:
         StoreMismatchError: this process has other texts, another judge or other settings.
     """
     await when_it_answers(session.connect)
-    while not await patiently(session, session.try_lead):
+    while not await patiently(session, session.try_lead, is_new=True):
         if how.refusal is not None:
             raise how.refusal
-        leader = await patiently(session, session.leader)
+        leader = await patiently(session, session.leader, is_new=True)
         if leader is None or leader.ending is not None or leader.is_lost:
             await asyncio.sleep(LOOK_S / 4)
             continue
-        await patiently(session, lambda: session.join(how.job))
+        await patiently(session, lambda: session.join(how.job), is_new=True)
         notice(f"{leader.who} leads this run; this process answers its open questions")
         worker = _Worker(session, how)
         try:
@@ -183,7 +183,7 @@ class _Worker:
         return leader if is_over else None
 
     async def _look(self, before: Leader | None) -> Leader | None:
-        leader = await patiently(self._session, self._session.leader)
+        leader = await patiently(self._session, self._session.leader, tell=True)
         self._look_at = time.monotonic() + LOOK_S
         n = before.workers if leader is None and before is not None else leader.workers if leader is not None else 1
         if n != self._workers:
@@ -217,7 +217,7 @@ class _Worker:
 
     async def _hand_over(self, verdicts: Mapping[OpenQuestion, Verdict]) -> None:
         given = {question: (written_verdict(one), one.cost or 0.0) for question, one in verdicts.items()}
-        await patiently(self._session, lambda: self._session.answer(given))
+        await patiently(self._session, lambda: self._session.answer(given), tell=True)
         self.answered += sum(one.outcome.is_answer for one in verdicts.values())
 
     async def _ask(self, question: OpenQuestion) -> Verdict:

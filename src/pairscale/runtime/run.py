@@ -25,7 +25,7 @@ from pairscale.runtime.progress import Progress
 from pairscale.runtime.sharing import QuestionSharing, late_entry, verdict_of
 from pairscale.runtime.source import LogRows, Question, Recorded, Source, Wait
 from pairscale.runtime.streak import MOST_ALIKE, FailureStreak
-from pairscale.store.policies import GroupCommitWriter, JournalWriter
+from pairscale.store.policies import AGAIN_S, GroupCommitWriter, JournalWriter
 from pairscale.store.questions import LateAnswer
 from pairscale.store.writer import Asked, Entry
 
@@ -184,6 +184,8 @@ class Runtime:
         while True:
             if self._is_late():
                 self.stop("max_minutes")
+            while not self._writer.is_ready() and not await self._stopped_within(AGAIN_S):
+                pass  # no answer is paid for that cannot be written
             if self._stop.is_set() and self._hold is None:
                 return None
             found = self._source.next()

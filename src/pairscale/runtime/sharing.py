@@ -19,7 +19,7 @@ from pairscale.judges.base import Item, Judge, Verdict, judge_member
 from pairscale.runtime.asking import Stopwatch, ask_once
 from pairscale.runtime.source import Question
 from pairscale.store.database import storable, write_json
-from pairscale.store.policies import AGAIN_S, PATIENCE_S
+from pairscale.store.policies import AGAIN_S, MAY_PASS, PATIENCE_S
 from pairscale.store.questions import HandedOut, Key, LateAnswer, LeadSession, name_of
 from pairscale.store.workers import WorkerSession
 from pairscale.store.writer import Asked, Entry
@@ -45,8 +45,15 @@ POLL_S = 0.05  # seconds between looks for answers or questions
 _PATIENCE_S = 150.0  # for a database that does not answer; longer than the writer's, which tries to reach it
 
 
-async def patiently(worker: WorkerSession, ask: Callable[[], T]) -> T:
-    """Ask the database in a thread; while it does not answer, connect and ask again."""
+async def patiently(worker: WorkerSession, ask: Callable[[], T], *, is_new: bool = False, tell: bool = False) -> T:
+    """Ask the database in a thread; while it does not answer or cannot be written, connect and ask again.
+
+    Args:
+        worker: this process.
+        ask: what to do there.
+        is_new: whether this process has no answers yet, so that a database that cannot be written is refused.
+        tell: whether to say that it waits.
+    """
     until = time.monotonic() + _PATIENCE_S
 
     def again() -> T:
@@ -57,9 +64,11 @@ async def patiently(worker: WorkerSession, ask: Callable[[], T]) -> T:
     while True:
         try:
             return await asyncio.get_running_loop().run_in_executor(None, call)
-        except StoreConnectionError:
-            if time.monotonic() > until:
+        except MAY_PASS as error:
+            if time.monotonic() > until or (is_new and not isinstance(error, StoreConnectionError)):
                 raise
+            if tell and call is ask:
+                notice(f"{error}. Trying again for {_PATIENCE_S / 60:g} minutes")
             call = again
         await asyncio.sleep(LOOK_S)
 

@@ -8,7 +8,7 @@ from zlib import crc32
 
 from sqlalchemy import func, select
 
-from pairscale.core.errors import StoreConnectionError, StoreError, StoreFullError
+from pairscale.core.errors import StoreConnectionError, StoreError, StoreFullError, StoreReadOnlyError
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
@@ -21,9 +21,12 @@ LOCK_ID = 0x70616972
 _STARTING = re.compile(r"starting up|shutting down|recovery|terminating connection")
 _NO_HOST = re.compile(r"resolve host|translate host name")
 _ADVICE: dict[str, tuple[type[StoreError], str]] = {
-    "25006": (StoreError, "may only be read (a replica, or set to read-only); name one that can be written"),
-    "42501": (StoreError, "does not let this user do it; ask its owner for the right to create tables and to write"),
-    "53100": (StoreFullError, "has no room left on its disk; make room and start the same command again"),
+    "25006": (StoreReadOnlyError, "may only be read (a replica, or set to read-only); name one that can be written"),
+    "42501": (
+        StoreReadOnlyError,
+        "does not let this user do it; ask its owner for the right to create tables and to write",
+    ),
+    "53100": (StoreFullError, "has no room left on its disk; make room, then continue"),
     "53300": (StoreConnectionError, "has no connection left; raise max_connections, or start fewer workers"),
 }
 

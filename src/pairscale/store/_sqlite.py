@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import URL, create_engine, event
 from sqlalchemy.pool import StaticPool
 
-from pairscale.core.errors import StoreBusyError, StoreDamagedError, StoreError, StoreFullError
+from pairscale.core.errors import StoreBusyError, StoreDamagedError, StoreError, StoreFullError, StoreReadOnlyError
 from pairscale.core.files import TABLE_SUFFIXES
 from pairscale.core.notices import notice
 
@@ -190,13 +190,16 @@ def _check(path: Path, expected: set[str], *, write: bool) -> None:
 
 
 _MEANINGS: dict[int, tuple[type[StoreError], str]] = {
-    sqlite3.SQLITE_FULL: (StoreFullError, "the disk is full; make room and start the same command again"),
+    sqlite3.SQLITE_FULL: (StoreFullError, "the disk is full; make room, then continue"),
     sqlite3.SQLITE_IOERR: (StoreFullError, "the disk could not be written; check space and connection, then continue"),
     sqlite3.SQLITE_BUSY: (StoreBusyError, "another program is holding it; try again when it is done"),
     sqlite3.SQLITE_LOCKED: (StoreBusyError, "another program is holding it; try again when it is done"),
     sqlite3.SQLITE_CORRUPT: (StoreDamagedError, "it is damaged; restore it from a copy, or export what can be read"),
     sqlite3.SQLITE_NOTADB: (StoreDamagedError, "it is not a run file"),
-    sqlite3.SQLITE_READONLY: (StoreError, "it may not be written; check the file's and the folder's permissions"),
+    sqlite3.SQLITE_READONLY: (
+        StoreReadOnlyError,
+        "it may not be written; check the file's and the folder's permissions",
+    ),
     sqlite3.SQLITE_CANTOPEN: (StoreError, "it cannot be created there; check the folder's permissions"),
 }
 

@@ -19,7 +19,14 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
-from pairscale.core.errors import StoreConnectionError, StoreError, StoreGoneError
+from pairscale.core.errors import (
+    StoreBusyError,
+    StoreConnectionError,
+    StoreError,
+    StoreFullError,
+    StoreGoneError,
+    StoreReadOnlyError,
+)
 from pairscale.core.notices import notice
 from pairscale.store.evidence import check_end
 from pairscale.store.writer import Entry, check_entry
@@ -27,9 +34,11 @@ from pairscale.store.writer import Entry, check_entry
 if TYPE_CHECKING:
     from pairscale.store.runfile import RunFile
 
-__all__ = ["AGAIN_S", "PATIENCE_S", "GroupCommitWriter", "JournalWriter"]
+__all__ = ["AGAIN_S", "MAY_PASS", "PATIENCE_S", "GroupCommitWriter", "JournalWriter"]
 
-AGAIN_S, PATIENCE_S = 1.0, 120.0  # between tries to reach a database that does not answer, and in all
+AGAIN_S, PATIENCE_S = 1.0, 120.0  # between tries to write what could not be written, and in all
+MAY_PASS = StoreConnectionError, StoreFullError, StoreReadOnlyError, StoreBusyError
+"""What somebody may mend while a run waits: nothing is asked meanwhile, and answers are kept."""
 
 
 class GroupCommitWriter:
@@ -79,10 +88,14 @@ class GroupCommitWriter:
             self._loop.call_soon(self._due)
         return written
 
+    def is_ready(self) -> bool:
+        """Whether what is put is written; False while it cannot be."""
+        return not self._lost_since
+
     async def drain(self) -> None:
         """Wait until everything is on the disk."""
         self._write_all()
-        while self._waiting:  # for a database that does not answer
+        while self._waiting:  # for what cannot be written now
             time.sleep(AGAIN_S)
             self._write_all()
 
@@ -116,14 +129,14 @@ class GroupCommitWriter:
                 self._write(taken)
                 self._usual += 0.2 * (time.perf_counter() - start - self._usual)
 
-    def _is_kept(self, taken: list[tuple[Entry, asyncio.Future[None]]], error: StoreConnectionError) -> bool:
-        """Keep entries that a database could not take, and try again later; False when it was tried for long enough."""
-        if self._reconnect is None:
+    def _is_kept(self, taken: list[tuple[Entry, asyncio.Future[None]]], error: StoreError) -> bool:
+        """Keep entries that could not be written, and try again later; False when it was tried for long enough."""
+        if self._reconnect is None and isinstance(error, StoreConnectionError):
             return False
         now = time.monotonic()
         if not self._lost_since:
             self._lost_since, self._usual = now, 1.0
-            notice(f"{error}. Trying again for {PATIENCE_S / 60:g} minutes; {len(taken):,} answers wait")
+            notice(f"{error}. Trying again for {PATIENCE_S / 60:g} minutes; {_waiting(len(taken))}")
         if now - self._lost_since > PATIENCE_S:
             return False
         self._waiting.extendleft(reversed(taken))
@@ -135,7 +148,7 @@ class GroupCommitWriter:
         self._writer.commit(entries)
         if self._lost_since:
             self._lost_since = 0.0
-            notice("the database answers again; everything is written")
+            notice("the run can be written again; everything is in it")
 
     def _write(self, taken: list[tuple[Entry, asyncio.Future[None]]]) -> None:
         failure: Exception | None = None
@@ -146,7 +159,7 @@ class GroupCommitWriter:
             is_committed = True
             if self._also is not None:
                 self._also(entries)
-        except StoreConnectionError as error:
+        except MAY_PASS as error:
             if self._is_kept(taken, error):
                 return
             failure = error
@@ -162,6 +175,10 @@ class GroupCommitWriter:
             return
         with suppress(RuntimeError):  # the loop is closed, and nothing waits
             self._loop.call_soon_threadsafe(_settle, waiting, failure)
+
+
+def _waiting(n: int) -> str:
+    return "1 answer waits" if n == 1 else f"{n:,} answers wait"
 
 
 def _settle(waiting: list[asyncio.Future[None]], failure: Exception | None) -> None:
@@ -183,9 +200,9 @@ def _retrieved(written: asyncio.Future[None]) -> None:
 class JournalWriter:
     """Writes entries in order, in the background; use it in a ``with`` block.
 
-    :meth:`put` returns at once. When something cannot be written (the disk is full), nothing later is written, and
-    every further call raises the reason. When the file is gone, every further call raises that, too, but what it was
-    given is in the copy that was saved.
+    :meth:`put` returns at once. What cannot be written now (the disk is full) is tried again for two minutes; after
+    that, nothing later is written, and every further call raises the reason. When the file is gone, every further call
+    raises that, too, but what it was given is in the copy that was saved.
 
     Args:
         run_file: open for writing; it must stay open until the journal is closed.
@@ -204,7 +221,7 @@ class JournalWriter:
         self._changed = threading.Condition()
         self._waiting: list[Entry] = []
         self._accepted = self._written = 0
-        self._hurry = self._closing = self._told = False
+        self._hurry = self._closing = self._told = self._is_stuck = False
         self._failure: BaseException | None = None
         self._thread = threading.Thread(target=self._work, name="pairscale-journal", daemon=True)
         self._thread.start()
@@ -232,6 +249,12 @@ class JournalWriter:
             if len(self._waiting) == 1:
                 self._changed.notify_all()
             self._raise()
+
+    def is_ready(self) -> bool:
+        """Whether what is put is written; False while it cannot be. Raises why when it was tried for long enough."""
+        if self._failure is not None:
+            self._raise()
+        return not self._is_stuck
 
     def event(self, row: Mapping[str, Any]) -> None:
         """Have a row of ``adaptive_events`` written: a call, a limit, a join, a stop."""
@@ -277,23 +300,25 @@ class JournalWriter:
                     return
 
     def _commit(self, batch: Sequence[Entry]) -> None:
-        """Write; while a database does not answer, connect and try again."""
+        """Write; what cannot be written now is tried again."""
         until = 0.0
         while True:
             try:
                 if until and self._reconnect is not None:
                     self._reconnect()
                 self._writer.commit(batch)
-            except StoreConnectionError as error:
-                if self._reconnect is None or (until and time.monotonic() > until):
+            except MAY_PASS as error:
+                is_final = self._reconnect is None and isinstance(error, StoreConnectionError)
+                if is_final or (until and time.monotonic() > until):
                     raise
                 if not until:
-                    until = time.monotonic() + PATIENCE_S
+                    until, self._is_stuck = time.monotonic() + PATIENCE_S, True
                     notice(f"{error}. Trying again for {PATIENCE_S / 60:g} minutes")
                 time.sleep(AGAIN_S)
                 continue
             if until:
-                notice("the database answers again; everything is written")
+                self._is_stuck = False
+                notice("the run can be written again; everything is in it")
             return
 
     def _taken(self) -> list[Entry]:

@@ -1,0 +1,139 @@
+"""A run that cannot be written for a while: nothing is asked meanwhile, and no answer is lost or asked for twice."""
+
+import asyncio
+import threading
+
+import pytest
+from sqlalchemy import event
+
+import pairscale as ps
+from pairscale.core.errors import StoreFullError
+from pairscale.store import policies
+from pairscale.store.runfile import RunFile, open_run
+from tests.workers import asked, asked_in, finished, none_left, pairs_of, start, texts_of, wait_for
+
+__all__ = ["none_left"]
+
+OPEN = 4
+
+
+class Noted:
+    """Notes what it is asked; the run can be written up to its twentieth question."""
+
+    def __init__(self, pages):
+        self.condition, self.asked, self._pages = ps.Condition("noted"), [], pages
+
+    async def compare(self, pair):
+        self.asked.append(pair.uid)
+        if len(self.asked) == 20:
+            self._pages["most"] = 1
+        await asyncio.sleep(0.05)  # longer than the journal lingers
+        return ps.Verdict.win(1, content="x" * 20_000)
+
+
+@pytest.fixture
+def pages(monkeypatch):
+    """SQLite's own limit on pages, which gives the very error that a full disk gives; tests change it."""
+    pages, made = {"most": 10**6}, RunFile.__init__
+
+    def limited(self, *args, **more):
+        made(self, *args, **more)
+
+        @event.listens_for(self._engine, "begin")
+        def limit(connection):
+            connection.exec_driver_sql(f"PRAGMA max_page_count={pages['most']}")
+
+    monkeypatch.setattr(RunFile, "__init__", limited)
+    monkeypatch.setattr(policies, "AGAIN_S", 0.01)
+    return pages
+
+
+def judged(run, judge):
+    return ps.submit_pairs(pairs_of(12), judge, run=run, concurrency=OPEN, progress=False).results.height
+
+
+def ranked(run, judge):
+    found = ps.rank(
+        texts_of(12), judge=judge, run=run, concurrency=OPEN, max_comparisons=60, reliability=1.0, fit="laplace",
+        progress="none",
+    )  # fmt: skip
+    return found.summary["committed_pairs"].item()
+
+
+@pytest.mark.parametrize("asking", [judged, ranked])
+def test_a_disk_that_is_full_for_a_while(tmp_path, monkeypatch, pages, asking):
+    judge, told = Noted(pages), {}
+
+    def notice(words):
+        told[words.partition(";")[0]] = len(judge.asked)
+        if "the disk is full" in words:
+            threading.Timer(0.3, pages.update, [{"most": 10**6}]).start()
+
+    monkeypatch.setattr(policies, "notice", notice)
+    n = asking(tmp_path / "run.db", judge)
+    assert len(set(judge.asked)) == len(judge.asked) == n
+    (full, before), (again, after) = told.items()
+    assert full.endswith("run.db: the disk is full")
+    assert again == "the run can be written again"
+    assert after - before <= OPEN  # what was chosen already
+    assert ps.audit(tmp_path / "run.db").passed
+
+
+@pytest.mark.parametrize("asking", [judged, ranked])
+def test_a_disk_that_stays_full(tmp_path, monkeypatch, pages, asking):
+    monkeypatch.setattr(policies, "PATIENCE_S", 0.2)
+    judge = Noted(pages)
+    with pytest.raises(StoreFullError, match="make room, then continue"):
+        asking(tmp_path / "run.db", judge)
+    assert len(judge.asked) <= 20 + 2 * OPEN
+    pages["most"] = 10**6
+    n = asking(tmp_path / "run.db", judge)
+    assert len(set(judge.asked)) == n
+    assert len(judge.asked) - n <= 2 * OPEN
+    assert ps.audit(tmp_path / "run.db").passed
+
+
+def _read_only(connection, name, is_on):
+    connection.execute(f'ALTER DATABASE "{name}" SET default_transaction_read_only = {"on" if is_on else "off"}')
+    if is_on:
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s AND pid <> pg_backend_pid()",
+            [name],
+        )
+
+
+def _revoked(connection, _, is_on):
+    how = ("REVOKE", "FROM") if is_on else ("GRANT", "TO")
+    connection.execute(f"{how[0]} INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public {how[1]} pupil")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("verb", ["judge", "rank", "ab"])
+@pytest.mark.parametrize("change", [_read_only, _revoked])
+def test_a_database_that_may_only_be_read_for_a_while(postgres, address, tmp_path, verb, change):
+    import psycopg
+
+    notes = tmp_path / "notes"
+    name = address.partition("@/")[2].partition("?")[0]
+    with psycopg.connect(postgres.address("postgres").replace("+psycopg", ""), autocommit=True) as connection:
+        connection.execute("DO $$ BEGIN CREATE ROLE pupil LOGIN; EXCEPTION WHEN duplicate_object THEN END $$")
+        connection.execute(f'ALTER DATABASE "{name}" OWNER TO pupil')
+    with psycopg.connect(address.replace("+psycopg", ""), autocommit=True) as connection:
+        connection.execute("ALTER SCHEMA public OWNER TO pupil")
+        given = {"verb": verb, "n_texts": 40 if verb == "ab" else 16, "latency": 0.1, "steps": 80}
+        where = address.replace("tester@", "pupil@")
+        processes = [start(where, notes, **given) for _ in range(2)]
+        wait_for(lambda: asked(notes) > 25)
+        change(connection, name, True)
+        threading.Event().wait(2.0)
+        before = asked(notes)
+        threading.Event().wait(2.0)
+        assert asked(notes) == before  # nothing is asked that could not be written
+        change(connection, name, False)
+        found = finished(processes)
+    assert [one.get("error") for one in found] == [None, None], found
+    assert set(asked_in(notes).values()) == {1}, found
+    assert any("Trying again" in one["told"] for one in found)
+    assert ps.audit(address).passed
+    with open_run(address) as store:
+        assert store.counts()["attempts"] == asked(notes)
