@@ -3,19 +3,27 @@
 import json
 import signal
 import time
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from tests.workers import asked_in, pairs_of, start
 
 import pairscale as ps
-from pairscale.core.errors import StoreBusyError, StoreConnectionError, StoreError, StoreMismatchError
+from pairscale.core.errors import (
+    StoreBusyError,
+    StoreConnectionError,
+    StoreError,
+    StoreMismatchError,
+    StoreReadOnlyError,
+)
 from pairscale.people.watch import look_at
 from pairscale.runtime import sharing
 from pairscale.store import workers as workers_module
 from pairscale.store.runfile import open_run
 from pairscale.store.worker_table import worker_table
 from pairscale.store.workers import Job, open_shared
+from pairscale.store.writer import Asked, Entry
 
 pytestmark = pytest.mark.slow
 
@@ -237,6 +245,48 @@ def test_leases(address, one_there):
             assert ("2", "workers") in look_at(reader).tiles
     found = one_there.worker.lease(9)
     assert [one.pair_id for one in found.pairs] == [3]  # given back
+
+
+@pytest.mark.parametrize(
+    "fates",
+    [["late", "late"], ["late", "read-only"], ["late", "read-only", "early", "late"], ["early", "late", "late"]],
+)
+def test_what_is_tried_again_after_several_failures_is_written_once(address, monkeypatch, fates):
+    """The connection may be lost before or after the transaction was written, and the database be read-only."""
+    with open_shared(address) as store:
+        store.add_items([{"ID": f"{n}", "text": f"text {n}"} for n in range(10)])
+        ids = store.add_pairs([{"custom_id": f"p{n}", "ID1": "0", "ID2": f"{n}"} for n in range(1, 10)])
+        condition = store.add_condition(ps.Condition("noted"))
+        store.worker.join(Job(condition, "noted", "p", 9, None), [(one, 0) for one in ids], lambda: 0.0)
+        assert len(store.worker.lease(9).pairs) == 9
+        left, real, entries = list(fates), store.writing, []
+
+        @contextmanager
+        def writing():
+            fate = left.pop(0) if left else "well"
+            if fate == "early":
+                raise StoreConnectionError("gone")
+            with real() as connection:
+                yield connection
+                if fate == "read-only":
+                    raise StoreReadOnlyError("a copy")
+            if fate == "late":
+                raise StoreConnectionError("gone")
+
+        monkeypatch.setattr(store, "writing", writing)
+        for pair in ids:  # more entries come meanwhile
+            attempt = {"attempt": 1, "attempted_at": "2026-01-01", "outcome": "win", "cost": 0.01}
+            outcome = {"outcome": "win", "winner_pos": 1, "better_id": "0", "received_at": "2026-01-01"}
+            entries.append(Entry(Asked(condition, (attempt,), outcome, pair)))
+            try:
+                store.writer.commit(entries)
+            except (StoreConnectionError, StoreReadOnlyError):
+                continue
+            entries.clear()
+        counts = store.counts()
+        assert (counts["attempts"], counts["comparisons"]) == (9, 9)
+        assert store.spent() == pytest.approx(0.09)
+    assert ps.audit(address).passed
 
 
 def test_clocks_do_not_matter(address, monkeypatch, caplog):

@@ -2,11 +2,12 @@
 
 import asyncio
 import threading
+from contextlib import contextmanager
 
 import pytest
 
 import pairscale as ps
-from pairscale.core.errors import StoreConnectionError, StoreMismatchError
+from pairscale.core.errors import StoreConnectionError, StoreMismatchError, StoreReadOnlyError
 from pairscale.runtime import Budget, Question, RunOptions, Runtime
 from pairscale.runtime.sharing import QuestionSharing, verdict_of, written_verdict
 from pairscale.store.policies import JournalWriter
@@ -201,12 +202,53 @@ def test_a_reply_that_json_cannot_hold_comes_back_as_text():
 
 
 def test_a_transaction_in_doubt():
-    one, two = Entry(), Entry()
+    one = Entry()
     unsure = _Unsure((1, "x"), (2, "y"), [one])
-    assert list(unsure.left([one, two], (2, "y"))) == [two]
-    assert list(unsure.left([one, two], (1, "x"))) == [one, two]
+    assert unsure.written((2, "y")) == {id(one): one}
+    assert unsure.written((1, "x")) == {}
     with pytest.raises(StoreMismatchError, match="another process has continued the run since"):
-        unsure.left([one, two], (3, "z"))
+        unsure.written((3, "z"))
+
+
+@pytest.mark.parametrize(
+    "fates",
+    [
+        ["late"],
+        ["late", "late"],
+        ["early", "late"],
+        ["late", "read-only"],
+        ["late", "early", "read-only"],
+        ["late", "read-only", "late"],
+        ["read-only", "late", "late", "early"],
+    ],
+)
+def test_what_is_tried_again_after_several_failures_is_written_once(monkeypatch, fates):
+    """The connection may be lost before or after the transaction was written, and the database be read-only."""
+    with open_run(None, write=True) as store:
+        left, real = list(fates), store.writing
+
+        @contextmanager
+        def writing():
+            fate = left.pop(0) if left else "well"
+            if fate == "early":
+                raise StoreConnectionError("gone")
+            with real() as connection:
+                yield connection
+                if fate == "read-only":
+                    raise StoreReadOnlyError("a copy")
+            if fate == "late":
+                raise StoreConnectionError("gone")
+
+        monkeypatch.setattr(store, "writing", writing)
+        entries = []
+        for number in range(1, 10):  # more entries come meanwhile
+            entries.append(Entry(rows=[("step_log", {"step_id": number})]))
+            try:
+                store.writer.commit(entries)
+            except (StoreConnectionError, StoreReadOnlyError):
+                continue
+            entries.clear()
+        assert store.read_columns("step_log")["step_id"] == list(range(1, 10))
 
 
 def test_a_journal_waits_for_a_database_that_is_away(monkeypatch, caplog):

@@ -19,7 +19,7 @@ from pairscale.judges.base import Item, Judge, Verdict, judge_member
 from pairscale.runtime.asking import Stopwatch, ask_once
 from pairscale.runtime.source import Question
 from pairscale.store.database import storable, write_json
-from pairscale.store.policies import AGAIN_S, MAY_PASS, PATIENCE_S
+from pairscale.store.policies import AGAIN_S, IN_DATABASE, PATIENCE_S
 from pairscale.store.questions import HandedOut, Key, LateAnswer, LeadSession, name_of
 from pairscale.store.workers import WorkerSession
 from pairscale.store.writer import Asked, Entry
@@ -64,7 +64,7 @@ async def patiently(worker: WorkerSession, ask: Callable[[], T], *, is_new: bool
     while True:
         try:
             return await asyncio.get_running_loop().run_in_executor(None, call)
-        except MAY_PASS as error:
+        except IN_DATABASE as error:
             if time.monotonic() > until or (is_new and not isinstance(error, StoreConnectionError)):
                 raise
             if tell and call is ask:

@@ -34,11 +34,13 @@ from pairscale.store.writer import Entry, check_entry
 if TYPE_CHECKING:
     from pairscale.store.runfile import RunFile
 
-__all__ = ["AGAIN_S", "MAY_PASS", "PATIENCE_S", "GroupCommitWriter", "JournalWriter"]
+__all__ = ["AGAIN_S", "IN_DATABASE", "PATIENCE_S", "GroupCommitWriter", "JournalWriter"]
 
 AGAIN_S, PATIENCE_S = 1.0, 120.0  # between tries to write what could not be written, and in all
-MAY_PASS = StoreConnectionError, StoreFullError, StoreReadOnlyError, StoreBusyError
-"""What somebody may mend while a run waits: nothing is asked meanwhile, and answers are kept."""
+IN_DATABASE = StoreConnectionError, StoreFullError, StoreReadOnlyError
+IN_FILE = StoreBusyError, StoreFullError, StoreReadOnlyError
+"""What may pass while a run waits: nothing is asked meanwhile, and answers are kept. In a database, busy does not pass:
+another process has taken over."""
 
 
 class GroupCommitWriter:
@@ -69,6 +71,7 @@ class GroupCommitWriter:
         self._in_thread = False
         self._turn = threading.Lock()
         self._reconnect = run_file.reconnect if run_file.can_reconnect else None
+        self._may_pass: tuple[type[StoreError], ...] = IN_FILE if self._reconnect is None else IN_DATABASE
         self._lost_since = 0.0
 
     async def __aenter__(self) -> Self:
@@ -131,8 +134,6 @@ class GroupCommitWriter:
 
     def _is_kept(self, taken: list[tuple[Entry, asyncio.Future[None]]], error: StoreError) -> bool:
         """Keep entries that could not be written, and try again later; False when it was tried for long enough."""
-        if self._reconnect is None and isinstance(error, StoreConnectionError):
-            return False
         now = time.monotonic()
         if not self._lost_since:
             self._lost_since, self._usual = now, 1.0
@@ -159,7 +160,7 @@ class GroupCommitWriter:
             is_committed = True
             if self._also is not None:
                 self._also(entries)
-        except MAY_PASS as error:
+        except self._may_pass as error:
             if self._is_kept(taken, error):
                 return
             failure = error
@@ -217,6 +218,7 @@ class JournalWriter:
     def __init__(self, run_file: RunFile) -> None:
         self._writer, self._name = run_file.writer, run_file.name
         self._reconnect = run_file.reconnect if run_file.can_reconnect else None
+        self._may_pass: tuple[type[StoreError], ...] = IN_FILE if self._reconnect is None else IN_DATABASE
         check_end(run_file)
         self._changed = threading.Condition()
         self._waiting: list[Entry] = []
@@ -307,9 +309,8 @@ class JournalWriter:
                 if until and self._reconnect is not None:
                     self._reconnect()
                 self._writer.commit(batch)
-            except MAY_PASS as error:
-                is_final = self._reconnect is None and isinstance(error, StoreConnectionError)
-                if is_final or (until and time.monotonic() > until):
+            except self._may_pass as error:
+                if until and time.monotonic() > until:
                     raise
                 if not until:
                     until, self._is_stuck = time.monotonic() + PATIENCE_S, True

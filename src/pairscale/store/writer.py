@@ -99,6 +99,9 @@ class Writer:
         # The end of that chain if the last transaction was written, and what it holds:
         self._in_doubt: tuple[tuple[int, str], set[tuple[Any, ...]]] | None = None
         self._unsure: _Unsure | None = None  # the same of one that writes alone
+        # What is known to be written of a call that failed, and that is made again until it succeeds:
+        self._known: set[tuple[Any, ...]] = set()
+        self._written: dict[int, Entry] = {}
 
     def renumber(self) -> None:
         """Count the rows again before the next write, because something else has written to the run file."""
@@ -156,7 +159,7 @@ class Writer:
         if worker is not None and all(entry.is_answer for entry in entries):
             self._commit_shared(worker, entries)
             return
-        unsure, self._unsure = self._unsure, None
+        unsure, entries = self._unsure, self._left(entries)
         before, after, questions = self._chain.known_head, None, self._run_file.questions
         answered: list[Any] = []
         try:
@@ -165,8 +168,9 @@ class Writer:
                     worker.lock_main(connection)
                     self.renumber()
                 if unsure is not None:
-                    entries = unsure.left(entries, self._chain.head(connection))
-                    before, unsure = self._chain.head(connection), None
+                    before = self._chain.head(connection)
+                    self._written |= unsure.written(before)
+                    unsure, entries = None, self._left(entries)
                 if self._numbers is None:
                     self._numbers = _Numbers.read(connection)
                 group = _Group(self._numbers.copied(), connection)
@@ -178,17 +182,24 @@ class Writer:
                     answered = questions.written_down(connection, entries)
                 after = self._chain.known_head
         except StoreConnectionError:
-            self._unsure = unsure or _Unsure(before, after, entries)
+            self._unsure = unsure or _Unsure(before, after, tuple(entries))
             self.renumber()
             raise
         except BaseException:  # written (StoreGoneError) or not: count again
+            self._unsure = unsure
             self.renumber()
             raise
+        self._unsure = None
+        self._written.clear()
         for key in answered:
             del questions.taken[key]  # type: ignore[union-attr]
         self._numbers = group.numbers
         if self._run_file.in_snapshot:  # a larger transaction, which may fail later
             self.renumber()
+
+    def _left(self, entries: Sequence[Entry]) -> Sequence[Entry]:
+        """The entries that are not known to be written."""
+        return [entry for entry in entries if id(entry) not in self._written] if self._written else entries
 
     def _commit_shared(self, worker: WorkerSession, entries: Sequence[Entry]) -> None:
         """Write answers beside other workers, into a chain of this worker's own.
@@ -197,12 +208,14 @@ class Writer:
         """
         own = self._own = self._own or ChainWriter(worker.chain)
         asked = [entry.asked for entry in entries if entry.asked is not None]
+        doubt = self._in_doubt
         try:
             with self._run_file.writing() as connection:
-                if self._in_doubt is not None:
-                    head, written = self._in_doubt
-                    asked = [one for one in asked if own.head(connection) != head or _named(one) not in written]
-                    self._in_doubt = None
+                if doubt is not None:
+                    if own.head(connection) == doubt[0]:
+                        self._known |= doubt[1]
+                    doubt = self._in_doubt = None
+                asked = [one for one in asked if _named(one) not in self._known]
                 if asked:
                     self._write_shared(connection, worker, own, asked)
                     self._in_doubt = own.head(connection), set(map(_named, asked))
@@ -210,10 +223,11 @@ class Writer:
             own.forget()
             raise
         except BaseException:
-            self._in_doubt = None
+            self._in_doubt = doubt
             own.forget()
             raise
         self._in_doubt = None
+        self._known.clear()
 
     @staticmethod
     def _write_shared(connection: Connection, worker: WorkerSession, own: ChainWriter, asked: Sequence[Asked]) -> None:
@@ -242,21 +256,20 @@ class _Unsure:
     after: tuple[int, str] | None
     entries: Sequence[Entry]
 
-    def left(self, entries: Sequence[Entry], head: tuple[int, str]) -> Sequence[Entry]:
-        """The entries that are not written, given the end of the chain as it is now.
+    def written(self, head: tuple[int, str]) -> dict[int, Entry]:
+        """The entries if they are written, by their identity, given the end of the chain as it is now.
 
         Raises:
             StoreMismatchError: another process has written meanwhile.
         """
         if self.after is not None and head == self.after:
-            written = set(map(id, self.entries))
-            return [entry for entry in entries if id(entry) not in written]
+            return {id(entry): entry for entry in self.entries}
         if self.before is not None and head != self.before:
             raise StoreMismatchError(
                 "the connection to the database was lost, and another process has continued the run since. Run the "
                 "same call again to take part"
             )
-        return entries
+        return {}
 
 
 def _named(asked: Asked) -> tuple[Any, ...]:
