@@ -15,7 +15,7 @@ from pairscale.collect.batch.manager import BatchManager
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError
 from pairscale.core.files import write_table
-from pairscale.core.options import checked, require_flag
+from pairscale.core.options import checked
 from pairscale.core.tables import ANSWER_COLUMNS
 from pairscale.judges.base import Judge
 from pairscale.judges.llm import LLMJudge
@@ -149,10 +149,9 @@ def status(
         >>> ps.batch.status("status.db", offline=True)["provider"].to_list()
         ['openai']
     """
-    is_offline = require_flag(offline, "offline")
 
     async def work(manager: BatchManager) -> pl.DataFrame:
-        if not is_offline:
+        if not offline:
             await manager.look()
         if registry is not None:
             write_table(manager.registry(), Path(registry))
@@ -229,12 +228,11 @@ def resume(
         >>> ps.batch.resume("resume.db", interval=0.1).results.height
         2
     """
-    from_start = require_flag(again, "again")
 
     async def work(manager: BatchManager) -> BatchAnswers:
         before = sum(entry.collected_at is not None for entry in manager.entries())
         await manager.resume()
-        if from_start:
+        if again:
             await manager.look()
             await manager.collect()
             made = await manager.resubmit()
