@@ -15,7 +15,7 @@ from pairscale.collect.batch.manager import BatchManager
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError
 from pairscale.core.files import write_table
-from pairscale.core.options import checked, require_flag
+from pairscale.core.options import checked, optional, require_number
 from pairscale.core.tables import ANSWER_COLUMNS
 from pairscale.judges.base import Judge
 from pairscale.judges.llm import LLMJudge
@@ -149,10 +149,9 @@ def status(
         >>> ps.batch.status("status.db", offline=True)["provider"].to_list()
         ['openai']
     """
-    is_offline = require_flag(offline, "offline")
 
     async def work(manager: BatchManager) -> pl.DataFrame:
-        if not is_offline:
+        if not offline:
             await manager.look()
         if registry is not None:
             write_table(manager.registry(), Path(registry))
@@ -196,7 +195,7 @@ def resume(
     run: str | os.PathLike[str],
     *,
     interval: float = 60.0,
-    timeout: float | None = None,
+    max_minutes: float | None = None,
     again: bool = False,
     on_look: Callable[[pl.DataFrame], None] | None = None,
     on_again: Callable[[pl.DataFrame], None] | None = None,
@@ -208,7 +207,7 @@ def resume(
     Args:
         run: The run file.
         interval: Seconds between two looks; longer while nothing changes.
-        timeout: Maximum number of seconds to wait; a later call continues.
+        max_minutes: Minutes that this call may wait; what has ended by then is collected, and a later call continues.
         again: First submit again what failed, expired or was cancelled.
         on_look: Called after each look with the table of all batches.
         on_again: Called with the table of the batches that ``again`` has created.
@@ -229,12 +228,13 @@ def resume(
         >>> ps.batch.resume("resume.db", interval=0.1).results.height
         2
     """
-    from_start = require_flag(again, "again")
+    minutes = optional(require_number, max_minutes, "max_minutes", least=0)
+    timeout = None if minutes is None else 60 * minutes
 
     async def work(manager: BatchManager) -> BatchAnswers:
         before = sum(entry.collected_at is not None for entry in manager.entries())
         await manager.resume()
-        if from_start:
+        if again:
             await manager.look()
             await manager.collect()
             made = await manager.resubmit()

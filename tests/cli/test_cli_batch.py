@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 import typer
 
+import pairscale as ps
 from pairscale.cli import COMMANDS, app, batch
+from pairscale.core.errors import InputError
 from pairscale.store.runfile import open_run
 from pairscale.testing import Batches, Behaviour, ProviderSimulator
 
@@ -100,8 +102,11 @@ def test_resume_cancel_and_again(cli, server, pairs, tmp_path):
     run = str(tmp_path / "run.db")
     server.batches.looks = 50
     cli("batch", "submit", pairs, "--judge", "anthropic:claude-sonnet-4-5", "--run", run)
-    late = cli("batch", "resume", run, "--interval", "0", "--timeout", "0")
+    late = cli("batch", "resume", run, "--interval", "0", "--max-minutes", "0")
     assert "1 of 1 batch under way: 1 running" in late.err
+    assert f"1 batch under way; next: pairscale batch resume {run}" in late.err
+    with pytest.raises(InputError, match="max_minutes must be a number of 0 or more, not -1"):
+        ps.batch.resume(run, max_minutes=-1)
     wrong = cli("batch", "cancel", run, "--batch", "none")
     assert (wrong.code, "knows no batch none" in wrong.err) == (1, True)
     ended = cli("batch", "cancel", run, "--batch", "msgbatch_000001")

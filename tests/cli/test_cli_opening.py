@@ -309,3 +309,23 @@ def test_name_and_class_stand_behind_the_scores_that_fit_writes(cli, folder):
     scores = pl.read_csv("scores.csv")
     assert scores.columns[-2:] == ["name", "class"]
     assert dict(zip(scores["ID"], scores["name"], strict=True)) == {f"s{n}": f"Name {n}" for n in range(4)}
+
+
+def test_a_reliability_below_zero_is_explained_once(cli):
+    """The figure is sirt's own, 1 - mean(se²) / var(theta), as R gives it."""
+    ring = [
+        {"ID1": f"t{n}", "ID2": f"t{(n + 1) % 6}", "better_id": f"t{n if n % 3 else (n + 1) % 6}"} for n in range(6)
+    ]
+    pl.DataFrame(ring).write_csv("few.csv")
+    theta = ps.fit("few.csv").theta
+    reliability = 1 - (theta["se"] ** 2).mean() / theta["theta"].var()
+    assert reliability < -0.2
+    words = "the errors of the scores are larger than their spread"
+    fitted = cli("fit", "few.csv")
+    assert f"reliability {reliability:.3f}: {words}" in fitted.out
+    assert fitted.out.count(words) == 1
+    cli("report", "few.csv", "--out", "few.html")
+    assert Path("few.html").read_text("utf-8").count(words) == 1
+    ps.example_writing_results.write_csv("many.csv")
+    assert "reliability 0." in (many := cli("fit", "many.csv").out)
+    assert words not in many

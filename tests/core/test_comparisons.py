@@ -223,7 +223,7 @@ def test_a_table_without_rows_is_canonical_too():
     ("options", "says"),
     [
         ({"phase": "phase4"}, "phase must be 'phase1', 'phase2' or 'phase3', not 'phase4'"),
-        ({"phase": None}, "phase must be 'phase1', 'phase2' or 'phase3', not None"),
+        ({"phase": None}, "phase must be a text, not None"),
         ({"iter_start": 1.5}, "iter_start must be a whole number, not 1.5"),
         ({"iter_start": "1"}, "iter_start must be a whole number, not '1'"),
     ],

@@ -390,28 +390,33 @@ def accepted_or_unclear(name: str, parameter: str, texts: bool) -> list[str]:
 # Flags, files and choices
 
 
-FLAG, FILE, CHOICE = "True or False", "a file or ", "'"
-WORDS = {"bool": FLAG, "bool | None": FLAG, "str | os.PathLike[str]": FILE, "str | os.PathLike[str] | None": FILE}
+FLAG, TEXT, TEXTS_OF, FILE, CHOICE = "True or False", "a text, not ", "a text", "a file or ", "'"
+_WORDS = {"bool": FLAG, "str": TEXT, "str | Sequence[str]": TEXTS_OF, "str | os.PathLike[str]": FILE}
+WORDS = _WORDS | {f"{annotation} | None": words for annotation, words in _WORDS.items()}
 """What an annotation means, by the beginning of the sentence that refuses something else."""
 
 NEITHER = {
     FLAG: (float("nan"), -1, 1, "3", "", "yes", [True], None),
+    TEXT: (float("nan"), -1, True, ["x"], b"x", None),
+    TEXTS_OF: (float("nan"), -1, True, [3], b"x", None),
     FILE: (float("nan"), -1, True, "", "  ", "a\0b", ["x"], b"x", None),
     CHOICE: (float("nan"), -1, True, "3", "", ["x"], None),
 }
 
-CALLED_OFTEN = {"LLMJudge", "LLMJudge.read", "JudgePair", "Verdict", "Verdict.win", "ModelVariant.answer"}
+CALLED_OFTEN = {"LLMJudge.read", "JudgePair", "Verdict", "Verdict.win", "ModelVariant.answer"}
 """Made or called for every answer, by the project or by a judge, so that only their numbers are checked."""
 
-TEXT_OR_FILE = {("compare", "text1"), ("compare", "text2"), ("open_run", "where")}
-"""Files that may also be texts, and one that is called a run in its sentence, see `tests/store/test_runfile.py`."""
+OF_CALLS = {"LLMJudge", "ModelVariant"}
+"""Classes whose texts are options that a user gives, as those of functions are."""
+
+NAMED_OTHERWISE = {("open_run", "where")}
+"""A file that is called a run in its sentence, see `tests/store/test_runfile.py`."""
 
 
 ELSEWHERE: dict[str, Callable[..., Any]] = {
     "AdaptiveConfig": lambda **o: call("AdaptiveConfig", **o),
     "BTLConfig": lambda **o: call("BTLConfig", **o),
     "ReplayJudge": lambda **o: ps.ReplayJudge(RESULT, **o),
-    "compare": partial(ps.compare, "It rains.", "It rains, so we stay."),
 }
 """Classes and functions that check their flags themselves, with what they need besides."""
 
@@ -430,8 +435,15 @@ def options_like(words: tuple[str, ...]) -> list[tuple[str, str, str]]:
         for name, function in with_batches().items()
         if name not in {*RESULTS, *COUNTED, *CALLED_OFTEN}
         for one in inspect.signature(function).parameters.values()
-        if (kind_of(str(one.annotation)) in words) and (name, one.name) not in TEXT_OR_FILE
+        if (kind_of(str(one.annotation)) in words)
+        and (name, one.name) not in NAMED_OTHERWISE
+        and not (kind_of(str(one.annotation)) in (TEXT, TEXTS_OF) and name not in OF_CALLS and of_class(name))
     ]
+
+
+def of_class(name: str) -> bool:
+    """Whether it is a class or a method of one."""
+    return inspect.isclass(getattr(ps, name.partition(".")[0]))
 
 
 def kind_of(annotation: str) -> str | None:
@@ -471,9 +483,9 @@ def refused_by_another_sentence(name: str, parameter: str, annotation: str, use:
     return said
 
 
-def test_flags_and_files_are_refused_alike_everywhere() -> None:
-    found = options_like((FLAG, FILE))
-    assert len(found) > 170
+def test_flags_texts_and_files_are_refused_alike_everywhere() -> None:
+    found = options_like((FLAG, TEXT, TEXTS_OF, FILE))
+    assert len(found) > 400
     said = []
     for name, parameter, annotation in found:
         use = partial(barely_called, name, parameter)

@@ -1,10 +1,14 @@
 """One sentence for every refused option, and plain Python for every accepted one."""
 
+from __future__ import annotations
+
 import math
 import re
+from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +17,7 @@ from hypothesis import strategies as st
 
 from pairscale.core import options
 from pairscale.core.errors import InputError
+from pairscale.judges.llm import LLMJudge
 
 NO_NUMBERS = [True, False, np.True_, "3", b"3", "", None, [3], {}, object, 3j, math.nan, np.float32("nan"),
               Decimal("NaN"), Decimal("sNaN"), np.array([3])]  # fmt: skip
@@ -198,3 +203,32 @@ def test_only_this_module_says_which_numbers_are_allowed() -> None:
         if path.name != "options.py" and sentence.search(path.read_text("utf-8"))
     }
     assert found <= _ELSEWHERE
+
+
+def test_a_text_of_the_wrong_kind_is_refused_by_name_and_a_key_is_not_shown() -> None:
+    @options.checked
+    def ask(question: str, *, api_key: str | None = None, criterion: str | Sequence[str] = ()) -> Any:
+        return criterion
+
+    assert list(ask("", criterion=iter(["a", "b"]))) == ["a", "b"]  # read once, by the function
+    for wrong, message in (
+        ({"question": 3}, "question must be a text, not 3"),
+        ({"question": "", "api_key": b"sk-1"}, "api_key must be a text, not bytes"),
+        ({"question": "", "criterion": 3}, "criterion must be a text or a list of texts, not 3"),
+        ({"question": "", "criterion": ["a", 3]}, "each of criterion must be a text, not 3"),
+    ):
+        with pytest.raises(InputError, match=f"^{message}$"):
+            ask(**wrong)
+
+
+def test_the_judge_of_a_model_says_which_of_its_options_is_wrong() -> None:
+    right = {"provider": "openai", "model": "gpt-4.1", "trait": "clarity", "template": "x", "template_id": "x"}
+    for wrong, message in (
+        ({"model": 3}, "model must be a text, not 3"),
+        ({"trait": 3}, "trait must be the key of a built-in trait or what trait_description gives, not 3"),
+        ({"api_key": 3}, "api_key must be a text, or a function that gives one, not int"),
+        ({"base_url": 3}, "base_url must be a text, not 3"),
+    ):
+        with pytest.raises(InputError, match=f"^{message}$"):
+            LLMJudge(**(right | {"api_key": "sk-1"} | wrong))
+    assert LLMJudge(**right, api_key="sk-1").trait.name == "Clarity"

@@ -190,7 +190,7 @@ def test_an_unknown_name_lists_the_names_and_the_nearest() -> None:
     assert all(name in str(caught.value) for name in [*BUILT_IN, "mine"])
 
 
-@pytest.mark.parametrize("name", [*BAD_NAMES, None, 3, Path("x")])
+@pytest.mark.parametrize("name", BAD_NAMES)
 def test_a_name_that_could_lead_elsewhere_is_refused_everywhere(name: str, home: Path, tmp_path: Path) -> None:
     (tmp_path / "up.txt").write_text(MINE)
     save_by_hand(home, ".hidden")
@@ -487,9 +487,10 @@ def test_other_braces_are_left_alone(braces: str) -> None:
 
 @pytest.mark.parametrize("template", [3, b"bytes", Path("x.txt"), ["a"]])
 def test_a_template_must_be_a_text(template: str) -> None:
-    with pytest.raises(TemplateError, match=r"the template must be a text, not .*; a file is given with file="):
-        set_prompt_template(template)
-    with pytest.raises(TemplateError, match="must be a text"):
+    for call in (set_prompt_template, lambda template: register_prompt_template("mine", template)):
+        with pytest.raises(InputError, match=r"^template must be a text, not "):
+            call(template)
+    with pytest.raises(InputError, match=r"^template must be a text, not "):
         build_prompt(template, "a", "b", "c", "d")
 
 
@@ -499,7 +500,7 @@ def test_what_goes_into_a_prompt_must_be_a_text(position: int, value: object) ->
     values: list[object] = ["N", "D", "one", "two"]
     values[position] = value
     argument = ["trait_name", "trait_desc", "text1", "text2"][position]
-    with pytest.raises(InputError, match=f"{argument} must be a text, not {type(value).__name__}"):
+    with pytest.raises(InputError, match=rf"^{argument} must be a text, not {re.escape(repr(value))}$"):
         build_prompt(MINE, *values)  # type: ignore[arg-type]
 
 

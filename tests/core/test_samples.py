@@ -531,3 +531,18 @@ def test_bytes_reach_judges_and_no_table():
     assert found.samples["picture"].to_list() == [b"a", b"b"]
     items, names = with_kept(pl.DataFrame({"ID": ["a", "b"]}), found.samples)
     assert (items.columns, names) == (["ID", "class"], ["class"])
+
+
+@pytest.mark.parametrize("nested", ["essay", "who"])
+def test_objects_are_neither_ids_nor_texts(tmp_path, nested):
+    text = "It rained, and so we stayed at home and read until the evening."
+    rows = [{"who": f"p{n}", "essay": text * n} for n in (1, 2)]
+    rows = [{**row, nested: {"value": row[nested], "lang": "en"}} for row in rows]
+    path = written(tmp_path, "a.jsonl", "\n".join(map(json.dumps, rows)))
+    column = f"{nested}.value"
+    for source in (path, rows, pl.DataFrame(rows)):
+        refused(
+            source, f"column '{nested}' holds objects, not text; of JSON, name a field ('{column}', '{nested}.lang')"
+        )
+    named = {"id_col": column} if nested == "who" else {"text_col": column}
+    assert ps.read_samples(path, **named).select("ID", "text").rows() == [("p1", text), ("p2", text * 2)]

@@ -84,7 +84,7 @@ def test_a_custom_name_alone_is_an_error_that_says_what_to_do() -> None:
         trait_description(custom_name="Warmth")
 
 
-@pytest.mark.parametrize("blank", ["", " \n", 3])
+@pytest.mark.parametrize("blank", ["", " \n"])
 def test_a_blank_definition_or_name_is_an_error(blank: str) -> None:
     with pytest.raises(InputError, match="custom_description is"):
         trait_description(custom_description=blank)
@@ -102,12 +102,12 @@ def test_an_unknown_name_lists_the_names_and_the_nearest(asked: str, meant: str)
     assert all(key in str(caught.value) for key in KEYS)
 
 
-@pytest.mark.parametrize("asked", ["zzz", "", None, 7, ["overall_quality"]])
-def test_an_unknown_name_near_to_nothing_has_no_guess(asked: object) -> None:
+@pytest.mark.parametrize("asked", ["zzz", ""])
+def test_an_unknown_name_near_to_nothing_has_no_guess(asked: str) -> None:
     with pytest.raises(UnknownNameError) as caught:
-        trait_description(asked)  # type: ignore[arg-type]
+        trait_description(asked)
     assert repr(asked) in str(caught.value)
-    assert (asked == ["overall_quality"]) == ("Did you mean" in str(caught.value))
+    assert "Did you mean" not in str(caught.value)
 
 
 def test_traits_do_not_need_polars() -> None:

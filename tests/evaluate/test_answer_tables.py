@@ -61,3 +61,57 @@ def test_a_list_without_rows_is_no_table():
     judge = ps.pairwise_judge(longer, criterion="longer", key="longer")
     with pytest.raises(InputError, match="must be a file, a folder, a table, a mapping"):
         ps.evaluate_pairwise([1, 2], of("other"), comparators=[judge])
+
+
+@pytest.mark.parametrize("table", [list, pl.DataFrame, as_pandas])
+def test_one_table_with_the_answers_of_several_is_split_as_its_file_is(table, tmp_path):
+    rows = [{"task_id": row["task"], "model": side, "output": row[side]} for row in ROWS for side in ("other", "said")]
+    (tmp_path / "both.jsonl").write_text(pl.DataFrame(rows).write_ndjson(), "utf-8")
+    for given in (tmp_path / "both.jsonl", table(rows)):
+        result = ps.ab(given, judge=longer, **ASKING)
+        assert (result.variant_a, result.variant_b, len(result.cases), rate(result)) == ("other", "said", 6, 1)
+    assert rate(ps.ab(table(rows), name_a="said", name_b="other", judge=longer, **ASKING)) == 0
+    third = [*rows, {"task_id": "t0", "model": "third", "output": "Yes."}]
+    with pytest.raises(InputError, match="the table holds the answers of other, said, third; name two of them"):
+        ps.ab(table(third), judge=longer, **ASKING)
+
+
+def test_a_suite_may_be_a_table_with_columns_of_its_own():
+    variants = {"variant_a": lambda task: task.input, "variant_b": lambda task: f"{task.input}, at length"}
+    for tasks in (ROWS, pl.DataFrame(ROWS)):
+        result = ps.ab(tasks, **variants, id_col="task", input_col="other", judge=longer, **ASKING)
+        assert ([case.task_id for case in result.cases][:2], rate(result)) == (["t0", "t1"], 1)
+
+
+def annotations(*pairs):
+    """As AlpacaEval writes them: whose answer each is, in columns of its own."""
+    said = {"base": "base", "gpt": "longer than base", "claude": "by far longer than the others"}
+    return [
+        {
+            "instruction": f"Q{n}", "output_1": said[one], "generator_1": one,
+            "output_2": said[two], "generator_2": two, "preference": 1.0,
+        }
+        for n in range(3) for one, two in pairs
+    ]  # fmt: skip
+
+
+def test_columns_with_the_answers_of_several_are_split_by_name(caplog):
+    rows, named = annotations(("base", "gpt"), ("base", "claude")), {"a_col": "output_1", "b_col": "output_2"}
+    several = "holds answers of 'base', 'gpt', 'claude' in 'output_1' and 'output_2'; name two of them"
+    for names in ({}, {"name_a": "gpt", "name_b": "claude"}):
+        with pytest.raises(InputError, match=several):
+            ps.ab(rows, judge=longer, **named, **names, **ASKING)
+    result = ps.ab(rows, judge=longer, name_a="base", name_b="claude", **named, **ASKING)
+    assert (len(result.cases), rate(result)) == (3, 1)
+    assert not caplog.messages
+    either = annotations(("gpt", "claude"), ("claude", "gpt"))  # as in an arena, by chance
+    result = ps.ab(either, judge=longer, name_a="claude", name_b="gpt", **named, **ASKING)
+    assert (len(result.cases), rate(result)) == (6, 0)
+    assert caplog.messages == ["the table: 3 rows have the answer of claude in 'output_2', and it is taken from there"]
+    assert rate(ps.ab(annotations(("base", "gpt")), judge=longer, **named, **ASKING)) == 1
+
+
+def test_a_column_with_the_answers_of_several_is_not_one_variant():
+    rows, named = annotations(("base", "gpt"), ("base", "claude")), {"output_col": "output_2"}
+    result = ps.ab(rows, input_col="instruction", judge=longer, **named, **ASKING)
+    assert (result.variant_a, result.variant_b, len(result.cases), rate(result)) == ("gpt", "claude", 3, 1)

@@ -1,5 +1,6 @@
 """The Bayesian model: exact density, exact posterior, calibrated, reproducible."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -10,12 +11,12 @@ from scipy.special import expit
 from validation.calibration import PARAMETERS, calibrated, uniform_p
 
 from pairscale.core.errors import FitError, InputError
-from pairscale.models import _btl
+from pairscale.models import _btl, _sampling
 from pairscale.models._btl import BTLDensity, JudgeParameters, count_outcomes
 from pairscale.models._coordinates import Coordinates
 from pairscale.models._hmc import LockStepHMC
 from pairscale.models.bayes import fit_bayes_btl_mcmc, fit_btl
-from pairscale.models.diagnostics import DiagnosticsGate
+from pairscale.models.diagnostics import DiagnosticsGate, diagnose
 from pairscale.models.sampling import MCMCSettings
 
 VARIANTS = ("btl", "btl_e", "btl_b", "btl_e_b")
@@ -464,3 +465,23 @@ def test_draws_of_many_items_are_kept_once_in_single_precision(monkeypatch):
     np.testing.assert_allclose(many._warm.center, few._warm.center, atol=1e-5)
     again = fit_btl(rows, ids, settings=settings, seed=2, prior_sd="learned", warm=many)
     np.testing.assert_allclose(again.posterior.items.theta_mean, theirs.theta_mean, atol=0.2)
+
+
+def test_a_step_that_is_halved_is_told_in_the_log(monkeypatch, caplog):
+    rows, names = table(6, *simulated(6, 60, seed=2)[1:])
+    settings = MCMCSettings(iter_warmup=40, iter_sampling=20, extend=1)
+    steps = []
+
+    def diverging(draws, divergences, n_items, near_stop=False, *, gate=None):
+        found = diagnose(draws, divergences, n_items, near_stop, gate=gate)
+        steps.append(found)
+        return replace(found, divergences=len(steps), diagnostics_divergences_pass=len(steps) == 2)
+
+    monkeypatch.setattr(_sampling, "diagnose", diverging)
+    with caplog.at_level("INFO", logger="pairscale"):
+        fit_btl(rows, names, settings=settings, seed=1)
+    told = [record.getMessage() for record in caplog.records if record.levelname == "INFO"]
+    assert len(told) == 1
+    assert re.fullmatch(
+        r"divergent transitions: 1 in \d+ draws, which are made again with half the step, 0\.\d+", told[0]
+    )

@@ -10,9 +10,11 @@ import pytest
 
 import pairscale as ps
 from pairscale.core.errors import InputError, TableError
+from pairscale.core.files import write_table
 from pairscale.people import LabelStore, label_table, read_cases
+from pairscale.store import reading
 from pairscale.store.labels import label_results
-from pairscale.store.reading import read_comparisons
+from pairscale.store.reading import labels_variants, read_comparisons
 
 SESSIONS = Path(__file__).parents[1] / "golden" / "cj-sessions"
 SAMPLES = ps.synthetic_essays(6, seed=1)
@@ -168,3 +170,41 @@ def test_agreement_of_the_judges_of_results(caplog):
     assert "each pair is a unit, each judge a rater, and the label says which of the two won" in caplog.text
     with pytest.raises(InputError, match="no column judge_id or judge says who judged"):
         ps.agreement([{"winner": "a", "loser": "b"}])
+
+
+def test_only_the_beginning_of_a_file_is_searched_for_labels(tmp_path, monkeypatch):
+    labels = [{"case_id": f"c{n}", "labeller": "ann", "preferred": "a"} for n in range(3)]
+    results = [{"ID1": "a", "ID2": "b", "better_id": "a", "note": "case_id preferred"}] * 3
+    for name, rows, found in (("labels", labels, True), ("results", results, False)):
+        for suffix in ("csv", "jsonl", "parquet"):
+            write_table(pl.DataFrame(rows), tmp_path / f"{name}.{suffix}")
+            assert labels_variants(tmp_path / f"{name}.{suffix}") is found
+    read: list[str] = []
+    monkeypatch.setattr(reading, "read_rows", lambda path, **_: read.append(Path(path).name) or [])
+    large = tmp_path / "large.csv"
+    large.write_text("ID1,ID2,better_id\n" + "a,b,a\n" * 200_000 + "case_id,preferred,b\n", "utf-8")
+    assert not labels_variants(large)
+    assert not labels_variants(tmp_path / "results.parquet")
+    assert read == []
+
+
+@pytest.mark.parametrize("of_key", ["cp1251", "utf-8", "utf-16-le"])
+def test_a_key_may_have_the_encoding_of_its_labels_or_be_utf_8(tmp_path, of_key):
+    labels, key = tmp_path / "labels.csv", tmp_path / "key.csv"
+    cases = "".join(f"дело {n}::ясность,дело {n},ясность,{who},{n % 2 + 1}\n" for n in range(4) for who in "аб")
+    labels.write_text(f"case_id,task_id,criterion,labeller,preferred\n{cases}", "cp1251")
+    firsts = "".join(f"дело {n}::ясность,дело {n},ясность,a\n" for n in range(4))
+    key.write_text(f"case_id,task_id,criterion,first_variant\n{firsts}", of_key)
+    if of_key == "utf-16-le":
+        labels.write_text(labels.read_text("cp1251"), of_key)
+    named = "cp1251" if of_key == "utf-8" else of_key
+    assert read_comparisons(labels, key=key, encoding=named).table["better_id"].to_list() == ["a", "a", "b", "b"] * 2
+    assert labels_variants(labels, key, named)
+    assert ps.agreement(labels, key=key, encoding=named).kappas == {"variant": 1.0, "position": 1.0}
+    people = ps.human_labels(labels, criterion="ясность", key="people", key_file=key, encoding=named)
+    assert people.labels.height == 8
+    said = {f"дело {n}": "да" for n in range(4)}
+    found = ps.ab(said, said, labels=labels, key=key, criterion="ясность", encoding=named, progress=False)
+    assert found.tally("ясность") == (2, 2, 0)
+    ps.report(labels, out=tmp_path / "page.html", key=key, encoding=named)
+    assert "дело 3" in (tmp_path / "page.html").read_text("utf-8")

@@ -296,6 +296,17 @@ def test_something_else_is_left_as_it_is(tmp_path, content):
     assert path.read_bytes() == content
 
 
+def test_a_table_is_refused_with_the_commands_that_take_tables(tmp_path):
+    path = tmp_path / "results.csv"
+    path.write_text("ID1,ID2,better_id\na,b,a\n", "utf-8")
+    for verb in (ps.status, ps.audit, open_run):
+        with pytest.raises(
+            StoreDamagedError, match=r"`pairscale fit`, `bias`, `report` and `export` take tables of"
+        ) as told:
+            verb(path)
+        assert f"`pairscale import {path} RUN --samples TEXTS` makes a run file of one" in str(told.value)
+
+
 def test_a_database_of_something_else(tmp_path):
     path = tmp_path / "other.db"
     with sqlite3.connect(path) as connection:

@@ -37,7 +37,7 @@ from pairscale.core.display import PlotMixin, ReportMixin
 from pairscale.core.errors import InputError, JudgeError, StoreMismatchError
 from pairscale.core.files import write_table
 from pairscale.core.notices import did_you_mean, notice
-from pairscale.core.options import require_flag, require_int
+from pairscale.core.options import require_int
 from pairscale.core.samples import with_kept
 from pairscale.core.tables import listed
 from pairscale.judges.base import Judge
@@ -114,11 +114,6 @@ def rank_samples(
 
     With ``keep_columns``, the other columns of the samples stand behind the ranking; the manual's has its own alone.
     """
-    for name, flag in (
-        ("resume", resume), ("include_raw", include_raw), ("save_outputs", save_outputs),
-        ("persist_item_log", persist_item_log),
-    ):  # fmt: skip
-        require_flag(flag, name)
     gone = [without] if isinstance(without, str) else [str(name) for name in without]
     selector = named_selector(selector)
     adaptive, btl = resolve_preset(preset, adaptive_config, btl_config)

@@ -36,7 +36,6 @@ from pairscale.store.runfile import RunFile, open_run
 if TYPE_CHECKING:
     import os
 
-    Where = str | os.PathLike[str]
 
 __all__ = [
     "adaptive_rank_resume",
@@ -63,7 +62,7 @@ _R_FILES = ("state.rds", "step_log.rds", "round_log.rds", "metadata.rds")
 """What R's pairwiseLLM writes into the folder of a session."""
 
 
-def run_path(session_dir: Where | None, run: Where | None) -> str | None:
+def run_path(session_dir: str | os.PathLike[str] | None, run: str | os.PathLike[str] | None) -> str | None:
     """The run file that ``run`` names, or that a session folder holds (made when it is missing)."""
     _one_of(session_dir, run)
     if run is not None:
@@ -93,7 +92,7 @@ def _refuse_r_session(folder: Path) -> None:
         )
 
 
-def _one_of(session_dir: Where | None, run: Where | None) -> None:
+def _one_of(session_dir: str | os.PathLike[str] | None, run: str | os.PathLike[str] | None) -> None:
     if run is not None and session_dir is not None:
         raise InputError("give session_dir or run, not both: session_dir=DIR means the run file DIR/run.db")
 
@@ -102,7 +101,7 @@ def _one_of(session_dir: Where | None, run: Where | None) -> None:
 def adaptive_rank_start(
     items: Any,
     seed: int = 1,
-    session_dir: Where | None = None,
+    session_dir: str | os.PathLike[str] | None = None,
     persist_item_log: bool = False,
     *,
     adaptive_config: Mapping[str, Any] | None = None,
@@ -110,7 +109,7 @@ def adaptive_rank_start(
     selector: str | OwnSelector = POLLITT,
     preset: str = DOCUMENT,
     prior: str | None = None,
-    run: Where | None = None,
+    run: str | os.PathLike[str] | None = None,
 ) -> AdaptiveState:
     """Start an adaptive run: nothing is asked yet.
 
@@ -226,8 +225,12 @@ def adaptive_session_exists(where: str | None) -> bool:
         return has_begun(store)
 
 
+@checked
 def adaptive_rank_resume(
-    session_dir: Where | None = None, *, run: Where | None = None, selector: str | OwnSelector | None = None
+    session_dir: str | os.PathLike[str] | None = None,
+    *,
+    run: str | os.PathLike[str] | None = None,
+    selector: str | OwnSelector | None = None,
 ) -> AdaptiveState:
     """Take up a run where it is, for :func:`adaptive_rank_run_live`.
 
@@ -253,7 +256,10 @@ def adaptive_rank_resume(
         return _restored(store, where, selector)
 
 
-def load_adaptive_session(session_dir: Where, *, selector: str | OwnSelector | None = None) -> AdaptiveState:
+@checked
+def load_adaptive_session(
+    session_dir: str | os.PathLike[str], *, selector: str | OwnSelector | None = None
+) -> AdaptiveState:
     """The run of a session folder (or of a run file), checked and ready to continue.
 
     Args:
@@ -275,7 +281,7 @@ def load_adaptive_session(session_dir: Where, *, selector: str | OwnSelector | N
 
 
 @checked
-def save_adaptive_session(state: AdaptiveState, session_dir: Where, overwrite: bool = False) -> Path:
+def save_adaptive_session(state: AdaptiveState, session_dir: str | os.PathLike[str], overwrite: bool = False) -> Path:
     """Keep a run in a folder, as ``run.db``; it is written there from then on.
 
     Args:
@@ -311,7 +317,8 @@ def save_adaptive_session(state: AdaptiveState, session_dir: Where, overwrite: b
     return Path(session_dir)
 
 
-def validate_session_dir(session_dir: Where) -> dict[str, Any]:
+@checked
+def validate_session_dir(session_dir: str | os.PathLike[str]) -> dict[str, Any]:
     """Check a session before it is loaded: that all is there, that columns are right, that nothing was changed.
 
     Args:
@@ -354,7 +361,7 @@ def _check_chain(store: RunFile, where: str) -> None:
         raise StoreDamagedError(f"{where}: {problems[0]}; restore the file from a copy")
 
 
-def _existing(session_dir: Where | None) -> str:
+def _existing(session_dir: str | os.PathLike[str] | None) -> str:
     if session_dir is None:
         raise InputError("name the session folder or the run file")
     path = Path(session_dir)

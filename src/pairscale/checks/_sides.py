@@ -22,7 +22,10 @@ _NOTABLE = 0.1
 
 
 def firsts_of(
-    table: pl.DataFrame, path: str | os.PathLike[str] | None, key: str | os.PathLike[str] | None
+    table: pl.DataFrame,
+    path: str | os.PathLike[str] | None,
+    key: str | os.PathLike[str] | None,
+    encoding: str | None = None,
 ) -> dict[str, str] | None:
     """By case, the variant that stands first; None where no key is known.
 
@@ -30,12 +33,13 @@ def firsts_of(
         table: labels with ``case_id``, and ``first_variant`` where they say it themselves.
         path: the file that they come from, beside which the key may lie.
         key: the key, where it was named.
+        encoding: of a key that is not UTF-8.
 
     Raises:
         FileFormatError: If the key cannot be read.
     """
     if key is not None:
-        found: Mapping[str, Mapping[str, object]] | None = read_key(key)
+        found: Mapping[str, Mapping[str, object]] | None = read_key(key, encoding)
     else:
         own = [name for name in ("case_id", "first_variant") if name in table.columns]
         rows = table.select(own).to_dicts() if len(own) == 2 else []

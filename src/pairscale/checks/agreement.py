@@ -198,7 +198,7 @@ def measure_agreement(
     others: dict[By, pl.Series] = {}
     if {columns["unit"], columns["label"]} == {"case_id", "preferred"} <= set(table.columns):
         path = labels if isinstance(labels, str | os.PathLike) else None
-        chosen, others = ways_of(table, firsts_of(table, path, key), by, path)
+        chosen, others = ways_of(table, firsts_of(table, path, key, encoding), by, path)
         if chosen == "variant" and categories is not None and {"1", "2"} & set(map(str, categories)):
             raise InputError("categories 1, 2 and tie belong to by='position'; by variant the labels are a, b and tie")
         if "variant" not in others and by is None and _of_manifest(table):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pairscale.checks.orders import split_orders
 from pairscale.checks.position import PositionalBias, check_positional_bias, compute_reverse_consistency
 from pairscale.core.errors import InputError
-from pairscale.core.options import require_int, require_level
+from pairscale.core.options import checked, require_int, require_level
 from pairscale.store.reading import read_comparisons
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pairscale.store.runfile import RunFile
 
 
+@checked
 def bias(
     forward: Table | str | Path | RunFile,
     reverse: Table | str | Path | RunFile | None = None,

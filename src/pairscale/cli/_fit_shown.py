@@ -55,7 +55,7 @@ def _bradley_terry(fit: BTFit, level: float, reference: str | None) -> ShownFit:
     first = "component" if "component" in ranking.columns else "rank"
     lines = [f"{ranking.height:,} items, {n_comparisons:,} comparisons, engine {fit.engine}"]
     if fit.reliability is not None:
-        lines.append(f"reliability {fit.reliability:.3f}")
+        lines.append(f"reliability {fit.reliability:.3f}{_below_zero(fit.reliability)}")
     if fit.position is not None:
         b = fit.position
         lines.append(f"preference for the first position {b.b:+.3f} logits{_interval(b.lower, b.upper, '+.3f')}")
@@ -166,3 +166,11 @@ def _interval(lower: float | None, upper: float | None, form: str) -> str:
 
 def _number(value: float | None) -> str:
     return "unknown" if value is None else f"{value:.3f}"
+
+
+def _below_zero(reliability: float) -> str:
+    if reliability >= 0:
+        return ""
+    from pairscale.reporting.messages import BELOW_ZERO
+
+    return f": {BELOW_ZERO}"

@@ -25,9 +25,9 @@ _Run = Annotated[str, typer.Argument(metavar="RUN", help="The run file.")]
 _Interval = Annotated[
     float, typer.Option(min=0, metavar="SECONDS", help="Seconds between two checks; longer while nothing changes.")
 ]
-_Timeout = Annotated[
+_MaxMinutes = Annotated[
     float | None,
-    typer.Option(min=0, metavar="SECONDS", help="Stop waiting after this many seconds; a later call continues."),
+    typer.Option(min=0, metavar="M", help="Stop waiting after this many minutes; the same command continues."),
 ]
 _Chosen = Annotated[
     list[str] | None,
@@ -118,7 +118,7 @@ def collect(run: _Run, as_json: opt.Json = False, out: opt.Out = None) -> None:
 def resume(
     run: _Run,
     interval: _Interval = 60.0,
-    timeout: _Timeout = None,
+    max_minutes: _MaxMinutes = None,
     again: Annotated[
         bool, typer.Option("--again", help="First submit again what failed, expired or was cancelled.")
     ] = False,
@@ -131,7 +131,7 @@ def resume(
     """
     with resumable(run):
         answers = ps.batch.resume(
-            run, interval=interval, timeout=timeout, again=again, on_look=_say_waiting, on_again=_say_again
+            run, interval=interval, max_minutes=max_minutes, again=again, on_look=_say_waiting, on_again=_say_again
         )
     _show_results(run, answers, as_json=as_json, out=out)
 
@@ -167,7 +167,7 @@ PARTS = {
     "resume": Subcommand(
         resume,
         "Wait for all batches, and take them in.",
-        ("pairscale batch resume run.db", "pairscale batch resume run.db --again --timeout 3600"),
+        ("pairscale batch resume run.db", "pairscale batch resume run.db --again --max-minutes 60"),
     ),
     "cancel": Subcommand(
         cancel, "Ask for the end of batches.", ("pairscale batch cancel run.db --batch batch_68a1",)

@@ -14,7 +14,7 @@ from pairscale.collect.shared import LeasedPairs, shared_budget
 from pairscale.core.counting import is_many
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import JudgeError
-from pairscale.core.options import ProgressMode, checked, optional, require_flag, require_int, require_progress
+from pairscale.core.options import ProgressMode, checked, optional, require_int, require_progress
 from pairscale.core.provenance import Provenance
 from pairscale.core.tables import ANSWER_COLUMNS
 from pairscale.judges.base import Judge, judge_member
@@ -202,7 +202,6 @@ async def submit_pairs(
     """
     options = RunOptions(concurrency, retries, retry_wait, timeout, max_cost)
     optional(require_int, status_every, "status_every", least=1)
-    require_flag(include_raw, "include_raw")
     judge = make_judge(judge, trait=trait, template=template, judge_args=judge_args, judge_call_args=judge_call_args)
     say_unnamed(judge, run or save_path)
     require_prices([judge], max_cost)

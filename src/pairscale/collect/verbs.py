@@ -15,9 +15,7 @@ from pairscale.core.notices import notice
 from pairscale.core.options import (
     ProgressMode,
     checked,
-    optional,
     require_choice,
-    require_flag,
     require_int,
     require_number,
 )
@@ -122,9 +120,10 @@ def judge(
     return found
 
 
+@checked
 def compare(
-    text1: str | os.PathLike[str],
-    text2: str | os.PathLike[str],
+    text1: str | Path,
+    text2: str | Path,
     *,
     judge: str | Judge | Callable[..., Any] = "lexical",
     trait: str | Trait | None = None,
@@ -162,7 +161,6 @@ def compare(
         >>> ps.compare("It rain.", "It rained, so we stayed at home and read.")["better_id"].item()
         'second'
     """
-    optional(require_flag, cache, "cache")
     pair = pair_of(text1, text2, encoding)
     asked = judge_with(judge, trait=trait, template=template, judge_args=judge_args, base_url=base_url, cache=cache)
     answers = submit_pairs([pair], asked, timeout=timeout, progress=False)
@@ -281,19 +279,18 @@ def cost(
     table, _ = read_pairs(
         pairs, id_col=id_col, text_col=text_col, encoding=encoding, a_col=a_col, b_col=b_col, strict=strict
     )
-    is_batch, is_offline = require_flag(batch, "batch"), require_flag(offline, "offline")
-    pilot = require_int(pilot, "pilot", least=0 if is_offline else 1)
+    pilot = require_int(pilot, "pilot", least=0 if offline else 1)
     quantile = require_number(quantile, "quantile", least=0.5, below=1)
     require_choice(select, "select", ("stratified", "random", "first"))
     options: dict[str, Any] = {"trait": trait, "judge_args": judge_args, "base_url": base_url, "cache": cache}
     return estimate_llm_pairs_cost(
         table,
-        mode="batch" if is_batch else "live",
+        mode="batch" if batch else "live",
         n_test=pilot,
         test_strategy=select,
         seed=seed,
         budget_quantile=quantile,
-        offline=is_offline,
+        offline=offline,
         output_tokens=output_tokens,
         run=run,
         concurrency=concurrency,

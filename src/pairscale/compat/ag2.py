@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import Any, TypeAlias
+from typing import Any
 
 from pairscale.core.errors import InputError
 from pairscale.core.options import ProgressMode, checked
@@ -17,8 +17,6 @@ from pairscale.evaluate.traces import TraceSource
 from pairscale.evaluate.variants import VariantLike
 from pairscale.runtime import TIMEOUT, RunOptions, awaitable, blocking
 
-_Path: TypeAlias = "str | os.PathLike[str]"
-
 
 @blocking("run")
 @checked
@@ -28,7 +26,7 @@ async def run_pairwise(
     variant_a: VariantLike,
     variant_b: VariantLike,
     comparators: Iterable[PairwiseComparator],
-    store_dir: _Path | None = None,
+    store_dir: str | os.PathLike[str] | None = None,
     model_config: Any = None,
     variant_a_name: str = "A",
     variant_b_name: str = "B",
@@ -39,7 +37,7 @@ async def run_pairwise(
     timeout: float | None = TIMEOUT,
     variant_timeout: float | None = None,
     repeats: int = 1,
-    run: _Path | None = None,
+    run: str | os.PathLike[str] | None = None,
     failures: Failures = "loss",
     stop_when: StopWhen | None = None,
     max_cost: float | None = None,
@@ -147,11 +145,11 @@ async def run_pairwise_async(*args: Any, **settings: Any) -> Any:
 @blocking("run")
 @checked
 async def evaluate_pairwise(
-    source_a: TraceSource | _Path,
-    source_b: TraceSource | _Path,
+    source_a: TraceSource | str | os.PathLike[str],
+    source_b: TraceSource | str | os.PathLike[str],
     *,
     comparators: Iterable[PairwiseComparator],
-    store_dir: _Path | None = None,
+    store_dir: str | os.PathLike[str] | None = None,
     variant_a: str = "A",
     variant_b: str = "B",
     suite: SuiteLike | None = None,
@@ -160,7 +158,7 @@ async def evaluate_pairwise(
     label: str | None = None,
     stream: None = None,
     timeout: float | None = TIMEOUT,
-    run: _Path | None = None,
+    run: str | os.PathLike[str] | None = None,
     failures: Failures = "loss",
     stop_when: StopWhen | None = None,
     max_cost: float | None = None,

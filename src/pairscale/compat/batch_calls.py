@@ -29,7 +29,6 @@ from pairscale.runtime import run_sync
 
 T = TypeVar("T")
 _Work: TypeAlias = "Callable[[BatchHTTP], Coroutine[Any, Any, T]]"
-_PATHS = str | os.PathLike[str]
 _VERSION = "2023-06-01"
 
 # What the calls of all providers do; ``settings`` are the provider's own, such as the version of its API.
@@ -103,7 +102,9 @@ def _polled(
     return _done(provider, api_key, work, **settings)
 
 
-def _downloaded(provider: str, api_key: str | None, batch_id: str, path: _PATHS, **settings: Any) -> Path:
+def _downloaded(
+    provider: str, api_key: str | None, batch_id: str, path: str | os.PathLike[str], **settings: Any
+) -> Path:
     """Write everything that came of a batch into one file."""
 
     async def work(http: BatchHTTP) -> Path:
@@ -140,7 +141,10 @@ def _request_file(rows: Iterable[Mapping[str, Any]]) -> Iterator[Path]:
 # OpenAI
 
 
-def openai_upload_batch_file(path: _PATHS, purpose: str = "batch", api_key: str | None = None) -> dict[str, Any]:
+@checked
+def openai_upload_batch_file(
+    path: str | os.PathLike[str], purpose: str = "batch", api_key: str | None = None
+) -> dict[str, Any]:
     """Upload a file of requests to OpenAI.
 
     Args:
@@ -164,6 +168,7 @@ def openai_upload_batch_file(path: _PATHS, purpose: str = "batch", api_key: str 
     return _done("openai", api_key, lambda http: OpenAIBatches().upload_file(http, file, purpose=purpose))
 
 
+@checked
 def openai_create_batch(
     input_file_id: str,
     endpoint: str,
@@ -196,6 +201,7 @@ def openai_create_batch(
     return _done("openai", api_key, lambda http: http.json("POST", "/batches", body, again=False))
 
 
+@checked
 def openai_get_batch(batch_id: str, api_key: str | None = None) -> Mapping[str, Any]:
     """Where an OpenAI batch stands: the batch as OpenAI describes it.
 
@@ -239,7 +245,8 @@ def openai_poll_batch_until_complete(
     return _polled("openai", api_key, batch_id, **given, verbose=verbose)
 
 
-def openai_download_batch_output(batch_id: str, path: _PATHS, api_key: str | None = None) -> Path:
+@checked
+def openai_download_batch_output(batch_id: str, path: str | os.PathLike[str], api_key: str | None = None) -> Path:
     """Download the results of an OpenAI batch, output and errors, into one file.
 
     Raises:
@@ -258,6 +265,7 @@ def openai_download_batch_output(batch_id: str, path: _PATHS, api_key: str | Non
 # Anthropic
 
 
+@checked
 def anthropic_create_batch(
     requests: Iterable[Mapping[str, Any]], api_key: str | None = None, anthropic_version: str = _VERSION
 ) -> Mapping[str, Any]:
@@ -282,6 +290,7 @@ def anthropic_create_batch(
     return _created("anthropic", api_key, lines, version=anthropic_version)
 
 
+@checked
 def anthropic_get_batch(
     batch_id: str, api_key: str | None = None, anthropic_version: str = _VERSION
 ) -> Mapping[str, Any]:
@@ -328,8 +337,9 @@ def anthropic_poll_batch_until_complete(
     return _polled("anthropic", api_key, batch_id, **given, verbose=verbose, version=anthropic_version)
 
 
+@checked
 def anthropic_download_batch_results(
-    batch_id: str, output_path: _PATHS, api_key: str | None = None, anthropic_version: str = _VERSION
+    batch_id: str, output_path: str | os.PathLike[str], api_key: str | None = None, anthropic_version: str = _VERSION
 ) -> Path:
     """Download the results of an Anthropic message batch that has ended.
 
@@ -351,6 +361,7 @@ def anthropic_download_batch_results(
 # Gemini
 
 
+@checked
 def gemini_create_batch(
     requests: Iterable[Mapping[str, Any]],
     model: str,
@@ -385,6 +396,7 @@ def gemini_create_batch(
     return _created("gemini", api_key, lines, display_name or "pairscale", model, endpoint, api_version=api_version)
 
 
+@checked
 def gemini_get_batch(batch_name: str, api_key: str | None = None, api_version: str = "v1beta") -> Mapping[str, Any]:
     """Where a Gemini batch stands: the batch as Gemini describes it.
 
@@ -429,10 +441,11 @@ def gemini_poll_batch_until_complete(
     return _polled("gemini", api_key, batch_name, **given, verbose=verbose, api_version=api_version)
 
 
+@checked
 def gemini_download_batch_results(
     batch: Mapping[str, Any] | str,
     requests_tbl: Table,
-    output_path: _PATHS,
+    output_path: str | os.PathLike[str],
     api_key: str | None = None,
     api_version: str = "v1beta",
 ) -> Path:

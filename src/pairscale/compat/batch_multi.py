@@ -30,7 +30,6 @@ from pairscale.store.runfile import open_run
 if TYPE_CHECKING:
     from pairscale.core.tables import Table
 
-_PATHS = str | os.PathLike[str]
 _REGISTRY = "jobs_registry.csv"
 _FAILURES: dict[str, pl.DataType] = {
     "segment_index": pl.Int64(), "provider": pl.String(), "model": pl.String(), "batch_id": pl.String(),
@@ -92,7 +91,7 @@ def llm_submit_pairs_multi_batch(
     backend: str = "openai",
     batch_size: int | None = None,
     n_segments: int | None = None,
-    output_dir: _PATHS | None = None,
+    output_dir: str | os.PathLike[str] | None = None,
     write_registry: bool = False,
     keep_jsonl: bool = True,
     verbose: bool = False,
@@ -183,7 +182,7 @@ def _registry(found: Sequence[RegistryEntry], run: Path, folder: Path) -> pl.Dat
 @checked
 def llm_resume_multi_batches(
     jobs: MultiBatch | list[Mapping[str, Any]] | Table | None = None,
-    output_dir: _PATHS | None = None,
+    output_dir: str | os.PathLike[str] | None = None,
     interval_seconds: float = 60,
     per_job_delay: float = 2,
     write_results_csv: bool = False,
@@ -193,10 +192,10 @@ def llm_resume_multi_batches(
     tag_suffix: str = "</BETTER_SAMPLE>",
     verbose: bool = False,
     write_combined_csv: bool = False,
-    combined_csv_path: _PATHS | None = None,
+    combined_csv_path: str | os.PathLike[str] | None = None,
     openai_max_retries: int = 3,
     *,
-    run: _PATHS | None = None,
+    run: str | os.PathLike[str] | None = None,
     timeout_seconds: float | None = None,
     poll: bool = True,
     api_key: str | None = None,
@@ -355,7 +354,9 @@ def _rows(jobs: Any) -> list[Mapping[str, Any]] | None:
 
 
 def _places(
-    jobs: Sequence[Mapping[str, Any]] | None, output_dir: _PATHS | None, run: _PATHS | None
+    jobs: Sequence[Mapping[str, Any]] | None,
+    output_dir: str | os.PathLike[str] | None,
+    run: str | os.PathLike[str] | None,
 ) -> tuple[Path, Path | None]:
     """The folder and the run file; None when a registry has to do without one."""
     if output_dir is None:
@@ -376,7 +377,7 @@ def _places(
     )
 
 
-def _combined_path(wanted: _PATHS | None, folder: Path) -> Path:
+def _combined_path(wanted: str | os.PathLike[str] | None, folder: Path) -> Path:
     path = Path(wanted or "combined_results.csv").expanduser()
     return path if path.is_absolute() or path.parent != Path() else folder / path
 

@@ -38,7 +38,6 @@ __all__ = [
     "read_output",
 ]
 
-_PATHS = str | os.PathLike[str]
 
 _TEXT, _INT = pl.String(), pl.Int64()
 _HEAD: dict[str, pl.DataType] = {
@@ -64,7 +63,7 @@ def parse_openai_batch_output(
     requests_tbl: Table | None = None,
     prefix: str | None = None,
     include_raw: bool = False,
-    run: _PATHS | None = None,
+    run: str | os.PathLike[str] | None = None,
 ) -> pl.DataFrame:
     """Read a file of results of OpenAI's batches, or of Together's.
 
@@ -100,7 +99,7 @@ def parse_anthropic_batch_output(
     requests_tbl: Table | None = None,
     prefix: str | None = None,
     include_raw: bool = False,
-    run: _PATHS | None = None,
+    run: str | os.PathLike[str] | None = None,
 ) -> pl.DataFrame:
     """Read a file of results of Anthropic's message batches.
 
@@ -136,7 +135,7 @@ def parse_gemini_batch_output(
     tag_suffix: str = "</BETTER_SAMPLE>",
     *,
     include_raw: bool = False,
-    run: _PATHS | None = None,
+    run: str | os.PathLike[str] | None = None,
 ) -> pl.DataFrame:
     """Read a file of results of Gemini's batches, as Gemini writes it or as :func:`gemini_download_batch_results` does.
 
@@ -167,11 +166,11 @@ def parse_gemini_batch_output(
 
 def _parsed(
     provider: str,
-    path: _PATHS,
+    path: str | os.PathLike[str],
     tags: tuple[str, str],
     requests: Table | None,
     prefix: str | None,
-    run: _PATHS | None,
+    run: str | os.PathLike[str] | None,
     *,
     raw: bool,
 ) -> pl.DataFrame:
@@ -194,7 +193,7 @@ def _parsed(
 
 
 def read_output(
-    provider: str, path: _PATHS, requests: Table | None, tags: tuple[str, str], *, raw: bool = False
+    provider: str, path: str | os.PathLike[str], requests: Table | None, tags: tuple[str, str], *, raw: bool = False
 ) -> tuple[pl.DataFrame, list[str]]:
     """The table of a provider's file of results, and the names of requests for which there are no ids.
 

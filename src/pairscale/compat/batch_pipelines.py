@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from pairscale.core.tables import Table
     from pairscale.judges.batched import BatchJudge
 
-_PATHS = str | os.PathLike[str]
 _DAY = 86_400.0
 
 
@@ -73,8 +72,8 @@ class BatchResult(ReprMixin, table="results", columns=ANSWER_COLUMNS):
 class _Way:
     """How a pipeline goes: where copies of its files go, how it waits, and what it gives."""
 
-    batch_input_path: _PATHS | None = None
-    batch_output_path: _PATHS | None = None
+    batch_input_path: str | os.PathLike[str] | None = None
+    batch_output_path: str | os.PathLike[str] | None = None
     poll: bool = True
     interval_seconds: float = 60.0
     timeout_seconds: float = _DAY
@@ -143,7 +142,7 @@ def _pipeline(
     return run_sync(main, run=where if run is not None else f"{where} (pass this file as run=)")
 
 
-def _named(where: _PATHS) -> Path | str:
+def _named(where: str | os.PathLike[str]) -> Path | str:
     return str(where) if "://" in str(where) else Path(where)
 
 
@@ -164,7 +163,7 @@ async def _described(judge: BatchJudge, found: Sequence[RegistryEntry]) -> Mappi
         return {"id": found[0].batch_id}
 
 
-def _require_place(name: str, path: _PATHS | None) -> None:
+def _require_place(name: str, path: str | os.PathLike[str] | None) -> None:
     """Refuse a name that no file can have, before anything is paid for."""
     if path is None:
         return
@@ -177,7 +176,7 @@ def _require_place(name: str, path: _PATHS | None) -> None:
         raise InputError(f"{name}: the folder {real.parent} may not be written; name another")
 
 
-def _copied(found: Sequence[RegistryEntry], way: _Way, run: _PATHS) -> tuple[Path | None, Path | None]:
+def _copied(found: Sequence[RegistryEntry], way: _Way, run: str | os.PathLike[str]) -> tuple[Path | None, Path | None]:
     """The first batch's files, under the names that were asked for."""
     if not found:
         return None, None
@@ -209,8 +208,8 @@ def run_openai_batch_pipeline(
     include_thoughts: bool = False,
     include_raw: bool = False,
     endpoint: str | None = None,
-    batch_input_path: _PATHS | None = None,
-    batch_output_path: _PATHS | None = None,
+    batch_input_path: str | os.PathLike[str] | None = None,
+    batch_output_path: str | os.PathLike[str] | None = None,
     poll: bool = True,
     interval_seconds: float = 5,
     timeout_seconds: float = 600,
@@ -270,8 +269,8 @@ def run_anthropic_batch_pipeline(
     prompt_template: str | None = None,
     reasoning: str = "none",
     include_thoughts: bool = False,
-    batch_input_path: _PATHS | None = None,
-    batch_output_path: _PATHS | None = None,
+    batch_input_path: str | os.PathLike[str] | None = None,
+    batch_output_path: str | os.PathLike[str] | None = None,
     poll: bool = True,
     interval_seconds: float = 60,
     timeout_seconds: float = _DAY,
@@ -320,8 +319,8 @@ def run_gemini_batch_pipeline(
     trait_description: str | None = None,
     prompt_template: str | None = None,
     thinking_level: str | None = None,
-    batch_input_path: _PATHS | None = None,
-    batch_output_path: _PATHS | None = None,
+    batch_input_path: str | os.PathLike[str] | None = None,
+    batch_output_path: str | os.PathLike[str] | None = None,
     poll: bool = True,
     interval_seconds: float = 60,
     timeout_seconds: float = _DAY,

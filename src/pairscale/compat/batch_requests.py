@@ -70,6 +70,7 @@ def build_openai_batch_requests(
     return _requests("openai", pairs, model, question, request_id_prefix, known | settings)
 
 
+@checked
 def build_anthropic_batch_requests(
     pairs: Table,
     model: str,

@@ -148,5 +148,5 @@ def make_adaptive_judge_llm(
     assert isinstance(judge, AdaptiveLLMJudge)  # noqa: S101
     judge.text_col = text_col
     called = AdaptiveBothOrders(judge) if both_orders else judge
-    called.include_raw = require_flag(include_raw, "include_raw")
+    called.include_raw = include_raw
     return called

@@ -15,7 +15,7 @@ import polars as pl
 
 from pairscale.core.errors import TableError
 from pairscale.core.notices import notice
-from pairscale.core.options import require_choice, require_int
+from pairscale.core.options import checked, require_choice, require_int
 from pairscale.core.provenance import fingerprint
 from pairscale.core.results import ORDER_KNOWN, as_comparisons, is_matrix, read_form
 from pairscale.core.tables import CANONICAL, Table, row_numbers, times_of, to_frame
@@ -223,6 +223,7 @@ def build_elo_data(results: Table) -> pl.DataFrame:
     return decided(results)[0].select(winner="better_id", loser=loser)
 
 
+@checked
 def build_btl_results_data(
     results: Table,
     phase: str = "phase2",

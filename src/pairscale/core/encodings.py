@@ -25,14 +25,17 @@ _MOST_HIGH_BYTES = 0.3
 _FOREIGN = re.compile(r"[^\x00-\x7f€…‘’“”•–—™\xa0¡§©«®°·»¿]{4}")
 
 
-def read_bytes(path: str | os.PathLike[str]) -> bytes:
-    """The bytes of a file.
+def read_bytes(path: str | os.PathLike[str], most: int = -1) -> bytes:
+    """The bytes of a file, or the first ``most`` of them.
 
     Raises:
         FileFormatError: when it does not exist, is not a file, or may not be read.
     """
     try:
-        return Path(path).read_bytes()
+        if most < 0:
+            return Path(path).read_bytes()
+        with Path(path).open("rb") as file:
+            return file.read(most)
     except FileNotFoundError:
         raise FileFormatError(f"{path}: no such file") from None
     except IsADirectoryError:
@@ -41,6 +44,22 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
         raise FileFormatError(f"{path} cannot be read: {error.strerror}") from None
     except ValueError as error:
         raise FileFormatError(f"{str(path)!r} cannot be the name of a file: {error}") from None
+
+
+def encoding_of(path: str | os.PathLike[str], named: str | None) -> str | None:
+    """The encoding that was named for several files, unless this one is UTF-8: None then.
+
+    Raises:
+        FileFormatError: when it cannot be read.
+    """
+    if named is None:
+        return None
+    content = read_bytes(path)
+    try:
+        content.decode("utf-8")
+    except UnicodeDecodeError:
+        return named
+    return named if b"\0" in content else None  # UTF-16 without its mark is UTF-8, too
 
 
 def decode(data: bytes, name: str, encoding: str | None = None, *, tell: Callable[[str], object] = notice) -> str:

@@ -17,7 +17,7 @@ import functools
 import inspect
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from decimal import Decimal
 from numbers import Integral, Real
 from pathlib import Path
@@ -256,10 +256,11 @@ def optional(
 
 
 def checked(function: Callable[P, T]) -> Callable[P, T]:
-    """Validate the flags and the files that a public function is given, by its annotations, before it is called.
+    """Validate the flags, texts and files that a public function is given, by its annotations, before it is called.
 
-    ``bool`` takes True or False, and ``str | os.PathLike[str]`` a file, a folder or, as ``run``, also the address of a
-    database; either with ``| None`` takes None as well.
+    ``bool`` takes True or False, ``str`` a text, ``str | Sequence[str]`` a text or several, and
+    ``str | os.PathLike[str]`` a file, a folder or, as ``run``, also the address of a database; each with ``| None``
+    takes None as well.
 
     Examples:
         >>> @checked
@@ -303,11 +304,32 @@ def _require_file(value: Any, name: str) -> None:
         require_path(os.fspath(value) if isinstance(value, os.PathLike) else value, name)
 
 
-_CHECKS: Final[Mapping[Any, Callable[[Any, str], object]]] = {
+def _require_any_text(value: Any, name: str) -> None:
+    """A text, which may be empty: what an empty one means is for the function to say. No message shows a key."""
+    if not isinstance(value, str) and name in ("api_key", "owner_token"):
+        raise InputError(f"{name} must be a text, not {type(value).__name__}")
+    if not isinstance(value, str):
+        raise _refused(name, "a text", value)
+
+
+def _require_texts(value: Any, name: str) -> None:
+    if isinstance(value, str):
+        return
+    if isinstance(value, bytes | Mapping) or not isinstance(value, Iterable):
+        raise _refused(name, "a text or a list of texts", value)
+    if isinstance(value, Collection):  # anything else could be read only once
+        require_list(value, name, require_text, empty=True)
+
+
+_REQUIRED: Final[Mapping[str, Callable[[Any, str], object]]] = {
     "bool": require_flag,
-    "bool | None": functools.partial(optional, require_flag),
+    "str": _require_any_text,
+    "str | Sequence[str]": _require_texts,
     "str | os.PathLike[str]": _require_file,
-    "str | os.PathLike[str] | None": functools.partial(optional, _require_file),
+}
+_CHECKS: Final[Mapping[Any, Callable[[Any, str], object]]] = {
+    **_REQUIRED,
+    **{f"{kind} | None": functools.partial(optional, require) for kind, require in _REQUIRED.items()},
 }
 """What an annotation asks for, as it is written."""
 

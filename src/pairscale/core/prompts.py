@@ -15,7 +15,7 @@ from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
 
-from pairscale.core.errors import FileFormatError, InputError, TemplateError
+from pairscale.core.errors import FileFormatError, TemplateError
 from pairscale.core.home import home_folder
 from pairscale.core.notices import did_you_mean, notice
 from pairscale.core.options import checked
@@ -38,6 +38,7 @@ _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,99}")
 _LARGEST_FILE = 1_000_000
 
 
+@checked
 def build_prompt(template: str, trait_name: str, trait_desc: str, text1: str, text2: str) -> str:
     r"""The prompt that asks which of two texts is better.
 
@@ -53,19 +54,15 @@ def build_prompt(template: str, trait_name: str, trait_desc: str, text1: str, te
 
     Raises:
         TemplateError: when the template lacks a placeholder, or has one that does not exist.
-        InputError: when one of the others is not a string.
+        InputError: when one of them is not a text.
 
     Example:
         >>> template = "{TRAIT_NAME} ({TRAIT_DESCRIPTION}): {SAMPLE_1} | {SAMPLE_2}"
         >>> build_prompt(template, "Warmth", "kindness", "Dear {SAMPLE_2}", r"C:\new")
         'Warmth (kindness): Dear {SAMPLE_2} | C:\\new'
     """
-    values = {"trait_name": trait_name, "trait_desc": trait_desc, "text1": text1, "text2": text2}
-    for argument, value in values.items():
-        if not isinstance(value, str):
-            raise InputError(f"{argument} must be a text, not {type(value).__name__}; leave out samples without a text")
-    filling = dict(zip(PLACEHOLDERS, values.values(), strict=True))
-    return "".join([filling.get(part, part) for part in _parts(_text(template, "the template"))])
+    filling = dict(zip(PLACEHOLDERS, (trait_name, trait_desc, text1, text2), strict=True))
+    return "".join([filling.get(part, part) for part in _parts(template)])
 
 
 @lru_cache(maxsize=64)
@@ -101,6 +98,7 @@ def set_prompt_template(template: str | None = None, file: str | os.PathLike[str
     return _built_in("default")
 
 
+@checked
 def get_prompt_template(name: str = "default") -> str:
     """The template of that name: registered in this session, from the user's folder, or built in.
 
@@ -346,15 +344,9 @@ def _write(path: Path, text: str) -> None:
 # Checking.
 
 
-def _text(template: str, what: str) -> str:
-    if not isinstance(template, str):
-        raise TemplateError(f"{what} must be a text, not {type(template).__name__}; a file is given with file=")
-    return template
-
-
 def _checked(template: str, what: str) -> str:
     """The template itself, when it has every placeholder and no other."""
-    found = dict.fromkeys(_PLACEHOLDER.findall(_text(template, what)))
+    found = dict.fromkeys(_PLACEHOLDER.findall(template))
     problems = {
         "lacks": [name for name in PLACEHOLDERS if name not in found],
         "has the unknown": [name for name in found if name not in PLACEHOLDERS],

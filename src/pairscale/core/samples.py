@@ -17,7 +17,7 @@ from pairscale.core.encodings import read_text
 from pairscale.core.errors import FileFormatError, InputError, MissingExtraError, TableError
 from pairscale.core.files import TABLE_SUFFIXES, read_table
 from pairscale.core.notices import notice
-from pairscale.core.options import checked, require_flag
+from pairscale.core.options import checked
 from pairscale.core.reading import SamplesReport, count_files, unusual_texts
 from pairscale.core.tables import Table, as_text, is_blank, listed, require_ids, row_numbers, to_frame
 from pairscale.core.texts import MISSING_EXTRA, FileRead, read_folder, without_final_break
@@ -60,7 +60,7 @@ def read_samples(
         [('a', 'One.'), ('b', 'Two.')]
     """
     report = inspect_samples(source, id_col=id_col, text_col=text_col, encoding=encoding)
-    if require_flag(strict, "strict"):
+    if strict:
         require_all_read(report)
     if report is not source:
         say_report(report)
@@ -90,6 +90,7 @@ def require_all_read(report: SamplesReport) -> None:
         )
 
 
+@checked
 def inspect_samples(
     source: Table,
     *,

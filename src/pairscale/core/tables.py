@@ -253,7 +253,13 @@ def id_text(ids: pl.Series, what: str = "the table") -> pl.Series:
 
 
 def as_text(column: pl.Series, what: str) -> pl.Series:
-    """A column as text; one of lists or bytes is refused by its name."""
+    """A column as text; one of objects, lists or bytes is refused by its name."""
+    if isinstance(column.dtype, pl.Struct):  # Polars writes its fields one after another, without their names
+        fields = [f"{column.name}.{field.name}" for field in column.dtype.fields]
+        raise TableError(
+            f"{what}: column {column.name!r} holds objects, not text; of JSON, name a field ({listed(fields, 12)}), of "
+            "other tables make it a column of its own"
+        )
     try:
         return column.cast(pl.String)
     except pl.exceptions.PolarsError:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from pairscale.core.errors import InputError, UnknownNameError
 from pairscale.core.notices import did_you_mean
+from pairscale.core.options import checked, shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +100,21 @@ def list_traits() -> tuple[Trait, ...]:
     return tuple(_TRAITS.values())
 
 
+def as_trait(trait: str | Trait) -> Trait:
+    """A trait, which may be given by its key.
+
+    Raises:
+        UnknownNameError: when no built-in trait has that key.
+        InputError: when it is neither a key nor a trait.
+    """
+    if isinstance(trait, Trait):
+        return trait
+    if isinstance(trait, str):
+        return trait_description(trait)
+    raise InputError(f"trait must be the key of a built-in trait or what trait_description gives, not {shown(trait)}")
+
+
+@checked
 def trait_description(
     name: str = "overall_quality",
     custom_name: str | None = None,
@@ -132,7 +148,7 @@ def trait_description(
             f"the trait {custom_name!r} has no definition: give custom_description too, or leave custom_name out "
             "and choose a built-in trait by name"
         )
-    if not isinstance(name, str) or name not in _TRAITS:
+    if name not in _TRAITS:
         raise UnknownNameError(_unknown(name))
     return _TRAITS[name]
 
@@ -147,17 +163,17 @@ def choose_trait(trait: str | Trait, name: str | None, description: str | None) 
         raise InputError("a trait of your own needs both trait_name and trait_description")
     if name is not None and description is not None:
         return Trait(name, description)
-    return trait_description(trait) if isinstance(trait, str) else trait
+    return as_trait(trait)
 
 
 def _filled(argument: str, value: str) -> str:
-    if not isinstance(value, str) or not value.strip():
+    if not value.strip():
         raise InputError(f"{argument} is {value!r}; describe it in words")
     return value
 
 
-def _unknown(name: object) -> str:
+def _unknown(name: str) -> str:
     # People write the label for the key, so the comparison is made in the key's own spelling.
-    asked = str(name).strip().lower().replace(" ", "_").replace("-", "_")
+    asked = name.strip().lower().replace(" ", "_").replace("-", "_")
     guess = did_you_mean(asked, _TRAITS)
     return f"no trait {name!r}.{guess} There are {', '.join(_TRAITS)}; or define one with custom_description"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from pairscale.core.errors import JudgeError, PairscaleError
 from pairscale.core.notices import notice
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from pairscale.evaluate.verbs import Answers, JudgeLike
     from pairscale.providers.prices import Price
 
-    _Path: TypeAlias = "str | os.PathLike[str]"
 
 __all__ = ["gate", "gated"]
 
@@ -53,9 +52,9 @@ def gate(
     name_a: str = "A",
     name_b: str = "B",
     suite: SuiteLike | None = None,
-    baseline: _Path | None = None,
+    baseline: str | os.PathLike[str] | None = None,
     update_baseline: bool = False,
-    run: _Path | None = None,
+    run: str | os.PathLike[str] | None = None,
     swap: bool = True,
     repeats: int = 1,
     concurrency: int = CONCURRENCY,
@@ -71,10 +70,10 @@ def gate(
     judge_args: Mapping[str, Any] | None = None,
     judge_card: CardLike | Sequence[CardLike] | None = None,
     base_url: str | None = None,
-    summary: _Path | None = None,
+    summary: str | os.PathLike[str] | None = None,
     step_summary: bool = False,
-    junit: _Path | None = None,
-    save: _Path | None = None,
+    junit: str | os.PathLike[str] | None = None,
+    save: str | os.PathLike[str] | None = None,
     id_col: str | None = None,
     input_col: str | None = None,
     output_col: str | None = None,

@@ -25,6 +25,7 @@ from pairscale.judges.function import in_thread
 __all__ = ["for_terminal", "human_labels", "human_pairwise"]
 
 
+@checked
 def human_pairwise(
     *,
     key: str,
@@ -112,6 +113,7 @@ def human_labels(
     criterion: str,
     key: str,
     key_file: str | os.PathLike[str] | None = None,
+    encoding: str | None = None,
 ) -> LabelComparator:
     """What people said before: their labels of the cases of :func:`export_pairwise_cases`.
 
@@ -126,6 +128,7 @@ def human_labels(
         key: what the figures stand under.
         key_file: says which variant is Response 1. By default the file beside the labels that is called like them with
             ``.key.jsonl`` behind the stem; not needed where the labels carry ``first_variant`` themselves.
+        encoding: of text files that are not UTF-8.
 
     Raises:
         InputError: when the labels or their key cannot be read, or none of them is of this criterion.
@@ -143,7 +146,7 @@ def human_labels(
         (0, 1, 0)
     """
     require_names(criterion, key)
-    labels = read_labels(path, key_file=key_file).of(criterion)
+    labels = read_labels(path, key_file=key_file, encoding=encoding).of(criterion)
     if labels.problems.height:
         first = labels.problems.row(0, named=True)
         notice(

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from pairscale.core.errors import InputError, JudgeError
+from pairscale.core.notices import notice
 from pairscale.core.options import optional, require_number
 from pairscale.core.timelimit import TimeLimit, TimeLimitError
 from pairscale.evaluate.comparators import together
@@ -24,6 +26,8 @@ from pairscale.judges.function import ends_run, words_of
 from pairscale.runtime import Budget, close
 
 __all__ = ["CaseJob", "VariantRunner", "answer_source", "paired"]
+
+_TO_END_S = 1.0  # for a variant that was cancelled
 
 Answers: TypeAlias = tuple[Task, Trace, Trace]
 
@@ -65,6 +69,7 @@ class VariantRunner:
         self._store, self._variants, self._budget = store, variants, budget
         timeout = optional(require_number, timeout, "variant_timeout", above=0)
         self._limit = None if timeout is None else TimeLimit(timeout)
+        self._left: set[str] = set()  # variants that did not end when they were cancelled
         self.asked = 0
         known = Counter(variant.identity for variant in variants.values())
         # The same function under two names answers for each of them.
@@ -98,24 +103,49 @@ class VariantRunner:
             self.asked += 1
             cost, answered = None, False
             try:
-                trace = await self._in_time(_answer(variant, task, repeat))
+                trace = await self._in_time(name, _answer(variant, task, repeat))
                 cost, answered = trace.cost, trace.exception is None
             finally:
                 self._budget.settle(reserved, cost, known=cost is not None or answered)
             await self._store.add_answer(identity, name, task, repeat, trace)
             return trace
 
-    async def _in_time(self, answer: Awaitable[Trace]) -> Trace:
-        """The answer of a variant; that it took too long is a failure, too."""
+    async def _in_time(self, name: str, answer: Coroutine[Any, Any, Trace]) -> Trace:
+        """The answer of a variant; that it took too long is a failure, too.
+
+        It has a task of its own, which is left behind if it does not end when it is cancelled.
+        """
         if self._limit is None:
             return await answer
         start, seconds = time.perf_counter(), self._limit.seconds
+        answering: asyncio.Task[Trace] | None = None
+
+        async def answered() -> Trace:
+            nonlocal answering
+            answering = asyncio.create_task(answer)  # here, so that it knows the time limit around it
+            return await asyncio.shield(answering)
+
         try:
-            return await self._limit.within(answer)
+            return await self._limit.within(answered())
+        except asyncio.CancelledError:
+            if answering is not None and answering.cancel():
+                await asyncio.wait({answering})
+            raise
         except TimeLimitError:
             took = round((time.perf_counter() - start) * 1000, 3)
+            if answering is not None and answering.cancel():
+                await asyncio.wait({answering}, timeout=_TO_END_S)
+                self._tell_if_left(name, answering)
             why = f"timeout: no answer within {seconds:g} seconds"
             return Trace(exception=why, duration_ms=took, metadata={TIMED_OUT: seconds})
+
+    def _tell_if_left(self, name: str, answering: asyncio.Task[Trace]) -> None:
+        if not answering.done() and name not in self._left:
+            self._left.add(name)
+            notice(
+                f"{name} does not end when it is cancelled after variant_timeout; it is left behind, and what it still "
+                "returns is ignored"
+            )
 
     async def aclose(self) -> None:
         """Have the variants close their connections."""

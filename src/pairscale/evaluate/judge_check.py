@@ -211,7 +211,7 @@ def check_judge(
     else:
         if labels is not None and not isinstance(labels, str | os.PathLike):
             raise InputError("labels of cases are a file or a run file")
-        found = pairs_of_cases(cases, labels, _key_of(data, labels, key), criterion, n_pairs, seed)
+        found = pairs_of_cases(cases, labels, _key_of(data, labels, key), criterion, n_pairs, seed, encoding)
         asked = _task_judge(judge, str(found.criterion), judge_args, base_url, cache, price, answer)
     questions = questions_of(found, n_repeats, n_distractors, seed)
     done = submit_pairs(

@@ -189,6 +189,7 @@ def pairs_of_cases(
     criterion: str | None,
     n_pairs: int | None,
     seed: int,
+    encoding: str | None = None,
 ) -> CheckPairs:
     """The cases of a manifest under one criterion: some of all, or those that people have labelled.
 
@@ -199,6 +200,7 @@ def pairs_of_cases(
         criterion: which one, where the manifest has several.
         n_pairs: how many; by default 30, or all that are labelled.
         seed: of the choice.
+        encoding: of labels and of a key that are not UTF-8.
 
     Raises:
         InputError: the criterion is not there or not chosen, or no label is of these cases.
@@ -210,7 +212,7 @@ def pairs_of_cases(
     if about not in criteria or not about.strip():
         raise InputError(f"no case is of the criterion {about!r}; there are {listed(criteria)}")
     cases = {str(row["case_id"]): row for row in rows if str(row.get("criterion") or "") == about}
-    votes, people = ({}, 0) if labels is None else _case_votes(cases, labels, key, about)
+    votes, people = ({}, 0) if labels is None else _case_votes(cases, labels, key, about, encoding)
     if labels is None and key is not None:
         raise InputError("key belongs to labels=")
     if labels is not None and not votes:
@@ -239,9 +241,10 @@ def _case_votes(
     labels: str | os.PathLike[str],
     key: str | os.PathLike[str] | None,
     criterion: str,
+    encoding: str | None,
 ) -> tuple[dict[str, tuple[float, str]], int]:
     """By case, who people prefer (1.0 the first response) and the variant that stands first; how many people."""
-    read = read_labels(labels, key_file=key)
+    read = read_labels(labels, key_file=key, encoding=encoding)
     if read.problems.height:
         first = read.problems.row(0, named=True)
         notice(

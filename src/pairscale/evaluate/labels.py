@@ -11,6 +11,7 @@ from typing import Any, Literal
 import polars as pl
 
 from pairscale.core.display import ReprMixin
+from pairscale.core.encodings import encoding_of
 from pairscale.core.errors import FileFormatError, InputError
 from pairscale.core.files import TABLE_SUFFIXES, read_rows
 from pairscale.core.options import checked
@@ -107,7 +108,9 @@ class Labels(ReprMixin, table="table"):
 
 
 @checked
-def read_labels(path: str | os.PathLike[str], *, key_file: str | os.PathLike[str] | None = None) -> Labels:
+def read_labels(
+    path: str | os.PathLike[str], *, key_file: str | os.PathLike[str] | None = None, encoding: str | None = None
+) -> Labels:
     """Labels from a file or a run file, with what is wrong in it.
 
     A label of a case that is not in the key, a choice that is none of 1, 2 and tie, and a case that one labeller
@@ -117,6 +120,7 @@ def read_labels(path: str | os.PathLike[str], *, key_file: str | os.PathLike[str
         path: a table with ``case_id`` and ``preferred``, or the run file of ``pairscale label``; see
             :func:`human_labels`.
         key_file: the key.
+        encoding: of text files that are not UTF-8.
 
     Raises:
         FileFormatError: when the labels or the key cannot be read.
@@ -127,7 +131,7 @@ def read_labels(path: str | os.PathLike[str], *, key_file: str | os.PathLike[str
         >>> read_labels("labels.csv").problems["problem"].to_list()
         ["preferred is 'three'; it must be 1, 2 or tie"]
     """
-    rows = _label_rows(path)
+    rows = _label_rows(path, encoding)
     if rows and not any("case_id" in row for row in rows):
         raise FileFormatError(
             f"{path} has no column 'case_id'; labels have case_id and preferred (of a table of results, "
@@ -135,7 +139,7 @@ def read_labels(path: str | os.PathLike[str], *, key_file: str | os.PathLike[str
         )
     if rows and not any("preferred" in row for row in rows):
         raise FileFormatError(f"{path} has no column 'preferred'; each label is 1, 2 or tie")
-    key = _key(Path(path), rows, key_file)
+    key = _key(Path(path), rows, key_file, encoding)
     problems: list[dict[str, Any]] = []
     found: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for number, row in enumerate(rows, start=1):
@@ -163,7 +167,7 @@ def read_labels(path: str | os.PathLike[str], *, key_file: str | os.PathLike[str
     return Labels(table.sort("row"), wrong.sort("row"), missing)
 
 
-def _label_rows(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
+def _label_rows(path: str | os.PathLike[str], encoding: str | None) -> list[dict[str, Any]]:
     """The labels of a table, or of a run file."""
     if "://" in str(path) or Path(path).suffix.lower() not in TABLE_SUFFIXES:
         with open_run(path) as store:
@@ -171,12 +175,15 @@ def _label_rows(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
         if not found:
             raise InputError(f"{path} holds no labels yet; `pairscale label MANIFEST --run {path}` collects them")
         return found
-    return read_rows(path, text=("case_id", "task_id", "criterion", "preferred", "labeller", "comment", "skipped"))
+    text = ("case_id", "task_id", "criterion", "preferred", "labeller", "comment", "skipped")
+    return read_rows(path, text=text, encoding=encoding_of(path, encoding))
 
 
-def _key(path: Path, rows: Iterable[Mapping[str, Any]], given: str | os.PathLike[str] | None) -> dict[str, Any]:
+def _key(
+    path: Path, rows: Iterable[Mapping[str, Any]], given: str | os.PathLike[str] | None, encoding: str | None
+) -> dict[str, Any]:
     if given is not None:
-        return read_key(given)
+        return read_key(given, encoding)
     known = known_key(path, rows)
     if known is None:
         raise FileFormatError(

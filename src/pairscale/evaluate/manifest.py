@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError
@@ -29,8 +29,6 @@ __all__ = ["MANIFEST", "ExportedCases", "export_pairwise_cases", "export_pairwis
 
 MANIFEST = ("case_id", "task_id", "criterion", "task_input", "response_1", "response_2")
 """The fields of a case."""
-
-_Path: TypeAlias = "str | os.PathLike[str]"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -62,11 +60,11 @@ class ExportedCases(ReprMixin):
 @blocking()
 @checked
 async def export_pairwise_cases(
-    source_a: TraceSource | _Path,
-    source_b: TraceSource | _Path,
+    source_a: TraceSource | str | os.PathLike[str],
+    source_b: TraceSource | str | os.PathLike[str],
     *,
     criteria: str | Iterable[str],
-    out: _Path,
+    out: str | os.PathLike[str],
     suite: SuiteLike | None = None,
     seed: int | None = None,
     embed_key: bool = False,

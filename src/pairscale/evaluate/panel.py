@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from pairscale.core.errors import InputError
+from pairscale.core.options import checked
 from pairscale.core.tables import listed
 from pairscale.evaluate.comparators import Ask, PairwiseOutcome, together
 from pairscale.evaluate.judge import JudgeComparator, pairwise_judge, require_names
@@ -18,6 +19,7 @@ from pairscale.runtime import ask_unrecorded
 __all__ = ["PanelComparator", "pairwise_panel"]
 
 
+@checked
 def pairwise_panel(
     judges: Iterable[str | Judge | Callable[..., Any]],
     *,

@@ -8,7 +8,7 @@ import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import polars as pl
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 __all__ = ["VariantsResult", "run_variants", "run_variants_async", "saved_variants"]
 
-_Path: TypeAlias = "str | os.PathLike[str]"
 RANKING = ("variant", "rank", "theta", "lower", "upper", "rank_lower", "rank_upper", "wins", "losses", "ties", "flips",
            "abstentions", "errors")  # fmt: skip
 """The columns of a ranking."""
@@ -158,7 +157,7 @@ async def run_variants(
     concurrency: int = CONCURRENCY,
     timeout: float | None = TIMEOUT,
     variant_timeout: float | None = None,
-    run: _Path | None = None,
+    run: str | os.PathLike[str] | None = None,
     failures: Failures = "loss",
     max_cost: float | None = None,
     seed: int = 1,

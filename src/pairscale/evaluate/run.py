@@ -27,7 +27,6 @@ __all__ = ["OnCase", "Settings", "StopWhen", "compare_answers", "compare_variant
 
 StopWhen: TypeAlias = "Literal['decided'] | StopRule"
 OnCase: TypeAlias = Callable[[PairwiseCase], None]
-_Path: TypeAlias = "str | os.PathLike[str]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,8 +35,8 @@ class Settings:
 
     comparators: Iterable[PairwiseComparator]
     options: RunOptions
-    run: _Path | None = None
-    store_dir: _Path | None = None
+    run: str | os.PathLike[str] | None = None
+    store_dir: str | os.PathLike[str] | None = None
     run_id: str | None = None
     label: str | None = None
     control: tuple[str, ...] = ()
@@ -107,8 +106,8 @@ async def compare_variants(
 
 
 async def compare_answers(
-    source_a: TraceSource | _Path,
-    source_b: TraceSource | _Path,
+    source_a: TraceSource | str | os.PathLike[str],
+    source_b: TraceSource | str | os.PathLike[str],
     names: tuple[str, str],
     settings: Settings,
     *,

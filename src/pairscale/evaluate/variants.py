@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from pairscale.core.errors import InputError, JudgeError
-from pairscale.core.options import require_int
+from pairscale.core.options import checked, require_int
 from pairscale.core.provenance import fingerprint
 from pairscale.evaluate._identity import identity_of
 from pairscale.evaluate.formats.reading import ANSWER_SUFFIXES, recorded, source_at
@@ -172,8 +172,9 @@ class ModelVariant:
         'Answer in one word: Capital?'
     """
 
+    @checked
     def __init__(self, model: str, prompt: str = "{input}", *, retries: int = 3, **settings: Any) -> None:
-        if not isinstance(prompt, str) or not _PLACE.search(prompt):
+        if not _PLACE.search(prompt):
             raise InputError("prompt must hold a place for the task, such as {input}")
         provider, name = split_model(model)
         self._model, self._prompt = Model(provider, name, **settings), prompt

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from pairscale.core.encodings import read_text
 from pairscale.core.errors import InputError
 from pairscale.core.notices import notice
-from pairscale.core.options import ProgressMode, checked, require_flag, require_int
+from pairscale.core.options import ProgressMode, checked, require_int
 from pairscale.evaluate.calibration import CardLike, cards_by_criterion
 from pairscale.evaluate.formats.reading import (
     AnswerFile,
@@ -22,6 +22,7 @@ from pairscale.evaluate.formats.reading import (
     of_variant,
     read_answers,
     read_both_outputs,
+    read_tasks,
     source_at,
 )
 from pairscale.evaluate.human import human_labels, human_pairwise
@@ -46,9 +47,10 @@ if TYPE_CHECKING:
 
 __all__ = ["AnswerColumns", "Answers", "Comparison", "JudgeLike", "ab", "compared", "read_sides", "with_variants"]
 
-_Path: TypeAlias = "str | os.PathLike[str]"
 JudgeLike: TypeAlias = "str | Judge | Callable[..., Any]"
-Answers: TypeAlias = "_Path | Table | TraceSource | Mapping[str, str | Trace] | Callable[..., Any] | ModelVariant"
+Answers: TypeAlias = (
+    "str | os.PathLike[str] | Table | TraceSource | Mapping[str, str | Trace] | Callable[..., Any] | ModelVariant"
+)
 
 
 _SHARED = ("failures", "stop_when", "variant_timeout", "seed", "progress")
@@ -93,8 +95,8 @@ def ab(
     *,
     criterion: str | Sequence[str],
     judge: JudgeLike | Sequence[JudgeLike] | None = None,
-    labels: _Path | None = None,
-    key: _Path | None = None,
+    labels: str | os.PathLike[str] | None = None,
+    key: str | os.PathLike[str] | None = None,
     variant_a: VariantLike | None = None,
     variant_b: VariantLike | None = None,
     prompt_a: str | None = None,
@@ -102,7 +104,7 @@ def ab(
     name_a: str = "A",
     name_b: str = "B",
     suite: SuiteLike | None = None,
-    run: _Path | None = None,
+    run: str | os.PathLike[str] | None = None,
     swap: bool = True,
     repeats: int = 1,
     concurrency: int = CONCURRENCY,
@@ -118,8 +120,8 @@ def ab(
     judge_args: Mapping[str, Any] | None = None,
     judge_card: CardLike | Sequence[CardLike] | None = None,
     base_url: str | None = None,
-    manifest: _Path | None = None,
-    save: _Path | None = None,
+    manifest: str | os.PathLike[str] | None = None,
+    save: str | os.PathLike[str] | None = None,
     id_col: str | None = None,
     input_col: str | None = None,
     output_col: str | None = None,
@@ -219,15 +221,15 @@ def compared(
     *,
     criterion: str | Sequence[str] | None,
     judge: Any,
-    labels: _Path | None,
-    key: _Path | None,
+    labels: str | os.PathLike[str] | None,
+    key: str | os.PathLike[str] | None,
     variants: tuple[VariantLike | None, VariantLike | None],
     prompts: tuple[str | None, str | None],
     names: tuple[str, str],
     suite: SuiteLike | None,
-    run: _Path | None,
-    manifest: _Path | None,
-    save: _Path | None,
+    run: str | os.PathLike[str] | None,
+    manifest: str | os.PathLike[str] | None,
+    save: str | os.PathLike[str] | None,
     repeats: int,
     concurrency: int,
     columns: AnswerColumns,
@@ -269,7 +271,7 @@ def compared(
     lines: list[str] = []
     a, b, tasks, names = read_sides(a, b, suite, columns, names, lines.append, is_suite=any((*variants, *prompts)))
     told = {name: options[name] for name in ("swap", "judge_args", "judge_card", "base_url", "retries", "price")}
-    comparators = _comparators(criteria, judges, labels, key, **told)
+    comparators = _comparators(criteria, judges, labels, key, encoding=columns.encoding, **told)
     tell(lines)
     asking = RunOptions(
         concurrency=1 if judges == ["human"] else concurrency, timeout=options["timeout"], max_cost=options["max_cost"]
@@ -328,13 +330,14 @@ def read_sides(
         if columns.output_col is not None:
             raise InputError("output_col belongs to a file with the answers of one variant; leave it out")
         one, two = read_both_outputs(
-            a, columns.a_col, columns.b_col,
+            a, columns.a_col, columns.b_col, names,
             id_col=columns.id_col, input_col=columns.input_col, encoding=columns.encoding,
         )  # fmt: skip
         sides = f"{names[0]} = column {columns.a_col}, {names[1]} = column {columns.b_col}"
         tell(f"{len(one):,} tasks from {name_of(a)}; {sides}")
         return one, two, _suite(suite, columns, tell), names
-    if b is None and not is_suite and _is_file(a) and (both := _both(a, columns, names, tell)) is not None:
+    one_file = b is None and not is_suite and (_is_file(a) or is_table(a))
+    if one_file and (both := _both(a, columns, names, tell)) is not None:
         return both[0][0], both[0][1], _suite(suite, columns, tell), both[1]
     if b is None:
         if columns.output_col is not None:
@@ -355,7 +358,7 @@ def _is_file(given: Any) -> bool:
 def _both(
     given: Any, columns: AnswerColumns, names: tuple[str, str], tell: Callable[[str], object]
 ) -> tuple[list[RecordedAnswers], tuple[str, str]] | None:
-    """The answers of A and B from one file that holds those of two variants; None when it holds no answers of both.
+    """The answers of A and B from one file or table with those of two variants; None when it holds no answers of both.
 
     Raises:
         InputError: it holds those of more than two, and the names say not which.
@@ -369,12 +372,13 @@ def _both(
     chosen = names if set(names) <= set(found.variants) else found.variants
     if len(chosen) != 2:
         raise InputError(
-            f"{given} holds the answers of {', '.join(found.variants)}; name two of them with name_a= and name_b="
+            f"{name_of(given)} holds the answers of {', '.join(found.variants)}; name two of them with name_a= and "
+            "name_b="
         )
     sides = (chosen[0], chosen[1])
-    sources = [RecordedAnswers(of_variant(found, name, str(given)), found.format) for name in sides]
+    sources = [RecordedAnswers(of_variant(found, name, name_of(given)), found.format) for name in sides]
     for side, name, source in zip("AB", sides, sources, strict=True):
-        tell(f"{side}: {len(source):,} answers of {name} from {given}")
+        tell(f"{side}: {len(source):,} answers of {name} from {name_of(given)}")
     return sources, sides
 
 
@@ -398,6 +402,8 @@ def _suite(given: Any, columns: AnswerColumns, tell: Callable[[str], object]) ->
         found = Suite.from_file(given, id_col=columns.id_col, input_col=columns.input_col, encoding=columns.encoding)
         tell(f"{len(found):,} task{'s' * (len(found) != 1)} from {given}")
         return found
+    if is_table(given):
+        return Suite.from_list(read_tasks(given, columns.of_answers), source=name_of(given))
     return as_suite(given)
 
 
@@ -412,8 +418,8 @@ def _variant(variant: Any, prompt: str | None, side: str) -> Any:
 def _comparators(
     criteria: Sequence[str],
     judges: list[Any],
-    labels: _Path | None,
-    key: _Path | None,
+    labels: str | os.PathLike[str] | None,
+    key: str | os.PathLike[str] | None,
     *,
     swap: bool,
     judge_args: Mapping[str, Any] | None,
@@ -421,6 +427,7 @@ def _comparators(
     base_url: str | None,
     retries: int,
     price: Price | Mapping[str, Any] | None,
+    encoding: str | None,
 ) -> list[Any]:
     if not criteria:
         raise InputError('say what "better" means: criterion="more helpful"')
@@ -430,7 +437,7 @@ def _comparators(
     settings = {**(judge_args or {}), **_of_model(asked, base_url, price)}
     cards = cards_by_criterion(judge_card, criteria, asked)
     made: list[Any] = []
-    how: dict[str, Any] = {"swap": require_flag(swap, "swap"), "retries": retries, "judge_args": settings or None}
+    how: dict[str, Any] = {"swap": swap, "retries": retries, "judge_args": settings or None}
     for criterion in dict.fromkeys(criteria):
         if "human" in asked:
             if len(asked) > 1:
@@ -443,7 +450,7 @@ def _comparators(
             made.append(pairwise_panel(asked, criterion=criterion, key=criterion, **how))
         if labels is not None:
             name = f"{criterion} (people)" if asked else criterion
-            made.append(human_labels(labels, criterion=criterion, key=name, key_file=key))
+            made.append(human_labels(labels, criterion=criterion, key=name, key_file=key, encoding=encoding))
     return made
 
 

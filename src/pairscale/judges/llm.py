@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from pairscale.core.comparisons import Condition
 from pairscale.core.failures import failure_of
-from pairscale.core.options import require_choice
+from pairscale.core.options import checked, require_choice
 from pairscale.core.provenance import text_hash
+from pairscale.core.traits import Trait, as_trait
 from pairscale.judges._guard import PromptBytes, guarded_prompt, prompt_bytes
 from pairscale.judges.answers import (
     ANSWERS,
@@ -27,7 +28,6 @@ from pairscale.providers.client import ProviderError, joined
 from pairscale.providers.model import Model
 
 if TYPE_CHECKING:
-    from pairscale.core.traits import Trait
     from pairscale.providers.base import LLMReply, LLMRequest
     from pairscale.providers.cache import CacheMode
     from pairscale.providers.client import Exchange, LLMClient
@@ -49,7 +49,7 @@ class LLMJudge:
         provider: ``openai``, ``anthropic``, ``gemini``, ``together``, ``ollama``, ``compatible``, or a hosted
             service; ``pairscale providers`` lists them.
         model: the model's name.
-        trait: what to judge.
+        trait: what to judge: the key of a built-in trait, or what :func:`trait_description` gives.
         template: the prompt template's text.
         template_id: its name.
         answer: ``tag`` (between ``tag_prefix`` and ``tag_suffix``), ``structured`` (JSON with two choices) or
@@ -85,11 +85,12 @@ class LLMJudge:
         'ollama:qwen3:8b'
     """
 
+    @checked
     def __init__(
         self,
         provider: str,
         model: str,
-        trait: Trait,
+        trait: str | Trait,
         template: str,
         template_id: str,
         *,
@@ -123,7 +124,7 @@ class LLMJudge:
             provider_args=provider_args,
             **settings,
         )
-        self.provider, self.model, self.trait = provider, model, trait
+        self.provider, self.model, self.trait = provider, model, as_trait(trait)
         self._template, self._template_id = template, template_id
         self._answer, self._prefix, self._suffix = answer, tag_prefix, tag_suffix
 

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from pairscale.core.errors import InputError, UnknownNameError
 from pairscale.core.files import read_table
 from pairscale.core.notices import notice
-from pairscale.core.options import optional, require_choice, require_flag, require_mapping
+from pairscale.core.options import checked, optional, require_choice, require_flag, require_mapping
 from pairscale.core.prompts import template_from
 from pairscale.core.tables import listed
-from pairscale.core.traits import Trait, trait_description
+from pairscale.core.traits import Trait, as_trait, trait_description
 from pairscale.judges.base import Judge
 from pairscale.judges.function import FunctionJudge, takes
 from pairscale.judges.human import HumanJudge
@@ -48,6 +48,7 @@ _MODELS = {"gpt-": "openai", "claude-": "anthropic", "gemini-": "gemini"}
 """How names of models begin whose provider is clear, for suggestions."""
 
 
+@checked
 def make_judge(
     judge: str | Judge | Callable[..., Any],
     *,
@@ -80,12 +81,7 @@ def make_judge(
         >>> make_judge("lexical").condition.judge_id
         'lexical'
     """
-    if isinstance(trait, str):
-        trait = trait_description(trait)
-    if trait is not None and not isinstance(trait, Trait):
-        raise InputError(
-            f"trait must be the key of a built-in trait or what trait_description gives, not {trait!r:.60}"
-        )
+    trait = None if trait is None else as_trait(trait)
     optional(require_mapping, judge_args, "judge_args")
     optional(require_mapping, judge_call_args, "judge_call_args")
     prompt = None if template is None else template_from(template)

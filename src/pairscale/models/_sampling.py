@@ -11,13 +11,16 @@ A warm-up that ends with a collapsed step size has two fallbacks, in this order,
 When the step collapses there, too, the fit is a :class:`pairscale.core.errors.SamplerError`.
 
 The warm-up chooses the step by the mean acceptance, and a step that is right there can be too long in the tails. So
-draws with more divergences than the gate allows are thrown away, and made again with half the step, at most twice.
+draws with more divergences than the gate allows are thrown away, and made again with half the step, at most twice. The
+log says so at level INFO.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FIRST_LAPSE", "MANY", "PATH", "Begun", "Sampled", "Warm", "sampled", "warmed_up", "whitened"]
 
+_LOG = logging.getLogger("pairscale")
 FIRST_LAPSE = 0.07  # where the search for coordinates begins; the prior's mean is 0.09
 _TEACH = 100  # so many draws of the warm-up can teach other coordinates
 MANY = 5_000
@@ -217,20 +221,24 @@ def sampled(
     tick: Callable[[], None],
 ) -> Sampled:
     """Draw until the diagnostics pass, or the plan has been extended as far as it may; shorten a step that diverges."""
+    judge_draws = partial(diagnose, n_items=begun.coordinates.posterior.n, near_stop=near_stop, gate=gate)
+    found = _drawn(begun, settings, judge_draws, tick)
     for _ in range(_HALVINGS):
-        found = _sampled(begun, settings, near_stop, gate, tick)
         if found.diagnostics.diagnostics_divergences_pass:
-            return found
+            break
         begun.sampler.step /= 2
-    return _sampled(begun, settings, near_stop, gate, tick)
+        _LOG.info(
+            "divergent transitions: %d in %d draws, which are made again with half the step, %.3g",
+            found.diagnostics.divergences,
+            found.draws.shape[0] * found.draws.shape[1],
+            begun.sampler.step,
+        )
+        found = _drawn(begun, settings, judge_draws, tick)
+    return found
 
 
-def _sampled(
-    begun: Begun,
-    settings: MCMCSettings,
-    near_stop: bool,
-    gate: DiagnosticsGate | None,
-    tick: Callable[[], None],
+def _drawn(
+    begun: Begun, settings: MCMCSettings, judge_draws: Callable[..., Diagnostics], tick: Callable[[], None]
 ) -> Sampled:
     """Draw with the present step.
 
@@ -250,10 +258,10 @@ def _sampled(
         final = planned == most
         if not final:
             suspects = theta[:, :, likely_worst(theta, _SUSPECTS)]
-            diagnostics = diagnose([suspects, judge], divergences, n, near_stop, gate=gate)
+            diagnostics = judge_draws([suspects, judge], divergences)
             final = not diagnostics.diagnostics_divergences_pass
         if final or diagnostics.diagnostics_pass:
-            diagnostics = diagnose([theta, judge], divergences, n, near_stop, gate=gate)
+            diagnostics = judge_draws([theta, judge], divergences)
             if final or diagnostics.diagnostics_pass:
                 return Sampled(draws, theta, diagnostics, accepted / planned, shift)
         planned = min(_enough(planned, diagnostics), most)

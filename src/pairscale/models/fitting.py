@@ -18,7 +18,7 @@ from pairscale.core.copies import without_copies
 from pairscale.core.errors import InputError
 from pairscale.core.files import read_table
 from pairscale.core.notices import notice
-from pairscale.core.options import ProgressMode, checked, require_choice, require_flag
+from pairscale.core.options import ProgressMode, checked, require_choice
 from pairscale.core.tables import as_text, is_blank, listed, times_of
 from pairscale.models._bayes_rows import PROBABILITY, read_graded_rows
 from pairscale.models._progress import showing_progress
@@ -156,8 +156,6 @@ def fit(
     """
     for name, value, choices in (("model", model, FitModel), ("answer", answer, Answer), ("judges", judges, Judges)):
         require_choice(value, name, get_args(choices))
-    for name, flag in (("separate", separate), ("covariance", covariance), ("rank_intervals", rank_intervals)):
-        require_flag(flag, name)
     of_bt: dict[str, Any] = {
         "position": position, "cluster": cluster, "bootstrap": bootstrap, "reference": reference, "weights": weights,
         "covariance": covariance, "rank_intervals": rank_intervals, "n_jobs": n_jobs,

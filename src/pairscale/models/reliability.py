@@ -23,7 +23,7 @@ from pairscale.core.comparisons import as_comparisons, decided
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import FitError, InputError, TableError
 from pairscale.core.notices import notice
-from pairscale.core.options import require_choice, require_int, require_number, require_seed
+from pairscale.core.options import checked, require_choice, require_int, require_number, require_seed
 from pairscale.core.provenance import Provenance, fingerprint
 from pairscale.core.tables import Table, listed, require_ids
 from pairscale.models.bradley_terry import fit_bt_model
@@ -201,6 +201,7 @@ class SplitHalf(ReprMixin, table="splits"):
         )
 
 
+@checked
 def split_half_reliability(
     data: Table,
     *,

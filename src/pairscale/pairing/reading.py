@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from pairscale.core.columns import column_at
 from pairscale.core.errors import InputError
 from pairscale.core.files import TABLE_SUFFIXES, read_table
-from pairscale.core.options import require_flag
 from pairscale.core.provenance import text_hash
 from pairscale.core.reading import SamplesReport
 from pairscale.core.samples import inspect_samples, require_all_read, say_report
@@ -66,7 +65,7 @@ def read_pairs(
         if (pairs := _as_given(table, a_col, b_col, str(data))) is not None:
             return pairs, None
     report = inspect_samples(given, id_col=id_col, text_col=text_col, encoding=encoding)
-    if require_flag(strict, "strict"):
+    if strict:
         require_all_read(report)
     if report is not given:
         tell(report)

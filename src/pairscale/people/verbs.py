@@ -14,7 +14,7 @@ from pairscale.core.display import ReprMixin, printable
 from pairscale.core.encodings import read_text
 from pairscale.core.errors import InputError
 from pairscale.core.files import TABLE_SUFFIXES
-from pairscale.core.options import checked, require_flag, require_int
+from pairscale.core.options import checked, require_int
 from pairscale.people.cases import Case, read_cases, to_rank
 from pairscale.people.labels import LabelStore
 from pairscale.people.overview import Overview, label_table, overview
@@ -122,24 +122,23 @@ def label(
         >>> found.done, found.wanted
         (1, 2)
     """
-    in_terminal, only_status = require_flag(terminal, "terminal"), require_flag(status, "status")
-    if in_terminal and only_status:
+    if terminal and status:
         raise InputError("give terminal or status, not both")
     if Path(source).is_dir():
         raise InputError(to_rank(source))
     cases = read_cases(source, criterion=criterion, a_col=a_col, b_col=b_col, encoding=encoding)
     names, kept = labeller_names(labellers), str(labels_file(source) if run is None else run)
-    if in_terminal and len(names) > 1:
+    if terminal and len(names) > 1:
         raise InputError("only one person can label in a terminal; give one name in labellers")
     settings = {"labels_per_case": labels_per_case, "ties": ties, "seed": seed, "owner_token": owner_token}
-    if only_status:
+    if status:
         return _status(kept, cases, names, settings)
     address = Address(host, require_int(port, "port", least=0, most=_LAST_PORT), url)
-    if not in_terminal:
+    if not terminal:
         require_page()
     code = 0
     with terminable(), LabelStore(kept, cases, labellers=names, **settings) as store:  # type: ignore[arg-type]
-        if in_terminal:
+        if terminal:
             label_in_terminal(store, cases, names[0] if names else "terminal")
         else:
             code = _serve(store, cases, address, read_instructions(instructions), plain)

@@ -92,6 +92,8 @@ def find_key(provider: Provider, given: str | Key | None) -> Key | None:
     """
     if isinstance(given, Key):
         return given
+    if given is not None and not isinstance(given, str):
+        raise InputError(f"api_key must be a text, or a function that gives one, not {type(given).__name__}")
     variable = provider.key_variable
     where = variable or getattr(provider, "optional_key_variable", None) or ""
     found = key_in_environment(provider.name)[0] or os.environ.get(where, "").strip()

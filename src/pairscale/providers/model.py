@@ -8,6 +8,7 @@ from typing import Any
 
 from pairscale.core.errors import InputError
 from pairscale.core.notices import notice
+from pairscale.core.options import checked
 from pairscale.providers.base import LLMRequest, Usage
 from pairscale.providers.cache import CacheMode, Memory
 from pairscale.providers.client import Exchange, LLMClient
@@ -68,6 +69,7 @@ class Model:
         InputError: when a setting is unknown or does not go with the model, or the key is missing.
     """
 
+    @checked
     def __init__(
         self,
         provider: str,

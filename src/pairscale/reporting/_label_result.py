@@ -21,7 +21,10 @@ PEOPLE = "people"
 
 
 def result_of_labels(
-    path: str | os.PathLike[str], judge: str | None = None, key_file: str | os.PathLike[str] | None = None
+    path: str | os.PathLike[str],
+    judge: str | None = None,
+    key_file: str | os.PathLike[str] | None = None,
+    encoding: str | None = None,
 ) -> PairwiseRunResult:
     """Labels as the result of a comparison.
 
@@ -32,12 +35,13 @@ def result_of_labels(
         path: the labels; see :func:`pairscale.read_labels`.
         judge: the labeller that is a judge; by default those that are called like one, such as ``openai:gpt-5.1``.
         key_file: the key, where it does not lie beside the labels.
+        encoding: of text files that are not UTF-8.
 
     Raises:
         InputError: If there are no labels, or no labeller has the name of the judge.
         FileFormatError: If the labels or their key cannot be read.
     """
-    labels = read_labels(path, key_file=key_file)
+    labels = read_labels(path, key_file=key_file, encoding=encoding)
     if labels.table.is_empty():
         raise InputError(f"{path} holds no label that can be used; `pairscale agreement {path}` says why")
     who = labels.table["labeller"].unique(maintain_order=True).to_list()

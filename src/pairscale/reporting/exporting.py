@@ -12,7 +12,7 @@ from pairscale.core.counting import is_pattern
 from pairscale.core.errors import InputError
 from pairscale.core.files import TABLE_SUFFIXES, write_table
 from pairscale.core.notices import notice
-from pairscale.core.options import checked, require_choice, require_flag, require_suffix
+from pairscale.core.options import checked, require_choice, require_suffix
 from pairscale.core.tables import Table
 from pairscale.evaluate.saved import saved_result
 from pairscale.reporting.preferences import (
@@ -97,8 +97,6 @@ def export(
         'pairs.jsonl'
     """
     require_choice(kind, "kind", get_args(ExportKind))
-    conversational = require_flag(conversational, "conversational")
-    implicit_prompt = require_flag(implicit_prompt, "implicit_prompt")
     require_suffix(path, "path", TABLE_SUFFIXES)
     reading = ResultsReading(samples, a_col, b_col, winner_col, encoding, key)
     named = run if isinstance(run, str | os.PathLike) and is_run(run) and not is_pattern(run) else None

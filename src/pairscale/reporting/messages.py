@@ -53,6 +53,10 @@ def _place(rows: Any, rank: Any, word: str) -> str:
     return f"{', '.join(names[:-1])} and {names[-1]} share the {word} place"
 
 
+BELOW_ZERO = "the errors of the scores are larger than their spread, so that the order says little; compare more"
+"""What a reliability below 0 means."""
+
+
 def _meaning(reliability: float) -> str:
     if reliability >= 0.9:
         return "judging again would give almost the same order"
@@ -60,6 +64,8 @@ def _meaning(reliability: float) -> str:
         return "judging again would give much the same order, with neighbours changing places"
     if reliability >= 0.7:
         return "the ends of the ranking are clear, its middle is not"
+    if reliability < 0:
+        return BELOW_ZERO
     return "too low to tell single texts apart"
 
 

@@ -219,8 +219,8 @@ def _of_results(
         from pairscale.reporting._ab_figures import ab_of_result
         from pairscale.reporting._label_result import result_of_labels
 
-        replace(reading, key=None).require_none("labels of two variants have their own columns")
-        return ab_of_result(result_of_labels(cast("str", results), condition, reading.key))
+        replace(reading, key=None, encoding=None).require_none("labels of two variants have their own columns")
+        return ab_of_result(result_of_labels(cast("str", results), condition, reading.key, reading.encoding))
     from pairscale.reporting.figures import facts_of_results
 
     named = {"results": str(results)} if isinstance(results, str | os.PathLike) else {}

@@ -22,6 +22,7 @@ P = ParamSpec("P")
 _NO_RUN: Final = object()
 _WAKE_S = 0.2
 _START_S = 5.0
+_CLOSE_S = 5.0
 
 
 class Terminated(SystemExit):
@@ -117,10 +118,11 @@ def _in_thread(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
         return await task
 
     def target() -> None:
-        try:
-            outcome.set_result(asyncio.run(main()))
-        except BaseException as error:  # noqa: BLE001 - it is raised again in the caller's thread
-            outcome.set_exception(error)
+        with asyncio.Runner() as runner:
+            try:
+                outcome.set_result(runner.run(main()))
+            except BaseException as error:  # noqa: BLE001 - it is raised again in the caller's thread
+                outcome.set_exception(error)
 
     thread = threading.Thread(target=contextvars.copy_context().run, args=(target,), name="pairscale", daemon=True)
     with terminable():
@@ -129,6 +131,7 @@ def _in_thread(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
             # In short waits: another thread may get the signal, and only a waking main thread sees it.
             while not outcome.done():
                 wait([outcome], _WAKE_S)
+            thread.join(_CLOSE_S)  # what was left behind, and does not end when it is cancelled, holds up nothing
             return outcome.result()
         except (KeyboardInterrupt, Terminated):
             wait([started], _START_S)

@@ -17,6 +17,7 @@ from pairscale.core.errors import InputError
 from pairscale.core.jobs import run_tasks, values_of
 from pairscale.core.options import (
     ProgressMode,
+    checked,
     optional,
     require_choice,
     require_int,
@@ -114,6 +115,7 @@ class ComparisonPlan(ReprMixin, table="runs"):
         return said if self.most is not None else f"{said}; {share}"
 
 
+@checked
 def plan(
     items: int,
     *,

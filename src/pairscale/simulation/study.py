@@ -20,7 +20,6 @@ from pairscale.core.options import (
     checked,
     optional,
     require_choice,
-    require_flag,
     require_int,
     require_list,
     require_number,
@@ -226,7 +225,7 @@ def simulate(
     spreads = [require_number(one, "sd", above=0) for one in _several(sd, "sd")]
     flights = [require_int(k, "concurrency", least=1) for k in _several(concurrency, "concurrency")]
     limit = optional(require_number, per_item, "per_item", above=0)
-    stops = limit is None if stop_early is None else require_flag(stop_early, "stop_early")
+    stops = limit is None if stop_early is None else stop_early
     reliability = optional(require_number, reliability, "reliability", above=0, below=1)
     marks = optional(require_list, checkpoints, "checkpoints", require_number, above=0)
     adaptive, model = resolve_preset(preset, adaptive_config, stopping_at(reliability, btl_config))

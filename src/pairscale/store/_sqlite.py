@@ -171,7 +171,8 @@ def _check(path: Path, expected: set[str], *, write: bool) -> None:
         return
     is_table = path.suffix.lower() in TABLE_SUFFIXES
     way = (
-        f"`pairscale import {path} RUN --samples TEXTS` makes one of a table of results"
+        "`pairscale fit`, `bias`, `report` and `export` take tables of results, and "
+        f"`pairscale import {path} RUN --samples TEXTS` makes a run file of one"
         if is_table
         else "name another file"
     )

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from pairscale.core.encodings import encoding_of
 from pairscale.core.errors import FileFormatError, InputError
 from pairscale.core.files import read_rows
 from pairscale.core.options import optional, require_int
@@ -20,14 +21,19 @@ def key_path(path: str | os.PathLike[str]) -> Path:
     return target.with_name(f"{target.stem}.key.jsonl")
 
 
-def read_key(path: str | os.PathLike[str]) -> dict[str, dict[str, Any]]:
+def read_key(path: str | os.PathLike[str], encoding: str | None = None) -> dict[str, dict[str, Any]]:
     """The de-blinding key: by case, its row with ``first_variant``.
+
+    Args:
+        path: the key.
+        encoding: of a key that is not UTF-8.
 
     Raises:
         FileFormatError: when it is no key.
     """
     key: dict[str, dict[str, Any]] = {}
-    for number, row in enumerate(read_rows(path, text=("case_id", "task_id", "criterion")), start=1):
+    rows = read_rows(path, text=("case_id", "task_id", "criterion"), encoding=encoding_of(path, encoding))
+    for number, row in enumerate(rows, start=1):
         if row.get("first_variant") not in {"a", "b"} or row.get("case_id") is None:
             raise FileFormatError(f"{path}, row {number}: a key has case_id and first_variant, which is a or b")
         if str(row["case_id"]) in key:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, cast
 import polars as pl
 
 from pairscale.core.counting import MOST_IN_MEMORY, columns_read, count_rows, is_many, is_pattern, scanned, scanned_rows
-from pairscale.core.encodings import read_bytes
+from pairscale.core.encodings import encoding_of, read_bytes
 from pairscale.core.errors import InputError, TableError
 from pairscale.core.files import TABLE_SUFFIXES, read_rows, read_table
 from pairscale.core.notices import notice
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from pairscale.store.runfile import RunFile
 
 __all__ = ["PEOPLE", "Comparisons", "condition_of", "is_run", "labels_variants", "read_comparisons", "read_results"]
+
+_HEAD = 2**20  # bytes of a file, which hold the names of its columns
 
 PEOPLE = "people"
 """The condition of people's labels in a run file that judges have answered in, too."""
@@ -70,19 +72,21 @@ def labels_variants(
         return False
     if all(row.get("ID1") and row.get("ID2") for row in rows):
         return False
-    return key is None or _names_variants(key)
+    return key is None or _names_variants(key, encoding)
 
 
 def _may_be_labels(path: Path) -> bool:
     """Whether a file may have the columns of labels; it is read, with a notice on its encoding, only where it may."""
-    if path.suffix.lower() in {".parquet", ".xlsx"}:
+    if (lazy := scanned(path)) is not None:
+        return {"case_id", "preferred"} <= set(scanned_rows(lazy, str(path))[1])
+    if path.suffix.lower() == ".xlsx":
         return True
-    content = read_bytes(path).replace(b"\0", b"")  # UTF-16 and UTF-32, too
+    content = read_bytes(path, _HEAD).replace(b"\0", b"")  # UTF-16 and UTF-32, too
     return b"case_id" in content and b"preferred" in content
 
 
-def _names_variants(key: str | os.PathLike[str]) -> bool:
-    return any("first_variant" in row for row in read_rows(key)[:1])
+def _names_variants(key: str | os.PathLike[str], encoding: str | None) -> bool:
+    return any("first_variant" in row for row in read_rows(key, encoding=encoding_of(key, encoding))[:1])
 
 
 def read_comparisons(
@@ -208,7 +212,7 @@ def _of_table(table: Table, what: str, columns: ResultColumns, key: str | os.Pat
     frame = to_frame(table, what) if not hasattr(table, "iloc") else table
     there = set(frame.columns)
     if {"case_id", "preferred"} <= there and not columns and not {"better_id", "better_sample"} & there:
-        return read_form(_named_cases(to_frame(table, what), what, key), what)
+        return read_form(_named_cases(to_frame(table, what), what, key, columns.encoding), what)
     if key is not None:
         raise InputError(f"key belongs to labels of cases, with case_id and preferred; {what} holds none")
     return read_form(table, what, columns)
@@ -217,7 +221,9 @@ def _of_table(table: Table, what: str, columns: ResultColumns, key: str | os.Pat
 # Labels of people.
 
 
-def _named_cases(labels: pl.DataFrame, what: str, key: str | os.PathLike[str] | None) -> pl.DataFrame:
+def _named_cases(
+    labels: pl.DataFrame, what: str, key: str | os.PathLike[str] | None, encoding: str | None
+) -> pl.DataFrame:
     """Labels with the ids of the two texts of each case: their own, else those of the key or of the table of pairs."""
     case = id_text(labels["case_id"], what)
     who = labels["labeller"].cast(pl.String) if "labeller" in labels.columns else pl.lit("labeller")
@@ -228,7 +234,7 @@ def _named_cases(labels: pl.DataFrame, what: str, key: str | os.PathLike[str] | 
     own = {"ID1", "ID2"} <= set(labels.columns)
     if own and not labels["ID1"].has_nulls() and not labels["ID2"].has_nulls():
         return labels
-    known = _cases_of(labels, what, key)
+    known = _cases_of(labels, what, key, encoding)
     missing = case.filter(~case.is_in(list(known))).unique(maintain_order=True).to_list()
     if len(missing) == case.n_unique():
         raise InputError(f"{what}: none of its cases is in the key; the first is {missing[0]!r}")
@@ -239,11 +245,13 @@ def _named_cases(labels: pl.DataFrame, what: str, key: str | os.PathLike[str] | 
     return named.filter(pl.col("ID1").is_not_null())
 
 
-def _cases_of(labels: pl.DataFrame, what: str, key: str | os.PathLike[str] | None) -> Mapping[str, tuple[str, str]]:
+def _cases_of(
+    labels: pl.DataFrame, what: str, key: str | os.PathLike[str] | None, encoding: str | None
+) -> Mapping[str, tuple[str, str]]:
     """The two texts of each case; of a manifest, the variants a and b."""
-    if key is not None and not _names_variants(key):
-        return _cases_of_pairs(read_table(key), str(key))
-    found = read_key(key) if key is not None else known_key(Path(what), labels.to_dicts())
+    if key is not None and not _names_variants(key, encoding):
+        return _cases_of_pairs(read_table(key, encoding=encoding_of(key, encoding)), str(key))
+    found = read_key(key, encoding) if key is not None else known_key(Path(what), labels.to_dicts())
     if found is None:
         raise InputError(
             f"{what}: labels of cases without the ids of their texts, and there is no {key_path(what).name} beside "

@@ -13,13 +13,16 @@ from pairscale.evaluate.formats.messages import are_messages, conversation
 from pairscale.evaluate.suite import as_words, id_of, is_missing
 from pairscale.evaluate.traces import OUTPUT_NAMES, Trace
 
-__all__ = ["INPUT_NAMES", "plain_rows", "read_plain"]
+__all__ = ["INPUT_NAMES", "VARIANT_NAMES", "plain_rows", "read_plain"]
 
 _IDS = ("task_id", "ID")
 _OTHER_IDS = ("id", "case_id", "question_id", "example_id", "sample_id", "custom_id", "uid", "qid", "prompt_id")
 _OTHER_OUTPUTS = ("completion", "prediction", "model_output", "generated_text", "generation")
 INPUT_NAMES = ("input", "instruction", "prompt", "question", "query", "task")
 """What the column of the tasks is called, the first of them before the others."""
+
+VARIANT_NAMES = ("generator", "model", "model_id", "variant")
+"""What the column is called that says whose answer a row holds, likewise."""
 
 
 def plain_rows(document: FileContent) -> list[dict[str, Any]]:
@@ -90,7 +93,7 @@ def _answer(row: dict[str, Any], where: str, has_output: bool) -> Answer:
         value = None  # how tables and str() spell a missing value
     if is_reply(value):
         value, row = _said(value, row, f"{where}: {output}")
-    variant = first_of(row, "generator", "model", "model_id", "variant")
+    variant = first_of(row, *VARIANT_NAMES)
     kept = {name: one for name, one in row.items() if name not in OUTPUT_NAMES}
     others = {name: row[name] for name in OUTPUT_NAMES if name in row}
     trace = Trace.from_dict({**kept, "output": value}, where)

@@ -18,8 +18,8 @@ from pairscale.core.paths import picked
 from pairscale.core.tables import Table, listed, to_frame
 from pairscale.evaluate.folders import DirectoryTraceSource, is_trace_document
 from pairscale.evaluate.formats import benchmarks, chat, exports, inspect_logs, spans
-from pairscale.evaluate.formats.answers import Answer, FileContent, Format, read_as
-from pairscale.evaluate.formats.plain import plain_rows, read_plain
+from pairscale.evaluate.formats.answers import Answer, FileContent, Format, first_of, read_as
+from pairscale.evaluate.formats.plain import VARIANT_NAMES, plain_rows, read_plain
 from pairscale.evaluate.suite import as_words, id_of, is_missing
 from pairscale.evaluate.traces import OUTPUT_NAMES, InMemoryTraceSource, TraceRef, TraceSource
 
@@ -239,6 +239,7 @@ def read_both_outputs(
     path: str | os.PathLike[str] | Table,
     a_col: str,
     b_col: str,
+    names: tuple[str, str],
     *,
     id_col: str | None = None,
     input_col: str | None = None,
@@ -246,10 +247,14 @@ def read_both_outputs(
 ) -> tuple[InMemoryTraceSource, InMemoryTraceSource]:
     """The answers of A and of B from one table; a row without a task of its own is known by its number.
 
+    Where another column says whose answer each is (``generator_2`` beside ``output_2``), only the rows of the two that
+    ``names`` says are taken, in either order; they have to be named where a column holds the answers of several.
+
     Args:
         path: the file, or a table in memory.
         a_col: the column of A's answers, or its path in JSON.
         b_col: that of B's.
+        names: what A and B are called.
         id_col: the column of the tasks' names.
         input_col: the column of the tasks.
         encoding: of a text file that is not UTF-8.
@@ -264,21 +269,25 @@ def read_both_outputs(
     for number, row in enumerate(rows, start=1):
         if not (row.get("task_id") or row.get("ID")):
             row["task_id"] = f"row-{number:04d}"
+    taken = _sided(rows, (a_col, b_col), names, name_of(path))
     others = {a_col, b_col, *OUTPUT_NAMES}
     a, b = (
-        [{**{name: row[name] for name in row if name not in others}, "output": _picked(row, side)} for row in rows]
-        for side in (a_col, b_col)
+        [
+            {**{name: row[name] for name in row if name not in others}, "output": _picked(row, of[at])}
+            for row, of in taken
+        ]
+        for at in (0, 1)
     )
     return tuple(RecordedAnswers(read_plain(side, name_of(path), has_output=True)) for side in (a, b))  # type: ignore[return-value]
 
 
 def read_tasks(
-    path: str | os.PathLike[str], columns: Columns | None = None, *, encoding: str | None = None
+    path: str | os.PathLike[str] | Table, columns: Columns | None = None, *, encoding: str | None = None
 ) -> list[dict[str, Any]]:
     """The tasks of a file, as rows for a suite: a table, questions of MT-bench, or chat messages.
 
     Args:
-        path: the file.
+        path: the file, or a table in memory.
         columns: what the user named.
         encoding: of a text file that is not UTF-8.
 
@@ -292,7 +301,7 @@ def read_tasks(
     if not named and chat.is_chat(document):
         return chat.requests_of(document)
     rows = plain_rows(document)
-    _require_columns(rows, tuple(named.values()), path)
+    _require_columns(rows, tuple(named.values()), name_of(path))
     return [_with_ours(row, named) for row in rows]
 
 
@@ -367,7 +376,46 @@ def _picked(row: Mapping[str, Any], column: str) -> Any:
 def _with_ours(row: Mapping[str, Any], named: Mapping[str, str]) -> dict[str, Any]:
     """A row with the columns that were named under our names."""
     kept = {name: value for name, value in row.items() if name not in named.values()}
+    if (generator := _generator(row, named.get("output", ""))) is not None and first_of(kept, *VARIANT_NAMES) is None:
+        kept["variant"] = generator
     return {**kept, **{ours: _picked(row, theirs) for ours, theirs in named.items()}}
+
+
+def _sided(
+    rows: Sequence[dict[str, Any]], columns: tuple[str, str], names: tuple[str, str], path: str
+) -> list[tuple[dict[str, Any], tuple[str, str]]]:
+    """The rows to compare, each with the columns of the answers of A and of B.
+
+    Raises:
+        InputError: a column holds the answers of several, and the names say not whose to take.
+    """
+    of = [(_generator(row, columns[0]), _generator(row, columns[1])) for row in rows]
+    found = [
+        (row, columns if pair == names else columns[::-1])
+        for row, pair in zip(rows, of, strict=True)
+        if pair in (names, names[::-1])
+    ]
+    if swapped := sum(taken != columns for _, taken in found):
+        rows_are = "row has" if swapped == 1 else "rows have"
+        notice(f"{path}: {swapped:,} {rows_are} the answer of {names[0]} in {columns[1]!r}, and it is taken from there")
+    if found:
+        return found
+    if any(len({pair[side] for pair in of}) > 1 for side in (0, 1)):
+        there = list(dict.fromkeys(name for pair in of for name in pair if name is not None))
+        raise InputError(
+            f"{path} holds answers of {listed(there, 20)} in {columns[0]!r} and {columns[1]!r}; name two of them that "
+            "were compared with each other (name_a= and name_b=)"
+        )
+    return [(row, columns) for row in rows]
+
+
+def _generator(row: Mapping[str, Any], column: str) -> str | None:
+    """Whose answer a column holds, where another column with the same ending says it: ``model_a``, ``generator_2``."""
+    stem, mark, side = column.rpartition("_")
+    if not mark or not stem:
+        return None
+    found = first_of(row, *(f"{name}_{side}" for name in VARIANT_NAMES))
+    return None if found is None else as_words(found)
 
 
 def _require_columns(rows: Sequence[Mapping[str, Any]], wanted: Sequence[str], path: str | os.PathLike[str]) -> None:
