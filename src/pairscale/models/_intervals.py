@@ -9,7 +9,7 @@ import numpy as np
 import scipy
 
 from pairscale.core.errors import FitError
-from pairscale.core.jobs import n_workers, run_tasks
+from pairscale.core.jobs import n_workers, run_tasks, values_of
 from pairscale.models._columns import both_orders, connected_columns, resampled, rounds_at_once, solve_columns
 from pairscale.models._counts import connected_parts, reweighted
 from pairscale.models._information import Covariance, covariance
@@ -112,9 +112,7 @@ def bootstrap_draws(
     at_work(f"bootstrap: 0 of {rounds:,} rounds")
     for task, one in zip(tasks, run_tasks(same.fitted, tasks, n_jobs), strict=True):
         at_work(f"bootstrap: {task[-1][1]:,} of {rounds:,} rounds")
-        if one.cause is not None and not isinstance(one.cause, FitError):
-            raise one.cause
-        draws += one.value or []
+        draws += values_of([one], "block of bootstrap rounds")[0]
     failed = rounds - len(draws)
     if failed > _FAILED_SHARE * rounds:
         raise FitError(
