@@ -94,7 +94,7 @@ def scanned(data: Any) -> pl.LazyFrame | None:
     return None
 
 
-def _scan_parts(found: Sequence[str], pattern: str) -> pl.LazyFrame:
+def _scan_parts(found: list[str], pattern: str) -> pl.LazyFrame:
     """Parquet files that belong together, with the columns that the names of their folders hold (``judge=ann/``).
 
     Values in names are text, so that the id ``007`` stays ``007``, and are written as in an address (``%20``).

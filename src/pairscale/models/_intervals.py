@@ -101,7 +101,7 @@ def bootstrap_draws(
         FitError: when most rounds gave no estimate.
     """
     shared = engine.in_columns(counts, root)
-    size = _BLOCK if shared is None else min(rounds_at_once(units), max(_BLOCK, rounds // 10))
+    size = min(rounds_at_once(units), _BLOCK if shared is None else max(_BLOCK, rounds // 10))
     blocks = [(done, min(done + size, rounds)) for done in range(0, rounds, size)]
     # All comparisons are sent with a task, so that a few large tasks per worker are faster than many small ones.
     workers = n_workers(n_jobs)
