@@ -1,8 +1,11 @@
 """Independent tasks: the same results wherever they run, and a failed one does not end the others."""
 
 import os
+import pickle
+import signal
 import subprocess
 import sys
+import threading
 import time
 from functools import cache
 
@@ -63,6 +66,56 @@ def test_when_all_failed_the_first_exception_is_raised() -> None:
         values_of(list(run_tasks(square, [4, 3])), "run")
     with pytest.raises(PairscaleError, match="every run failed; the first with KeyError: 1"):
         values_of([Done(None, "KeyError: 1")], "run")
+
+
+def _ends_its_worker(task: tuple[int, int]) -> int:
+    n, parent = task
+    if n in (2, 5) and os.getpid() != parent:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return n * n
+
+
+@pytest.mark.slow
+def test_a_task_that_ends_its_worker_is_a_row() -> None:
+    done = list(run_tasks(_ends_its_worker, [(n, os.getpid()) for n in range(12)], 2))
+    assert [one.value for one in done] == [None if n in (2, 5) else n * n for n in range(12)]
+    assert {one.error.split(":")[0] for one in done if one.error} == {"TerminatedWorkerError"}
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_killed_once_changes_nothing(tmp_path) -> None:
+    def killed_once(n: int) -> int:
+        if n == 3 and not (tmp_path / "killed").exists():
+            (tmp_path / "killed").touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return n * n
+
+    assert [one.value for one in run_tasks(killed_once, range(8), 2)] == [n * n for n in range(8)]
+
+
+@pytest.mark.slow
+def test_where_no_worker_lives_the_exception_is_raised() -> None:
+    lock = threading.Lock()  # cannot be sent
+    with pytest.raises(pickle.PicklingError):
+        list(run_tasks(lambda _: lock.locked(), range(30), 2))
+
+
+@pytest.mark.slow
+def test_a_task_that_cannot_be_sent_is_a_row() -> None:
+    done = list(run_tasks(str, [1, threading.Lock(), 3], 2))
+    assert [one.value for one in done] == ["1", None, "3"]
+    assert done[1].error is not None
+    assert "pickle" in done[1].error
+
+
+def test_a_backend_that_cannot_be_used_is_refused() -> None:
+    with joblib.parallel_config(backend="multiprocessing"), pytest.raises(InputError, match="use backend='loky'"):
+        list(run_tasks(square, range(3), 2))
+
+
+def test_more_workers_than_tasks_are_not_started() -> None:
+    with joblib.parallel_config(backend="threading"):
+        assert [one.value for one in run_tasks(square, range(3), 1_000_000_000)] == [0, 1, 4]
 
 
 @pytest.mark.parametrize("wrong", [0, -2, 1.5, True, "2"])

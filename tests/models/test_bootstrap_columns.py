@@ -118,8 +118,14 @@ def test_rounds_in_several_lots(monkeypatch: pytest.MonkeyPatch) -> None:
         whole = drawn(asked, 11, together=True)[0]
         with monkeypatch.context() as patch:
             patch.setattr(_columns, "_ROOM", 4 * len(asked[1].pair))
-            lots = drawn(asked, 11, together=True)[0]
-        assert np.abs(whole - lots).max() < 1e-9
+            lots, _, alone = drawn(asked, 11, together=True)
+            slow = drawn(asked, 11, together=False)[0]
+        assert alone == 0
+        assert np.abs(lots - slow).max() < 1e-8
+        assert len(np.unique(lots, axis=0)) == 11
+        # The first lot has the seed of the whole; the others have their own.
+        assert np.abs(lots[:4] - whole[:4]).max() < 1e-8
+        assert np.abs(lots[4:] - whole[4:]).max() > 0.01
 
 
 CASES = [

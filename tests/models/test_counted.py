@@ -78,6 +78,10 @@ FORMS = {
         "ID1", "ID2", preferred=_side("1", "2", "tie"), swapped=pl.col("judge_id") == "t00", criterion=pl.lit("style")
     ),
     "numbers as ids": PLAIN.select(pl.col("ID1", "ID2", "better_id").str.strip_prefix("t").cast(pl.Int64), "outcome"),
+    "two texts and a result": DECIDED.select(left="ID1", right="ID2", y=FIRST.cast(pl.Int64)),
+    "winners, losers and draws": PLAIN.select(
+        winner=pl.coalesce("better_id", "ID1"), loser=pl.when(FIRST | TIED).then("ID2").otherwise("ID1"), draw=TIED
+    ),
     "categories": PLAIN.with_columns(pl.col("ID1", "ID2", "better_id").cast(pl.Categorical)),
 }  # fmt: skip
 
@@ -196,6 +200,43 @@ def test_a_run_file_is_counted_by_its_database(tmp_path: Path) -> None:
             read_comparisons(store, keep=["content"])
     assert_frame_equal(counted.theta, whole.theta)
     assert counted.provenance.inputs == whole.provenance.inputs
+
+
+@pytest.mark.parametrize("limit", [0, 10 * ROWS])
+@pytest.mark.parametrize("by", ["weight", "ID1", "judge_id"])
+def test_columns_in_the_names_of_folders(by: str, limit: int, tmp_path: Path) -> None:
+    """As Spark, DuckDB, pyarrow and Polars write them; the id 007 stays 007."""
+    frame = FRAME.drop("content").with_columns(pl.col("ID1", "ID2", "better_id").str.replace("t", "0"))
+    for (value,), part in frame.group_by(by):
+        (tmp_path / f"{by}={value}").mkdir()
+        part.drop(by).write_parquet(tmp_path / f"{by}={value}" / "part-0.parquet")
+    with in_memory_limit(limit):
+        found = ps.fit(str(tmp_path / "**" / "*.parquet"), cluster="judge_id", ties="half")
+    assert_frame_equal(found.theta, ps.fit(frame, cluster="judge_id", ties="half").theta)
+
+
+def test_folders_that_name_other_columns(tmp_path: Path) -> None:
+    for name in ("judge_id=t00", "weight=2"):
+        (tmp_path / name).mkdir()
+        PLAIN.write_parquet(tmp_path / name / "0.parquet")
+    with pytest.raises(FileFormatError, match="do not have the same columns in the names of their folders"):
+        ps.fit(str(tmp_path / "*" / "*.parquet"))
+
+
+@pytest.mark.parametrize("limit", [0, 10 * ROWS])
+def test_decimals_as_ids(limit: int) -> None:
+    """As databases hold them: 7 and 7.00 are one text."""
+    whole, two = (pl.col("ID1", "better_id"), pl.col("ID2"))
+    number = PLAIN.select(pl.col("ID1", "ID2", "better_id").str.strip_prefix("t").cast(pl.Int64), "outcome")
+    decimal = number.with_columns(whole.cast(pl.Decimal(18, 0)), two.cast(pl.Decimal(18, 2)))
+    with in_memory_limit(limit):
+        assert_frame_equal(ps.fit(decimal.lazy()).theta, ps.fit(number).theta)
+
+
+def test_a_stream_is_read_once() -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    stream = pyarrow.RecordBatchReader.from_stream(PLAIN)
+    assert_frame_equal(ps.fit(stream).theta, ps.fit(PLAIN).theta)
 
 
 # What is refused.

@@ -18,7 +18,7 @@ import polars as pl
 
 from pairscale.core.columns import ColumnNames
 from pairscale.core.errors import FileFormatError, InputError, TableError
-from pairscale.core.results import NO_COLUMNS, ORDER_KNOWN, ResultColumns, read_form
+from pairscale.core.results import NO_COLUMNS, ORDER_KNOWN, TIE_FLAGS, ResultColumns, read_form
 from pairscale.core.tables import TIMES, first_line, listed
 
 if TYPE_CHECKING:
@@ -88,10 +88,38 @@ def scanned(data: Any) -> pl.LazyFrame | None:
             raise FileFormatError(
                 f"{path}: {listed(other)} is not a Parquet file; several files are read together if all are Parquet"
             )
-        return pl.scan_parquet(found)
+        return _scan_parts(found, path)
     if Path(path).suffix.lower() == ".parquet" and Path(path).is_file():
-        return pl.scan_parquet(path, glob=False)
+        return _scan_parts([path], path)
     return None
+
+
+def _scan_parts(found: list[str], pattern: str) -> pl.LazyFrame:
+    """Parquet files that belong together, with the columns that the names of their folders hold (``judge=ann/``).
+
+    Values in names are text, so that the id ``007`` stays ``007``, and are written as in an address (``%20``).
+    """
+    named = [_named_by_folders(name) for name in found]
+    if len({tuple(one) for one in named}) > 1:
+        other = next(at for at, one in enumerate(named) if tuple(one) != tuple(named[0]))
+        raise FileFormatError(
+            f"{pattern}: {found[0]!r} and {found[other]!r} do not have the same columns in the names of their folders; "
+            "read them one by one"
+        )
+    try:
+        held = pl.read_parquet_schema(found[0])
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise TableError(f"{found[0]} cannot be read: {first_line(error)}") from None
+    columns = [name for name in dict.fromkeys(named[0]) if name not in held]
+    if not columns:
+        return pl.scan_parquet(found, glob=False, hive_partitioning=False)
+    kinds = dict.fromkeys(named[0], pl.String())
+    return pl.scan_parquet(found, glob=False, hive_partitioning=True, hive_schema=kinds).select(*held, *columns)
+
+
+def _named_by_folders(path: str) -> list[str]:
+    """The columns that the folders of a path name."""
+    return [part.partition("=")[0] for part in Path(path).parts[:-1] if "=" in part]
 
 
 def columns_read(frame: pl.DataFrame, what: str = "results", columns: ResultColumns = NO_COLUMNS) -> list[str]:
@@ -106,13 +134,23 @@ def columns_read(frame: pl.DataFrame, what: str = "results", columns: ResultColu
         TableError: as :func:`read_form`.
     """
     names = ColumnNames(frame.columns)
-    shown = read_form(frame, what, columns).columns
+    try:
+        shown = read_form(frame, what, columns).columns
+    except TableError:
+        if frame.width != 3 or columns:
+            raise
+        shown = tuple(frame.columns)  # may be two texts and a result, which rows tell
     if nested := [name for name in shown if name not in frame.columns or frame.schema[name].is_nested()]:
         raise TableError(
             f"{what}: {listed(nested)}: so many rows are counted, and for that their values must be columns of their "
             "own, and not nested in others"
         )
-    further = ["outcome", ORDER_KNOWN, *(("swapped", "criterion", "trait") if names.has("preferred") else ())]
+    further = [
+        "outcome",
+        ORDER_KNOWN,
+        *TIE_FLAGS,
+        *(("swapped", "criterion", "trait") if names.has("preferred") else ()),
+    ]
     return list(dict.fromkeys([*shown, *names.all(*further)]))
 
 

@@ -16,11 +16,15 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from pairscale.core.errors import PairscaleError
+from pairscale.core.errors import InputError, PairscaleError
 from pairscale.core.notices import notice
 from pairscale.core.options import require_int
+from pairscale.core.tables import first_line
 
 __all__ = ["Done", "n_workers", "require_jobs", "run_tasks", "values_of"]
+
+_SUSPECTS = 2  # tasks per worker that joblib hands out ahead
+_MOST_IN_A_ROW = 10  # tasks that cost their worker; then it is not the tasks
 
 Task = TypeVar("Task")
 Value = TypeVar("Value")
@@ -66,12 +70,17 @@ def run_tasks(
 ) -> Iterator[Done[Value]]:
     """Run a function on every task; what came of each, in their order, as soon as it is known.
 
-    A task that raises an exception is a :class:`Done` with an error, and the others are run all the same.
+    A task that raises an exception, cannot be sent to a worker, or ends its worker (by a signal, for want of memory) is
+    a :class:`Done` with an error, and the others are run all the same.
 
     Args:
         function: called with one task; where processes are used it must be one that can be pickled.
         tasks: what to call it with.
         n_jobs: how many at once, see :func:`require_jobs`.
+
+    Raises:
+        InputError: when the configured backend of joblib cannot be used.
+        Exception: that of joblib, when no worker can be used for any task.
     """
     n_jobs = require_jobs(n_jobs)
     with _one_thread():
@@ -80,10 +89,45 @@ def run_tasks(
             for task in tasks:
                 yield _attempt(function, task)
             return
-        from joblib import Parallel, delayed
+        yield from _in_workers(function, tasks, n_jobs)
 
-        elsewhere, here = delayed(_elsewhere), os.getpid()
-        yield from Parallel(n_jobs=n_jobs, return_as="generator")(elsewhere(function, task, here) for task in tasks)
+
+def _in_workers(function: Callable[[Task], Value], tasks: Sequence[Task], n_jobs: int | None) -> Iterator[Done[Value]]:
+    """The same in workers. After one has died, the tasks that it may have had are run again, one at a time."""
+    from joblib import Parallel, delayed
+
+    elsewhere, here = delayed(_elsewhere), os.getpid()
+    if n_jobs is not None and n_jobs > len(tasks):
+        n_jobs = len(tasks)
+
+    try:
+        Parallel(n_jobs=n_jobs, return_as="generator")
+    except ValueError as error:
+        raise InputError(f"joblib: {first_line(error)}; use backend='loky', 'threading' or 'dask'") from None
+
+    def started(some: Sequence[Task]) -> Iterator[Done[Value]]:
+        parallel = Parallel(n_jobs=n_jobs, return_as="generator")
+        found: Iterator[Done[Value]] = parallel(elsewhere(function, task, here) for task in some)
+        return found
+
+    at, in_a_row = 0, 0
+    while at < len(tasks):
+        try:
+            for done in started(tasks[at:]):
+                at, in_a_row = at + 1, 0
+                yield done
+        except Exception:  # noqa: BLE001 - tasks raise none: a worker died, or a task or its result cannot be sent
+            for task in tasks[at : at + _SUSPECTS * n_workers(n_jobs)]:
+                try:
+                    [done] = started([task])
+                    in_a_row = 0
+                except Exception as error:
+                    in_a_row += 1
+                    if in_a_row == _MOST_IN_A_ROW:
+                        raise
+                    done = Done(None, f"{type(error).__name__}: {first_line(error)}", error)
+                at += 1
+                yield done
 
 
 def _one_thread() -> AbstractContextManager[object]:

@@ -18,6 +18,7 @@ from pairscale.core.matrices import is_matrix, matrix_wins, require_no_counts
 from pairscale.core.notices import notice
 from pairscale.core.paths import column_by_path
 from pairscale.core.tables import (
+    TIMES,
     Table,
     as_text,
     id_text,
@@ -32,6 +33,7 @@ from pairscale.core.verdicts import read_preferences, read_probabilities, read_w
 __all__ = [
     "NO_COLUMNS",
     "ORDER_KNOWN",
+    "TIE_FLAGS",
     "ResultColumns",
     "Results",
     "as_comparisons",
@@ -44,6 +46,10 @@ __all__ = [
 _SETTLE = " with a_col=, b_col= and winner_col="
 ORDER_KNOWN = "order_known"
 """The column that says, where it is false, that ``ID1`` need not be the text that stood first."""
+
+
+TIE_FLAGS = ("tie", "draw", "is_tie", "is_draw", "tied")
+"""Columns that say, where one is true, that neither of a winner and a loser won."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,8 +315,14 @@ def _with_outcome(table: pl.DataFrame, tied: pl.Series) -> pl.DataFrame:
     return table.with_columns(outcome=won.when(tied).then(pl.lit("tie")).otherwise(other))
 
 
-def _first_won(frame: pl.DataFrame, _names: ColumnNames, _what: str) -> Results:
-    return Results(frame.with_columns(better_id="ID1"))
+def _first_won(frame: pl.DataFrame, names: ColumnNames, what: str) -> Results:
+    found = next((names.all(name)[0] for name in TIE_FLAGS if names.has(name)), None)
+    if found is None:
+        return Results(frame.with_columns(better_id="ID1"))
+    tied = flags(frame[found], what).fill_null(value=False)
+    won = pl.when(~pl.lit(tied)).then("ID1").alias("better_id")
+    remarks = (f"ties where {found!r} is true",)
+    return Results(_with_outcome(frame.with_columns(won), tied), remarks=remarks)
 
 
 def _preferred(frame: pl.DataFrame, names: ColumnNames, what: str) -> Results:
@@ -475,7 +487,8 @@ def _matrix(frame: pl.DataFrame, what: str) -> Results | None:
 
 def _three(frame: pl.DataFrame, what: str) -> Results | None:
     """R's input under other names: two columns of texts that occur in both, and results of 1, 0 and 0.5."""
-    if frame.width != 3 or not frame.height or any(kind.is_nested() for kind in frame.dtypes):
+    width = len([name for name in frame.columns if name != TIMES])
+    if width != 3 or not frame.height or any(kind.is_nested() for kind in frame.dtypes):
         return None
     one, two = (set(id_text(frame.to_series(at), what).drop_nulls()) for at in (0, 1))
     result = frame.to_series(2).cast(pl.Float64, strict=False)
@@ -485,9 +498,9 @@ def _three(frame: pl.DataFrame, what: str) -> Results | None:
         or result.null_count() == len(result)
     ):
         return None
-    named = frame.rename(dict(zip(frame.columns, ("object1", "object2", "result"), strict=True)))
+    named = frame.rename(dict(zip(frame.columns[:3], ("object1", "object2", "result"), strict=True)))
     found = read_form(named, what)
-    return replace(found, form="the first text, the second, and 1 if the first won", columns=tuple(frame.columns))
+    return replace(found, form="the first text, the second, and 1 if the first won", columns=tuple(frame.columns[:3]))
 
 
 def _counted(words: Mapping[str, int]) -> str:

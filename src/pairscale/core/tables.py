@@ -243,13 +243,14 @@ def require_ids(frame: pl.DataFrame, columns: Sequence[str], what: str) -> pl.Da
 
 
 def id_text(ids: pl.Series, what: str = "the table") -> pl.Series:
-    """Ids as text; whole numbers that came as 7.0 become 7, and NaN is no id."""
+    """Ids as text; whole numbers that came as 7.0 or 7.00 become 7, and NaN is no id."""
     if ids.dtype.is_float():
         ids = ids.fill_nan(None)
         whole = (ids == ids.round()) & (ids.abs() <= _MOST_DIGITS)
         digits = ids.set(~whole, None).cast(pl.Int64).cast(pl.String)
         return digits.zip_with(whole.fill_null(value=True), ids.cast(pl.String))
-    return as_text(ids, what)
+    text = as_text(ids, what)
+    return text.str.replace(r"\.0+$", "") if isinstance(ids.dtype, pl.Decimal) else text
 
 
 def as_text(column: pl.Series, what: str) -> pl.Series:

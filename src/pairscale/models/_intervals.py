@@ -9,7 +9,7 @@ import numpy as np
 import scipy
 
 from pairscale.core.errors import FitError
-from pairscale.core.jobs import n_workers, run_tasks
+from pairscale.core.jobs import n_workers, run_tasks, values_of
 from pairscale.models._columns import both_orders, connected_columns, resampled, rounds_at_once, solve_columns
 from pairscale.models._counts import connected_parts, reweighted
 from pairscale.models._information import Covariance, covariance
@@ -101,7 +101,7 @@ def bootstrap_draws(
         FitError: when most rounds gave no estimate.
     """
     shared = engine.in_columns(counts, root)
-    size = _BLOCK if shared is None else min(rounds_at_once(units), max(_BLOCK, rounds // 10))
+    size = min(rounds_at_once(units), _BLOCK if shared is None else max(_BLOCK, rounds // 10))
     blocks = [(done, min(done + size, rounds)) for done in range(0, rounds, size)]
     # All comparisons are sent with a task, so that a few large tasks per worker are faster than many small ones.
     workers = n_workers(n_jobs)
@@ -112,9 +112,7 @@ def bootstrap_draws(
     at_work(f"bootstrap: 0 of {rounds:,} rounds")
     for task, one in zip(tasks, run_tasks(same.fitted, tasks, n_jobs), strict=True):
         at_work(f"bootstrap: {task[-1][1]:,} of {rounds:,} rounds")
-        if one.cause is not None and not isinstance(one.cause, FitError):
-            raise one.cause
-        draws += one.value or []
+        draws += values_of([one], "block of bootstrap rounds")[0]
     failed = rounds - len(draws)
     if failed > _FAILED_SHARE * rounds:
         raise FitError(

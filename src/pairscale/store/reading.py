@@ -212,10 +212,10 @@ def _of_table(table: Table, what: str, columns: ResultColumns, key: str | os.Pat
     frame = to_frame(table, what) if not hasattr(table, "iloc") else table
     there = set(frame.columns)
     if {"case_id", "preferred"} <= there and not columns and not {"better_id", "better_sample"} & there:
-        return read_form(_named_cases(to_frame(table, what), what, key, columns.encoding), what)
+        return read_form(_named_cases(to_frame(frame, what), what, key, columns.encoding), what)
     if key is not None:
         raise InputError(f"key belongs to labels of cases, with case_id and preferred; {what} holds none")
-    return read_form(table, what, columns)
+    return read_form(frame, what, columns)  # not the table: a stream can be read once
 
 
 # Labels of people.
