@@ -209,6 +209,11 @@ class RunFile:
         with self._turn, self.transaction():
             self._connection = self._engine.connect()
 
+    def wait_for_others(self, seconds: float = _sqlite.BUSY_SECONDS) -> None:
+        """Wait so long, in a transaction of the writer, for another program that holds the file."""
+        if self._connection is not None:
+            _sqlite.set_patience(self._connection, seconds)
+
     def own_transaction(self) -> AbstractContextManager[Connection]:
         """A transaction of the connection that is kept for writing."""
         return self.transaction(self._connection)
