@@ -127,6 +127,23 @@ def test_questions_do_not_time_out_while_another_program_holds_the_file(tmp_path
 
 
 @pytest.mark.slow
+def test_nothing_is_asked_while_a_ranking_waits_for_another_program(tmp_path, monkeypatch):
+    """SQLite itself waits for up to thirty seconds, without a word."""
+    monkeypatch.setattr(policies, "AGAIN_S", 0.2)
+    other = sqlite3.connect(tmp_path / "run.db", isolation_level=None, check_same_thread=False)
+    at_end = []
+
+    def take():
+        other.execute("BEGIN EXCLUSIVE")
+        threading.Timer(3.0, lambda: (at_end.append(len(judge.asked)), other.execute("ROLLBACK"))).start()
+
+    judge = Holding(take)
+    assert ranked(tmp_path / "run.db", judge) == 60
+    assert len(judge.asked) == len(set(judge.asked)) == 60
+    assert at_end[0] < 45  # of the 60, which take less than a second when nothing waits
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("setting", [None, "statement_timeout", "lock_timeout"])
 def test_a_table_that_another_program_has_locked(address, monkeypatch, setting):
     import psycopg

@@ -225,6 +225,7 @@ class JournalWriter:
         self._waiting: list[Entry] = []
         self._accepted = self._written = 0
         self._hurry = self._closing = self._told = self._is_stuck = False
+        self._writes_since: float | None = None
         self._failure: BaseException | None = None
         self._thread = threading.Thread(target=self._work, name="pairscale-journal", daemon=True)
         self._thread.start()
@@ -254,10 +255,14 @@ class JournalWriter:
             self._raise()
 
     def is_ready(self) -> bool:
-        """Whether what is put is written; False while it cannot be. Raises why when it was tried for long enough."""
+        """Whether what is put is written; False while it cannot be, or while it takes long.
+
+        Raises why when it was tried for long enough.
+        """
         if self._failure is not None:
             self._raise()
-        return not self._is_stuck
+        since = self._writes_since
+        return not self._is_stuck and (since is None or time.monotonic() - since < AGAIN_S)
 
     def event(self, row: Mapping[str, Any]) -> None:
         """Have a row of ``adaptive_events`` written: a call, a limit, a join, a stop."""
@@ -290,10 +295,12 @@ class JournalWriter:
     def _work(self) -> None:
         while batch := self._taken():
             failure: BaseException | None = None
+            self._writes_since = time.monotonic()
             try:
                 self._commit(batch)
             except BaseException as error:  # noqa: BLE001 - it is raised by the next call
                 failure = error
+            self._writes_since = None
             with self._changed:
                 self._failure = self._failure or failure
                 self._written += len(batch)
