@@ -13,7 +13,7 @@ from pairscale.core.errors import StoreConnectionError, StoreError, StoreFullErr
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
 
-__all__ = ["LOCK_ID", "explain", "require_sessions", "schema_key"]
+__all__ = ["LOCK_ID", "explain", "has_null", "require_sessions", "schema_key"]
 
 LOCK_ID = 0x70616972
 """What tells the lock of a run from those of other programs in the same database."""
@@ -63,6 +63,11 @@ def require_sessions(held: Connection, other: Connection) -> None:
                 "the database is behind a connection pooler that pools transactions, and the locks of a run need "
                 "sessions; let it pool sessions (pool_mode = session), or connect to the server itself"
             )
+
+
+def has_null(error: BaseException) -> bool:
+    """Whether a write failed because of a null byte in a text, which SQLite takes and PostgreSQL does not."""
+    return "cannot contain NUL" in str(error)
 
 
 def explain(error: BaseException, name: str) -> StoreError | None:

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import polars as pl
 from sqlalchemy import delete, func, select
 
-from pairscale.core.errors import InputError, StoreConnectionError, StoreMismatchError
+from pairscale.core.errors import InputError, StoreConnectionError, StoreError, StoreMismatchError
 from pairscale.core.records import record
 from pairscale.core.tables import listed
+from pairscale.store._postgres import has_null
 from pairscale.store.chain import ChainWriter, Change, Links, canonical
 from pairscale.store.database import Written, following, prepared_insert, storable
 from pairscale.store.schema import attempts, blobs, comparisons, items, logs, pairs
@@ -148,8 +149,10 @@ class Writer:
         with self._run_file.turn():
             try:
                 self._commit(entries)
-            except (TypeError, ValueError, RecursionError):  # the reply of a judge that no database takes as it is
-                self._commit([_cleaned(entry) for entry in entries])
+            except (TypeError, ValueError, RecursionError, StoreError) as error:
+                if isinstance(error, StoreError) and not has_null(error):
+                    raise
+                self._commit([_cleaned(entry) for entry in entries])  # the reply of a judge that no database takes
 
     def _commit(self, entries: Sequence[Entry]) -> None:
         worker = self._run_file.worker
