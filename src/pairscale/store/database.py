@@ -141,7 +141,7 @@ def write_json(value: Any) -> str:
 
 
 def storable(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The columns of an attempt without what a database refuses: half characters, null bytes, what JSON cannot hold.
+    """The columns of an attempt without what no database takes: half characters, and replies that JSON cannot hold.
 
     Such a reply of a user's own judge (keys that are no texts, a list that holds itself) is kept as text: the answer
     was paid for.
@@ -153,8 +153,6 @@ def storable(values: Mapping[str, Any]) -> dict[str, Any]:
             kept[name] = scrub_surrogates(value)
         except (TypeError, ValueError, RecursionError):
             kept[name] = scrub_surrogates(str(value))
-        if isinstance(kept[name], str):
-            kept[name] = kept[name].replace("\x00", "\ufffd")
     return kept
 
 
