@@ -71,9 +71,9 @@ class DatabaseLock:
         try:
             held = self._held = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
             held.detach()  # to close it is to end it
+            until, key = time.monotonic() + self._patience, schema_key(held)
             with self._engine.connect() as other:
                 require_sessions(held, other)
-            until, key = time.monotonic() + self._patience, schema_key(held)
             while not (taken := held.execute(select(func.pg_try_advisory_lock(LOCK_ID, key))).scalar()):
                 if time.monotonic() >= until:
                     break
