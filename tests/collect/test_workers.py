@@ -20,6 +20,7 @@ from pairscale.core.errors import (
 from pairscale.people.watch import look_at
 from pairscale.runtime import sharing
 from pairscale.store import workers as workers_module
+from pairscale.store.database import get_fact
 from pairscale.store.runfile import open_run
 from pairscale.store.worker_table import worker_table
 from pairscale.store.workers import Job, open_shared
@@ -210,6 +211,8 @@ def test_a_worker_with_something_else_is_refused(address, tmp_path, one_there, m
         ):
             other.worker.check(JOB)
     assert (tmp_path / "notes").read_text() == ""  # nothing was asked
+    with open_run(address) as store, store.transaction() as connection:
+        assert get_fact(connection, "writer") is None  # those who were refused have written nothing
 
 
 def test_other_texts_are_refused(address, tmp_path):

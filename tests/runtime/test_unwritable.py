@@ -1,15 +1,18 @@
 """A run that cannot be written for a while: nothing is asked meanwhile, and no answer is lost or asked for twice."""
 
 import asyncio
+import sqlite3
 import threading
 from collections import Counter
+from contextlib import nullcontext
 
 import pytest
 from sqlalchemy import event
 
 import pairscale as ps
-from pairscale.core.errors import StoreFullError
+from pairscale.core.errors import StoreConnectionError, StoreError, StoreFullError
 from pairscale.store import policies
+from pairscale.store._postgres import explain, require_sessions
 from pairscale.store.runfile import RunFile
 from tests.workers import asked, asked_in, by_process, finished, none_left, pairs_of, start, texts_of, wait_for
 
@@ -92,6 +95,130 @@ def test_a_disk_that_stays_full(tmp_path, monkeypatch, pages, asking):
     assert len(set(judge.asked)) == n
     assert len(judge.asked) - n <= 2 * OPEN
     assert ps.audit(tmp_path / "run.db").passed
+
+
+class Holding:
+    """Before its tenth question, it has another program take what the run needs to write."""
+
+    condition = ps.Condition("holding")
+
+    def __init__(self, take):
+        self.asked, self._take = [], take
+
+    async def compare(self, pair):
+        if len(self.asked) == 10:
+            self._take()
+        self.asked.append(pair.uid)
+        await asyncio.sleep(0.05)
+        return ps.Verdict.win(1)
+
+
+def test_questions_do_not_time_out_while_another_program_holds_the_file(tmp_path, monkeypatch):
+    other = sqlite3.connect(tmp_path / "run.db", isolation_level=None, check_same_thread=False)
+
+    def notice(words):
+        if "another program is holding it" in words:
+            threading.Timer(0.3, other.execute, ["ROLLBACK"]).start()
+
+    monkeypatch.setattr(policies, "notice", notice)
+    judge = Holding(lambda: other.execute("BEGIN EXCLUSIVE"))
+    given = {"run": tmp_path / "run.db", "concurrency": OPEN, "timeout": 10.0, "progress": False}
+    assert ps.submit_pairs(pairs_of(8), judge, **given).results.height == 28
+    assert len(judge.asked) == len(set(judge.asked))
+
+
+@pytest.mark.slow
+def test_nothing_is_asked_while_a_ranking_waits_for_another_program(tmp_path, monkeypatch):
+    """SQLite itself waits for up to thirty seconds, without a word."""
+    monkeypatch.setattr(policies, "AGAIN_S", 0.2)
+    other = sqlite3.connect(tmp_path / "run.db", isolation_level=None, check_same_thread=False)
+    at_end = []
+
+    def take():
+        other.execute("BEGIN EXCLUSIVE")
+        threading.Timer(3.0, lambda: (at_end.append(len(judge.asked)), other.execute("ROLLBACK"))).start()
+
+    judge = Holding(take)
+    assert ranked(tmp_path / "run.db", judge) == 60
+    assert len(judge.asked) == len(set(judge.asked)) == 60
+    assert at_end[0] < 45  # of the 60, which take less than a second when nothing waits
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("setting", [None, "statement_timeout", "lock_timeout"])
+def test_a_table_that_another_program_has_locked(address, monkeypatch, setting):
+    import psycopg
+
+    other, told = psycopg.connect(address.replace("+psycopg", "")), []
+    if setting is not None:
+        name = address.partition("@/")[2].partition("?")[0]
+        other.execute(f"ALTER DATABASE \"{name}\" SET {setting} = '100ms'")
+        other.commit()
+
+    def take():
+        other.execute("SET LOCAL statement_timeout = 0")
+        other.execute("LOCK TABLE attempts IN ACCESS EXCLUSIVE MODE")
+        if setting is None:  # nobody says anything: the database hangs, for longer than a question may take
+            threading.Timer(8.0, other.rollback).start()
+
+    def notice(words):
+        told.append(words)
+        if "Trying again" in words:
+            threading.Timer(0.3, other.rollback).start()
+
+    monkeypatch.setattr(policies, "notice", notice)
+    judge = Holding(take)
+    given = {"run": address, "concurrency": OPEN, "timeout": 4.0, "progress": False}
+    with other:
+        assert ps.submit_pairs(pairs_of(8), judge, **given).results.height == 28
+    assert len(judge.asked) == len(set(judge.asked))
+    assert bool(told) == (setting is not None)
+    if told:
+        assert told[0].startswith("the database has not done what it was asked for in time; see its statement_timeout")
+
+
+@pytest.mark.parametrize(
+    ("code", "said", "kind"),
+    [
+        (None, 'failed: FATAL:  too many connections for role "pupil"', StoreConnectionError),
+        (None, "failed: FATAL:  sorry, too many clients already", StoreConnectionError),
+        (None, "failed: FATAL:  pgbouncer cannot connect to server", StoreConnectionError),
+        (None, "failed: FATAL:  server login has been failing, try again later", StoreConnectionError),
+        (None, "failed: FATAL:  password authentication failed", StoreError),
+        ("08P01", "FATAL:  query_wait_timeout", StoreConnectionError),
+        ("25P03", "FATAL:  terminating connection due to idle-in-transaction timeout", StoreConnectionError),
+        ("57P05", "FATAL:  terminating connection due to idle-session timeout", StoreConnectionError),
+        ("40P01", "deadlock detected", StoreConnectionError),
+        ("53200", "out of memory", StoreFullError),
+    ],
+)
+def test_what_a_server_says_in_passing(code, said, kind):
+    psycopg = pytest.importorskip("psycopg")
+    error = psycopg.OperationalError(said) if code is None else psycopg.errors.lookup(code)(said)
+    assert type(explain(error, "the database")) is kind
+
+
+class Pooled:
+    """A connection by a pooler, with the sessions that its transactions get."""
+
+    def __init__(self, *sessions):
+        self._sessions = iter(sessions)
+
+    def begin(self):
+        return nullcontext()
+
+    def execute(self, _):
+        return self
+
+    def scalar(self):
+        return next(self._sessions)
+
+
+@pytest.mark.parametrize(("held", "other"), [((1, 2), (1,)), ((1, 3), (2,))])
+def test_a_pooler_of_transactions_is_refused(held, other):
+    require_sessions(Pooled(1, 1), Pooled(2))
+    with pytest.raises(StoreError, match="let it pool sessions"):
+        require_sessions(Pooled(*held), Pooled(*other))
 
 
 def _read_only(connection, name, is_on):

@@ -25,6 +25,9 @@ class Written:
         self.writer, self.commit = self, commit
         self.reconnect, self.can_reconnect = reconnect, reconnect is not None  # of a database
 
+    def wait_for_others(self, seconds=30.0):
+        pass
+
 
 def writer_of(commit, reconnect=None, **options):
     return GroupCommitWriter(Written(commit, reconnect), **options)
@@ -239,6 +242,10 @@ def test_a_process_that_does_not_wait_for_the_loop_loses_nothing(busy, tmp_path)
 
         class RunFile:
             can_reconnect = False
+
+            @staticmethod
+            def wait_for_others(seconds=30.0):
+                pass
 
         RunFile.writer, RunFile.commit = RunFile, staticmethod(write)
 

@@ -161,3 +161,29 @@ def test_forgeries_are_found_there_too(postgres, tmp_path):
                 assert forged.execute(statement).rowcount > 0, statement
             report = ps.audit(server(f"forged{at}"))
             assert any(words in problem for problem in report.problems), (statement, report)
+
+
+@pytest.mark.parametrize("verb", ["judge", "rank", "ab"])
+def test_a_reply_with_a_null_byte_is_kept(address, verb):
+    """PostgreSQL takes none; U+FFFD stands for it, and the answer counts."""
+    asked = []
+
+    class Null:
+        condition = ps.Condition("null")
+
+        async def compare(self, pair):
+            asked.append(pair.uid)
+            half = "\ud800" if verb == "judge" else ""  # refused before the null byte is
+            return ps.Verdict.win(1, content="a\x00b" + half, raw_response={"k\x00": "v\x00"})
+
+    given = {"judge": Null(), "run": address, "progress": "none"}
+    if verb == "judge":
+        ps.judge(ps.make_pairs(ITEMS), **given)
+    elif verb == "rank":
+        ps.rank(ITEMS, max_comparisons=15, fit="laplace", **given)
+    else:
+        ps.ab({"1": "x", "2": "y"}, {"1": "v", "2": "w"}, criterion="better", **given)
+    assert ps.audit(address).passed
+    with open_run(address) as store:
+        assert store.counts()["attempts"] == store.counts()["comparisons"] == len(asked) > 0
+        assert {text[:3] for text in store.results(raw=True)["content"]} == {"a\ufffdb"}

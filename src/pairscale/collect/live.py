@@ -256,6 +256,7 @@ async def submit_into(
     job = Job.of(judge.condition, plan_digest(named), named.height, options.max_cost) if store.worker else None
     if store.worker is not None and job is not None:
         store.worker.check(job)
+        store.note_writer()
     plan = make_plan(store, named, judge.condition)
     record_prices(store, [judge])
     saved = None if save_path is None else SavedResults(save_path)

@@ -12,7 +12,7 @@ from sqlalchemy import func, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from pairscale.core.errors import StoreBusyError, StoreError
-from pairscale.store._postgres import LOCK_ID, explain, schema_key
+from pairscale.store._postgres import LOCK_ID, explain, require_sessions, schema_key
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -72,10 +72,15 @@ class DatabaseLock:
             held = self._held = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
             held.detach()  # to close it is to end it
             until, key = time.monotonic() + self._patience, schema_key(held)
+            with self._engine.connect() as other:
+                require_sessions(held, other)
             while not (taken := held.execute(select(func.pg_try_advisory_lock(LOCK_ID, key))).scalar()):
                 if time.monotonic() >= until:
                     break
                 time.sleep(_AGAIN_S)
+        except StoreError:
+            self.release()
+            raise
         except SQLAlchemyError as error:
             self.release()
             cause = getattr(error, "orig", None) or error

@@ -21,9 +21,12 @@ from pairscale.core.notices import notice
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection, Engine
 
-__all__ = ["any_text", "explain", "identity", "make_private", "open_file", "open_memory", "save_copy"]
+__all__ = [
+    "BUSY_SECONDS", "any_text", "explain", "identity", "make_private", "open_file", "open_memory", "save_copy",
+    "set_patience",
+]  # fmt: skip
 
-_BUSY_SECONDS = 30
+BUSY_SECONDS = 30
 
 
 def open_memory(**options: Any) -> Engine:
@@ -60,7 +63,7 @@ def open_file(path: Path, expected: set[str], *, write: bool, **options: Any) ->
     if not path.parent.is_dir():
         raise StoreError(f"{path}: the folder {path.parent} does not exist; create it first")
     _check(path, expected, write=write)
-    arguments = {"timeout": _BUSY_SECONDS, "check_same_thread": False}
+    arguments = {"timeout": BUSY_SECONDS, "check_same_thread": False}
     engine = create_engine(URL.create("sqlite", database=str(path)), connect_args=arguments, **options)
 
     def configure(connection: Any, _record: Any) -> None:
@@ -107,6 +110,13 @@ def any_text(connection: Connection) -> Iterator[None]:
         yield
     finally:
         driver.text_factory = str
+
+
+def set_patience(connection: Connection, seconds: float) -> None:
+    """Wait so long for another program that holds the file."""
+    if connection.dialect.name == "sqlite":
+        driver: Any = connection.connection.driver_connection
+        driver.execute(f"PRAGMA busy_timeout={seconds * 1e3:.0f}")
 
 
 def _decoded(data: bytes) -> str:

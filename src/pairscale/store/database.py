@@ -9,7 +9,7 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import JSON, Text, cast, create_engine, delete, insert, select, type_coerce, update
+from sqlalchemy import JSON, Text, cast, create_engine, delete, insert, make_url, select, type_coerce, update
 from sqlalchemy.exc import NoSuchModuleError, SQLAlchemyError
 
 from pairscale.core.encoders import json_encoder
@@ -192,6 +192,12 @@ def scrub_surrogates(value: Any) -> Any:
     return [scrub_surrogates(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
+_NOTICED = {"connect_timeout": 10, "keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3} | {
+    "tcp_user_timeout": 60_000
+}
+"""Settings of a connection: a server that is gone without a word is noticed within a minute, not in two hours."""
+
+
 def open_address(url: str, options: Mapping[str, Any]) -> Engine:
     """A database by its address.
 
@@ -204,7 +210,13 @@ def open_address(url: str, options: Mapping[str, Any]) -> Engine:
         raise StoreError(f"{unusable}: write @ in a user or password as %40, : as %3A and / as %2F")
     logging.getLogger("psycopg").setLevel(logging.ERROR)  # it warns beside the error that it raises
     try:
-        return create_engine(url, **options)
+        parsed = make_url(url)
+        given = _NOTICED if parsed.drivername == "postgresql+psycopg" else {}
+        return create_engine(
+            parsed,
+            connect_args={name: value for name, value in given.items() if name not in parsed.query},
+            **options,
+        )
     except ModuleNotFoundError as error:
         raise MissingExtraError("a PostgreSQL run file", "postgres") from error
     except NoSuchModuleError:

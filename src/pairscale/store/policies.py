@@ -48,9 +48,10 @@ class GroupCommitWriter:
 
     It writes in the thread of the event loop: on a local disk that takes less than a millisecond, and a second thread
     would cost more than it saves. Entries of one turn of the loop share a transaction; waiting for more would save
-    processor time, but release the workers in bursts (docs/performance.md). Where writing is slow (a network drive, a
-    remote database), it moves to a thread, and entries that arrive meanwhile share the next transaction. Leaving the
-    block waits until everything is written, also on an interrupt, and so does the end of the process.
+    processor time, but release the workers in bursts (docs/performance.md). Where writing is slow (a network drive), it
+    moves to a thread, and entries that arrive meanwhile share the next transaction. A database is always written from a
+    thread, and a file that another program holds is not waited for: a loop that stands still lets open questions time
+    out. Leaving the block waits until everything is written, also on an interrupt, and so does the end of the process.
 
     Args:
         run_file: open for writing.
@@ -65,9 +66,9 @@ class GroupCommitWriter:
         also: Callable[[Sequence[Entry]], None] | None = None,
         patience: float = 0.02,
     ) -> None:
-        self._writer, self._also = run_file.writer, also
+        self._run_file, self._writer, self._also = run_file, run_file.writer, also
         self._waiting: deque[tuple[Entry, asyncio.Future[None]]] = deque()
-        self._patience, self._usual = patience, 0.0
+        self._patience, self._usual = -1.0 if run_file.can_reconnect else patience, 0.0
         self._in_thread = False
         self._turn = threading.Lock()
         self._reconnect = run_file.reconnect if run_file.can_reconnect else None
@@ -76,11 +77,13 @@ class GroupCommitWriter:
 
     async def __aenter__(self) -> Self:
         self._loop, self._home = asyncio.get_running_loop(), threading.get_ident()
+        self._run_file.wait_for_others(AGAIN_S / 4)
         atexit.register(self._write_all)
         return self
 
     async def __aexit__(self, *_exc: object) -> None:
         await self.drain()
+        self._run_file.wait_for_others()
         atexit.unregister(self._write_all)
 
     def write(self, entry: Entry) -> asyncio.Future[None]:
@@ -224,6 +227,7 @@ class JournalWriter:
         self._waiting: list[Entry] = []
         self._accepted = self._written = 0
         self._hurry = self._closing = self._told = self._is_stuck = False
+        self._writes_since: float | None = None
         self._failure: BaseException | None = None
         self._thread = threading.Thread(target=self._work, name="pairscale-journal", daemon=True)
         self._thread.start()
@@ -253,10 +257,14 @@ class JournalWriter:
             self._raise()
 
     def is_ready(self) -> bool:
-        """Whether what is put is written; False while it cannot be. Raises why when it was tried for long enough."""
+        """Whether what is put is written; False while it cannot be, or while it takes long.
+
+        Raises why when it was tried for long enough.
+        """
         if self._failure is not None:
             self._raise()
-        return not self._is_stuck
+        since = self._writes_since
+        return not self._is_stuck and (since is None or time.monotonic() - since < AGAIN_S)
 
     def event(self, row: Mapping[str, Any]) -> None:
         """Have a row of ``adaptive_events`` written: a call, a limit, a join, a stop."""
@@ -289,10 +297,12 @@ class JournalWriter:
     def _work(self) -> None:
         while batch := self._taken():
             failure: BaseException | None = None
+            self._writes_since = time.monotonic()
             try:
                 self._commit(batch)
             except BaseException as error:  # noqa: BLE001 - it is raised by the next call
                 failure = error
+            self._writes_since = None
             with self._changed:
                 self._failure = self._failure or failure
                 self._written += len(batch)

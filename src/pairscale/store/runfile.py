@@ -150,9 +150,9 @@ class RunFile:
             with self.transaction() as connection:
                 check_version(connection, self.name, create=write)
             if write:
-                with self.transaction() as connection:
-                    set_fact(connection, "writer", f"{whoami()}, since {utc_now()[:19]} UTC")
-                if self.worker is not None:
+                if self.worker is None:
+                    self.note_writer()
+                else:
                     self.worker.set_up()
                 self._connection = self._engine.connect()
                 opened_for_writing(self)
@@ -161,6 +161,11 @@ class RunFile:
             self.close()
             raise
         return self
+
+    def note_writer(self) -> None:
+        """Write down that this process writes, for the message that another one gets."""
+        with self.transaction() as connection:
+            set_fact(connection, "writer", f"{whoami()}, since {utc_now()[:19]} UTC")
 
     def _last_writer(self) -> str:
         with self.transaction() as connection:
@@ -208,6 +213,11 @@ class RunFile:
                 raise StoreConnectionError(str(error)) from None
         with self._turn, self.transaction():
             self._connection = self._engine.connect()
+
+    def wait_for_others(self, seconds: float = _sqlite.BUSY_SECONDS) -> None:
+        """Wait so long, in a transaction of the writer, for another program that holds the file."""
+        if self._connection is not None:
+            _sqlite.set_patience(self._connection, seconds)
 
     def own_transaction(self) -> AbstractContextManager[Connection]:
         """A transaction of the connection that is kept for writing."""

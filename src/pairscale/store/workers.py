@@ -22,7 +22,7 @@ from pairscale._version import __version__
 from pairscale.core.errors import StoreBusyError, StoreConnectionError, StoreError, StoreMismatchError
 from pairscale.core.notices import notice
 from pairscale.store._lock import whoami
-from pairscale.store._postgres import LOCK_ID, explain, schema_key
+from pairscale.store._postgres import LOCK_ID, explain, require_sessions, schema_key
 from pairscale.store._worker_tables import ALIVE, BEGIN_WRITE, LEASE, LONG_AGO, coordination, leases, questions, workers
 from pairscale.store.database import open_address, write_json
 from pairscale.store.schema import attempts, comparisons
@@ -162,6 +162,8 @@ class WorkerSession:
             held.detach()  # to close it is to end it
             for name, value in (("idle", 30), ("interval", 10), ("count", 3)):  # a machine that is gone is noticed
                 held.exec_driver_sql(f"SET tcp_keepalives_{name} = {value}")
+            with self._engine.connect() as other:
+                require_sessions(held, other)
             self._schema = schema_key(held)
             then()
         except StoreError:

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import polars as pl
 from sqlalchemy import delete, func, select
 
-from pairscale.core.errors import InputError, StoreConnectionError, StoreMismatchError
+from pairscale.core.errors import InputError, StoreConnectionError, StoreError, StoreMismatchError
 from pairscale.core.records import record
 from pairscale.core.tables import listed
+from pairscale.store._postgres import has_null
 from pairscale.store.chain import ChainWriter, Change, Links, canonical
 from pairscale.store.database import Written, following, prepared_insert, storable
 from pairscale.store.schema import attempts, blobs, comparisons, items, logs, pairs
@@ -150,9 +151,17 @@ class Writer:
         """
         with self._run_file.turn():
             try:
-                self._commit(entries)
-            except (TypeError, ValueError, RecursionError):  # the reply of a judge that no database takes as it is
-                self._commit([_cleaned(entry) for entry in entries])
+                self._commit_storable(entries)
+            except StoreError as error:
+                if not has_null(error):
+                    raise
+                self._commit([_without_null(_cleaned(entry)) for entry in entries])
+
+    def _commit_storable(self, entries: Sequence[Entry]) -> None:
+        try:
+            self._commit(entries)
+        except (TypeError, ValueError, RecursionError):  # the reply of a judge that no database takes as it is
+            self._commit([_cleaned(entry) for entry in entries])
 
     def _commit(self, entries: Sequence[Entry]) -> None:
         worker = self._run_file.worker
@@ -312,6 +321,16 @@ def _cleaned(entry: Entry) -> Entry:
         return entry
     asked = replace(entry.asked, attempts=[storable(values) for values in entry.asked.attempts])
     return replace(entry, asked=asked)
+
+
+def _without_null(entry: Entry) -> Entry:
+    """The entry with U+FFFD for null bytes, in what a judge said and in the logs, which repeat it."""
+
+    def kept(values: Mapping[str, Any]) -> dict[str, Any]:
+        return {k: v.replace("\x00", "\ufffd") if isinstance(v, str) else v for k, v in values.items()}
+
+    asked = entry.asked and replace(entry.asked, attempts=list(map(kept, entry.asked.attempts)))
+    return replace(entry, asked=asked, rows=[(log, kept(row)) for log, row in entry.rows])
 
 
 _Named: TypeAlias = tuple[int, str, str]  # pair_id, ID1, ID2
