@@ -6,7 +6,7 @@ by one of two policies, in :mod:`pairscale.store.policies`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -155,18 +155,18 @@ class Writer:
             except StoreError as error:
                 if not has_null(error):
                     raise
-                self._commit([_without_null(_cleaned(entry)) for entry in entries])
+                self._commit(entries, lambda entry: _without_null(_cleaned(entry)))
 
     def _commit_storable(self, entries: Sequence[Entry]) -> None:
         try:
             self._commit(entries)
         except (TypeError, ValueError, RecursionError):  # the reply of a judge that no database takes as it is
-            self._commit([_cleaned(entry) for entry in entries])
+            self._commit(entries, _cleaned)
 
-    def _commit(self, entries: Sequence[Entry]) -> None:
+    def _commit(self, entries: Sequence[Entry], clean: Callable[[Entry], Entry] = lambda entry: entry) -> None:
         worker = self._run_file.worker
         if worker is not None and all(entry.is_answer for entry in entries):
-            self._commit_shared(worker, entries)
+            self._commit_shared(worker, [clean(entry) for entry in entries])
             return
         unsure, entries = self._unsure, self._left(entries)
         before, after, questions = self._chain.known_head, None, self._run_file.questions
@@ -184,7 +184,7 @@ class Writer:
                     self._numbers = _Numbers.read(connection)
                 group = _Group(self._numbers.copied(), connection)
                 for entry in entries:
-                    group.add(entry)
+                    group.add(clean(entry))
                 links = group.write(connection)
                 self._chain.append(connection, links)
                 if questions is not None:
