@@ -17,17 +17,7 @@ from pairscale.core.errors import TableError
 from pairscale.core.matrices import is_matrix, matrix_wins, require_no_counts
 from pairscale.core.notices import notice
 from pairscale.core.paths import column_by_path
-from pairscale.core.tables import (
-    TIMES,
-    Table,
-    as_text,
-    id_text,
-    listed,
-    require_ids,
-    row_numbers,
-    times_of,
-    to_frame,
-)
+from pairscale.core.tables import TIMES, Table, as_text, id_text, listed, require_ids, row_numbers, times_of, to_frame
 from pairscale.core.verdicts import read_preferences, read_probabilities, read_words
 
 __all__ = [
@@ -46,7 +36,6 @@ __all__ = [
 _SETTLE = " with a_col=, b_col= and winner_col="
 ORDER_KNOWN = "order_known"
 """The column that says, where it is false, that ``ID1`` need not be the text that stood first."""
-
 
 TIE_FLAGS = ("tie", "draw", "is_tie", "is_draw", "tied")
 """Columns that say, where one is true, that neither of a winner and a loser won."""

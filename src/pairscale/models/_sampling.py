@@ -200,17 +200,23 @@ def whitened(
     taught = sampler.advance(n_first, adapt=True, on_draw=tick).positions[n_first // 3 :]
     # The approximation is a guess where there is little evidence: the draws know better how the parameters move.
     draws = np.concatenate([coordinates.to_x(z) for z in taught], axis=1).T
-    learned = len(draws) > least
-    if learned:
-        coordinates = learn(draws)
-        sampler.move(coordinates, coordinates.to_z(draws[-settings.chains :].T))
+    fallbacks: tuple[str, ...] = ()
+    if len(draws) > least:
+        step, learned = sampler.step, learn(draws)
+        sampler.move(learned, learned.to_z(draws[-settings.chains :].T))
+        sampler.advance(settings.iter_warmup - n_first, adapt=True, on_draw=tick)
+        if not sampler.collapsed:
+            return Begun(sampler, learned, warm=False, learned=True)
+        sampler.step = step
+        sampler.move(coordinates, taught[-1])
+        fallbacks = (_UNLEARNED,)
     sampler.advance(settings.iter_warmup - n_first, adapt=True, on_draw=tick)
     if sampler.collapsed:
         raise SamplerError(
             f"the sampler cannot move: its step size fell to {sampler.step:.2g}, where {sampler.usual:.2g} is "
             f"usual; use {instead}, or a longer warm-up (mcmc: iter_warmup)"
         )
-    return Begun(sampler, coordinates, warm=False, learned=learned)
+    return Begun(sampler, coordinates, warm=False, learned=False, fallbacks=fallbacks)
 
 
 def sampled(

@@ -147,7 +147,9 @@ def fit_slopes(
             settings, rng, tick, "judges='pooled'",
         )  # fmt: skip
         drawn = sampled(begun, settings, near_stop, gate, tick)
-    return _result(rows, names, who, answers, density, drawn.draws, drawn.diagnostics, agreement, repeats, seed, aloud)
+    fit = _result(rows, names, who, answers, density, drawn.draws, drawn.diagnostics, agreement, repeats, seed, aloud)
+    said = (notice(text) if aloud else text for text in begun.fallbacks)
+    return replace(fit, notices=(*fit.notices, *said))
 
 
 def fit_panel(

@@ -159,7 +159,8 @@ def fit_logits(
     spread = np.exp(parameters["t"]).ravel() if model.prior_sd is None else None
     how = "lock-step HMC", f"pairscale {__version__} logits"
     worth = parameters["g"].ravel() if "g" in parameters else None
-    return read.fit(posterior, drawn.diagnostics, spread, np.exp(parameters["s"]).ravel(), worth, how, seed)
+    fit = read.fit(posterior, drawn.diagnostics, spread, np.exp(parameters["s"]).ravel(), worth, how, seed)
+    return replace(fit, notices=(*fit.notices, *map(notice, begun.fallbacks)))
 
 
 def fit_logits_laplace(
