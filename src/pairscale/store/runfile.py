@@ -25,7 +25,12 @@ from pairscale.store._hashes import UNHASHED_FACTS
 from pairscale.store._lock import DatabaseLock, WriterLock, whoami
 from pairscale.store._records import PairProgress, item_row
 from pairscale.store._results import (
-    failed_query, panels_of, read_conditions, repeats_query, results_query, with_samples,
+    failed_query,
+    panels_of,
+    read_conditions,
+    repeats_query,
+    results_query,
+    with_samples,
 )  # fmt: skip
 from pairscale.store._version import MARKS, check_version
 from pairscale.store.chain import heads_of
