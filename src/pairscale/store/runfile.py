@@ -20,18 +20,10 @@ from pairscale.core.errors import StoreBusyError, StoreConnectionError, StoreErr
 from pairscale.core.options import checked, optional, require_run
 from pairscale.core.provenance import utc_now
 from pairscale.core.tables import listed
-from pairscale.store import _postgres, _sqlite
+from pairscale.store import _postgres, _results, _sqlite
 from pairscale.store._hashes import UNHASHED_FACTS
 from pairscale.store._lock import DatabaseLock, WriterLock, whoami
 from pairscale.store._records import PairProgress, item_row
-from pairscale.store._results import (
-    failed_query,
-    panels_of,
-    read_conditions,
-    repeats_query,
-    results_query,
-    with_samples,
-)  # fmt: skip
 from pairscale.store._version import MARKS, check_version
 from pairscale.store.chain import heads_of
 from pairscale.store.database import copy_rows, get_fact, open_address, parse_rows, read_columns, set_fact, write_json
@@ -340,7 +332,7 @@ class RunFile:
     def repeats(self) -> dict[int, int]:
         """The pairs whose two texts stand in the same order in an earlier pair, too: 2 for the second, and so on."""
         with self.transaction() as connection:
-            return {row.pair_id: row.which for row in connection.execute(repeats_query())}
+            return {row.pair_id: row.which for row in connection.execute(_results.repeats_query())}
 
     def add_condition(self, condition: Condition, condition_id: str | None = None) -> str:
         """Remember a condition and return its id (the one given, for a condition that was imported)."""
@@ -401,17 +393,17 @@ class RunFile:
             condition_id: only these.
             raw: with a column ``raw_response``.
         """
-        query, schema = results_query(condition_id, raw=raw)
-        return with_samples(with_members(self._frame(query, schema), self.panels()))
+        query, schema = _results.results_query(condition_id, raw=raw)
+        return _results.with_samples(with_members(self._frame(query, schema), self.panels()))
 
     def panels(self) -> dict[str, list[str]]:
         """By the condition of each panel of judges, the names of its members."""
         with self.transaction() as connection:
-            return panels_of(connection)
+            return _results.panels_of(connection)
 
     def failed_attempts(self, condition_id: str | None = None) -> pl.DataFrame:
         """Every attempt that gave no answer: ``custom_id ID1 ID2``, why, and all that came back."""
-        return self._frame(*failed_query(condition_id))
+        return self._frame(*_results.failed_query(condition_id))
 
     def labels(self) -> pl.DataFrame:
         """Every standing label and skip of people, in order; see :data:`pairscale.store.labels.LABELS`."""
@@ -481,7 +473,7 @@ class RunFile:
     def conditions(self) -> pl.DataFrame:
         """One row a condition: who judged what, how often, with which outcomes, at what cost."""
         with self.transaction() as connection:
-            return read_conditions(connection)
+            return _results.read_conditions(connection)
 
     def is_empty(self) -> bool:
         """Whether nothing was ever written to it."""
