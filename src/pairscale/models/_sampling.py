@@ -191,7 +191,7 @@ def whitened(
         instead: what to use when the sampler cannot move.
 
     Raises:
-        SamplerError: when the step size collapses.
+        SamplerError: when the chains do not move.
     """
     size = coordinates.posterior.size
     start = 0.7 * rng.standard_normal((size, settings.chains))
@@ -205,13 +205,13 @@ def whitened(
         step, learned = sampler.step, learn(draws)
         sampler.move(learned, learned.to_z(draws[-settings.chains :].T))
         sampler.advance(settings.iter_warmup - n_first, adapt=True, on_draw=tick)
-        if not sampler.collapsed:
+        if not sampler.stuck:  # a step that is only short is left to the diagnostics of the draws
             return Begun(sampler, learned, warm=False, learned=True)
         sampler.step = step
         sampler.move(coordinates, taught[-1])
         fallbacks = (_UNLEARNED,)
     sampler.advance(settings.iter_warmup - n_first, adapt=True, on_draw=tick)
-    if sampler.collapsed:
+    if sampler.stuck:
         raise SamplerError(
             f"the sampler cannot move: its step size fell to {sampler.step:.2g}, where {sampler.usual:.2g} is "
             f"usual; use {instead}, or a longer warm-up (mcmc: iter_warmup)"
