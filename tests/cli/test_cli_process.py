@@ -125,7 +125,13 @@ def judge(A, B):
     return ps.Verdict.win(1, content="word " * 2000)
 """
 
-_SMALL = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (600_000, 600_000))"
+_SMALL = """
+import resource
+from pairscale.store import policies
+
+resource.setrlimit(resource.RLIMIT_FSIZE, (600_000, 600_000))
+policies.PATIENCE_S = 3.0  # instead of two minutes
+"""
 
 
 @pytest.mark.slow
@@ -137,8 +143,10 @@ def test_a_full_disk_ends_the_run_with_every_earlier_answer_kept(process, cli):
     line = ["judge", "pairs.csv", "--judge", "wordy:judge", "--run", "run.db"]
     code, out, err = _finished(process(*line, before=_SMALL))
     assert (code, out) == (1, "")
-    *opening, line_of_error = err.splitlines()
+    *opening, waits, line_of_error = err.splitlines()
     assert opening == ["judge: wordy:judge", "120 pairs of 16 texts from pairs.csv"]
+    assert waits.startswith("note: run.db: the disk ")
+    assert waits.endswith(". Trying again for 0.05 minutes; 8 answers wait")
     assert line_of_error.startswith("error: run.db: the disk ")
     with ps.open_run("run.db") as store:
         before = store.results()
