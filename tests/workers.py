@@ -9,12 +9,13 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 import pairscale as ps
-from pairscale.core.errors import StoreError
+from pairscale.core.errors import StoreConnectionError, StoreError, StoreReadOnlyError
 from pairscale.store.runfile import open_run
 from pairscale.store.worker_table import worker_table
 
@@ -22,6 +23,7 @@ __all__ = [
     "asked",
     "asked_in",
     "by_process",
+    "fail_writes",
     "finished",
     "leader_of",
     "none_left",
@@ -153,6 +155,28 @@ def wait_for(condition) -> None:
     while not condition():
         assert time.monotonic() < until
         time.sleep(0.05)
+
+
+def fail_writes(monkeypatch, store, fates) -> None:
+    """Let the next transactions of the writer fail, each in one way, and those after them succeed.
+
+    ``early`` loses the connection before the transaction was written, ``late`` after it, and ``read-only`` refuses it.
+    """
+    left, real = list(fates), store.writing
+
+    @contextmanager
+    def writing():
+        fate = left.pop(0) if left else "well"
+        if fate == "early":
+            raise StoreConnectionError("gone")
+        with real() as connection:
+            yield connection
+            if fate == "read-only":
+                raise StoreReadOnlyError("a copy")
+        if fate == "late":
+            raise StoreConnectionError("gone")
+
+    monkeypatch.setattr(store, "writing", writing)
 
 
 def leader_of(address: str, processes) -> subprocess.Popen[str]:

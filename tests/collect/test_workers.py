@@ -3,11 +3,10 @@
 import json
 import signal
 import time
-from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from tests.workers import asked_in, pairs_of, start
+from tests.workers import asked_in, fail_writes, pairs_of, start
 
 import pairscale as ps
 from pairscale.core.errors import (
@@ -262,21 +261,8 @@ def test_what_is_tried_again_after_several_failures_is_written_once(address, mon
         condition = store.add_condition(ps.Condition("noted"))
         store.worker.join(Job(condition, "noted", "p", 9, None), [(one, 0) for one in ids], lambda: 0.0)
         assert len(store.worker.lease(9).pairs) == 9
-        left, real, entries = list(fates), store.writing, []
-
-        @contextmanager
-        def writing():
-            fate = left.pop(0) if left else "well"
-            if fate == "early":
-                raise StoreConnectionError("gone")
-            with real() as connection:
-                yield connection
-                if fate == "read-only":
-                    raise StoreReadOnlyError("a copy")
-            if fate == "late":
-                raise StoreConnectionError("gone")
-
-        monkeypatch.setattr(store, "writing", writing)
+        fail_writes(monkeypatch, store, fates)
+        entries = []
         for pair in ids:  # more entries come meanwhile
             attempt = {"attempt": 1, "attempted_at": "2026-01-01", "outcome": "win", "cost": 0.01}
             outcome = {"outcome": "win", "winner_pos": 1, "better_id": "0", "received_at": "2026-01-01"}

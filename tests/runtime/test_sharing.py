@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-from contextlib import contextmanager
 
 import pytest
 
@@ -13,6 +12,7 @@ from pairscale.runtime.sharing import QuestionSharing, verdict_of, written_verdi
 from pairscale.store.policies import JournalWriter
 from pairscale.store.runfile import open_run
 from pairscale.store.writer import Entry, _Unsure
+from tests.workers import fail_writes
 
 
 class Table:
@@ -225,21 +225,7 @@ def test_a_transaction_in_doubt():
 def test_what_is_tried_again_after_several_failures_is_written_once(monkeypatch, fates):
     """The connection may be lost before or after the transaction was written, and the database be read-only."""
     with open_run(None, write=True) as store:
-        left, real = list(fates), store.writing
-
-        @contextmanager
-        def writing():
-            fate = left.pop(0) if left else "well"
-            if fate == "early":
-                raise StoreConnectionError("gone")
-            with real() as connection:
-                yield connection
-                if fate == "read-only":
-                    raise StoreReadOnlyError("a copy")
-            if fate == "late":
-                raise StoreConnectionError("gone")
-
-        monkeypatch.setattr(store, "writing", writing)
+        fail_writes(monkeypatch, store, fates)
         entries = []
         for number in range(1, 10):  # more entries come meanwhile
             entries.append(Entry(rows=[("step_log", {"step_id": number})]))

@@ -180,7 +180,7 @@ def test_a_table_that_another_program_has_locked(address, monkeypatch, setting):
 @pytest.mark.parametrize(
     ("code", "said", "kind"),
     [
-        (None, 'failed: FATAL:  too many connections for role "pupil"', StoreConnectionError),
+        (None, 'failed: FATAL:  too many connections for role "owner_only"', StoreConnectionError),
         (None, "failed: FATAL:  sorry, too many clients already", StoreConnectionError),
         (None, "failed: FATAL:  pgbouncer cannot connect to server", StoreConnectionError),
         (None, "failed: FATAL:  server login has been failing, try again later", StoreConnectionError),
@@ -232,7 +232,7 @@ def _read_only(connection, name, is_on):
 
 def _revoked(connection, _, is_on):
     how = ("REVOKE", "FROM") if is_on else ("GRANT", "TO")
-    connection.execute(f"{how[0]} INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public {how[1]} pupil")
+    connection.execute(f"{how[0]} INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public {how[1]} owner_only")
 
 
 @pytest.mark.slow
@@ -244,12 +244,12 @@ def test_a_database_that_may_only_be_read_for_a_while(postgres, address, tmp_pat
     notes = tmp_path / "notes"
     name = address.partition("@/")[2].partition("?")[0]
     with psycopg.connect(postgres.address("postgres").replace("+psycopg", ""), autocommit=True) as connection:
-        connection.execute("DO $$ BEGIN CREATE ROLE pupil LOGIN; EXCEPTION WHEN duplicate_object THEN END $$")
-        connection.execute(f'ALTER DATABASE "{name}" OWNER TO pupil')
+        connection.execute("DO $$ BEGIN CREATE ROLE owner_only LOGIN; EXCEPTION WHEN duplicate_object THEN END $$")
+        connection.execute(f'ALTER DATABASE "{name}" OWNER TO owner_only')
     with psycopg.connect(address.replace("+psycopg", ""), autocommit=True) as connection:
-        connection.execute("ALTER SCHEMA public OWNER TO pupil")
+        connection.execute("ALTER SCHEMA public OWNER TO owner_only")
         given = {"verb": verb, "n_texts": 40 if verb == "ab" else 16, "latency": 0.1, "steps": 80}
-        where = address.replace("tester@", "pupil@")
+        where = address.replace("tester@", "owner_only@")
         processes = [start(where, notes, **given) for _ in range(2)]
         wait_for(lambda: len(by_process(notes)) == 2 and asked(notes) > 25)
         change(connection, name, True)

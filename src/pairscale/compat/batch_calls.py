@@ -102,9 +102,7 @@ def _polled(
     return _done(provider, api_key, work, **settings)
 
 
-def _downloaded(
-    provider: str, api_key: str | None, batch_id: str, path: str | os.PathLike[str], **settings: Any
-) -> Path:
+def _downloaded(provider: str, api_key: str | None, batch_id: str, path: Any, **settings: Any) -> Path:
     """Write everything that came of a batch into one file."""
 
     async def work(http: BatchHTTP) -> Path:

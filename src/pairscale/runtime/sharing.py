@@ -52,9 +52,10 @@ async def patiently(worker: WorkerSession, ask: Callable[[], T], *, is_new: bool
         worker: this process.
         ask: what to do there.
         is_new: whether this process has no answers yet, so that a database that cannot be written is refused.
-        tell: whether to say that it waits.
+        tell: whether to say that it waits, where no writer does.
     """
-    until = time.monotonic() + _PATIENCE_S
+    patience = PATIENCE_S if tell else _PATIENCE_S
+    until = time.monotonic() + patience
 
     def again() -> T:
         worker.reconnect()
@@ -68,7 +69,7 @@ async def patiently(worker: WorkerSession, ask: Callable[[], T], *, is_new: bool
             if time.monotonic() > until or (is_new and not isinstance(error, StoreConnectionError)):
                 raise
             if tell and call is ask:
-                notice(f"{error}. Trying again for {_PATIENCE_S / 60:g} minutes")
+                notice(f"{error}. Trying again for {patience / 60:g} minutes")
             call = again
         await asyncio.sleep(LOOK_S)
 
