@@ -102,13 +102,13 @@ def _polled(
     return _done(provider, api_key, work, **settings)
 
 
-def _downloaded(provider: str, api_key: str | None, batch_id: str, path: Any, **settings: Any) -> Path:
+def _downloaded(provider: str, api_key: str | None, batch: str, path: str | os.PathLike[str], **settings: Any) -> Path:
     """Write everything that came of a batch into one file."""
 
     async def work(http: BatchHTTP) -> Path:
-        job = await batch_format(provider).get(http, batch_id)
+        job = await batch_format(provider).get(http, batch)
         if not job.outputs:
-            raise _nothing(batch_id, job.state)
+            raise _nothing(batch, job.state)
         await batch_format(provider).download(http, job, Path(path))
         return Path(path)
 
