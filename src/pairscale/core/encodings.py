@@ -32,6 +32,8 @@ def read_bytes(path: str | os.PathLike[str], most: int = -1) -> bytes:
         FileFormatError: when it does not exist, is not a file, or may not be read.
     """
     try:
+        if most < 0:
+            return Path(path).read_bytes()
         with Path(path).open("rb") as file:
             return file.read(most)
     except FileNotFoundError:
