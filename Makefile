@@ -64,7 +64,7 @@ integrations: $(STAMP) $(INTEGRATIONS)  ## pairscale inside inspect_ai and AG2, 
 traces: $(STAMP)  ## write tests/data/traces again with the tools themselves; needs Node.js 20
 	$(BIN)/python tools/make_traces.py
 
-postgres: $(STAMP)  ## a PostgreSQL server from Debian's packages, until Ctrl-C: for `--run` with several workers
+postgres: $(STAMP)  ## a PostgreSQL server from Debian's packages, until Ctrl-C: for `--run postgresql+psycopg://…`
 	$(BIN)/python -m tools.postgres
 
 validate: $(STAMP) nutpie mock-servers integrations  ## the long statistical, load and fault suites; figures go to docs/validation.md

@@ -23,7 +23,6 @@ ALL = (
     "bayes",
     "adaptive",
     "providers",
-    "workers",
 )
 
 

@@ -17,7 +17,7 @@ STUB = Path(ps.__file__).with_name("__init__.pyi")
 
 _VERBS = (
     "rank", "judge", "compare", "fit", "ab", "gate", "check_judge", "bias", "agreement", "cost", "plan", "simulate",
-    "label", "status", "report", "audit", "export", "import_run", "merge", "open_run",
+    "label", "status", "report", "audit", "export", "import_run", "open_run",
 )  # fmt: skip
 _GROUPS = {
     "core": "Samples, traits, prompts and comparisons",
@@ -31,7 +31,6 @@ _GROUPS = {
     "people": "People",
     "simulation": "Simulation and plans",
     "reporting": "Reports",
-    "store": "Run files",
     "auditing": "The audit",
     "providers": "Providers",
     "datasets": "Example data",

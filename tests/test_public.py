@@ -30,7 +30,6 @@ __version__ agreement alternate_pair_order build_bt_data build_btl_results_data 
 check_positional_bias compute_reverse_consistency eap_reliability errors example_openai_batch_output
 example_writing_pairs example_writing_results example_writing_samples example_writing_samples1000 export
 fit fit_bayes_btl_mcmc fit_bt_model fit_elo_model fit_statistics get_prompt_template import_run list_prompt_templates
-MergeResult merge
 list_traits make_judge make_pairs open_run published_default_template published_template_study randomize_pair_order
 SamplesReport inspect_samples read_samples read_samples_df read_samples_dir register_prompt_template
 remove_prompt_template sample_pairs
@@ -278,7 +277,7 @@ def test_the_exception_tree_in_the_docstring_is_the_real_one():
 
 
 VERBS = """
-ab agreement audit bias check_judge compare cost export fit gate import_run judge label merge plan rank report simulate
+ab agreement audit bias check_judge compare cost export fit gate import_run judge label plan rank report simulate
 status
 """.split()
 BATCH = "submit status collect resume cancel".split()

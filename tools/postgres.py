@@ -1,4 +1,4 @@
-"""A PostgreSQL server from Debian's packages, in a temporary folder, for tests and for trying out several workers.
+"""A PostgreSQL server from Debian's packages, in a temporary folder, for tests and for trying out a run in a database.
 
 ``make postgres`` starts one and prints its address; Ctrl-C ends it, and nothing of it is left. Tests use
 :class:`PostgresServer` themselves.

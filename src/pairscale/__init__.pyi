@@ -203,7 +203,5 @@ from .simulation.planning import ComparisonPlan as ComparisonPlan
 from .simulation.planning import plan as plan
 from .simulation.study import SimulationStudy as SimulationStudy
 from .simulation.study import simulate as simulate
-from .store.merging import MergeResult as MergeResult
-from .store.merging import merge as merge
 from .store.runfile import open_run as open_run
 from .store.transfer import import_run as import_run

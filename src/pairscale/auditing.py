@@ -22,7 +22,6 @@ from pairscale.store.database import raw_rows
 from pairscale.store.evidence import Evidence, check_evidence
 from pairscale.store.runfile import RunFile, open_run
 from pairscale.store.schema import attempts, comparisons, conditions, items, pairs
-from pairscale.store.sources import check_sources, digests_of_sources
 
 if TYPE_CHECKING:
     import os
@@ -128,10 +127,10 @@ def audit(
     with open_run(run) as store, store.snapshot():  # the run may be writing
         try:
             evidence = check_evidence(store)
-            problems = [str(problem) for problem in evidence.problems or check_sources(store, evidence)]
+            problems = [str(problem) for problem in evidence.problems]
             problems += [] if problems else _misread(store)
             if wanted is not None:
-                problems += _other_digest(wanted, evidence, digests_of_sources(store))
+                problems += _other_digest(wanted, evidence)
             is_adaptive = store.get_meta("adaptive") is not None and store.log_length("adaptive_events") > 0
         except StoreDamagedError as error:
             return AuditReport(problems=(str(error),))
@@ -151,11 +150,9 @@ def _digest(text: str) -> str:
     return digest
 
 
-def _other_digest(wanted: str, evidence: Evidence, merged: Mapping[str, str]) -> list[str]:
+def _other_digest(wanted: str, evidence: Evidence) -> list[str]:
     if wanted == evidence.digest:
         return []
-    if wanted in merged:
-        return [f"the digest {wanted} is that of {merged[wanted]}, one of the files that this run file was merged from"]
     if wanted in evidence.earlier:
         now = "it was not closed since" if evidence.digest is None else f"it is {evidence.digest} now"
         return [f"the run file was written to after it was closed with the digest {wanted}; {now}"]

@@ -32,7 +32,7 @@ OUTPUT = {"as_json", "out", "columns", "chart", "chart_kind", "dry_run"}
 """Options of the shell alone: what to show, and where to write the table. A function returns its result."""
 
 SPELLED = {"judge_arg": ("judge_args",), "set_": ("adaptive_config", "btl_config"), "results": ("data",)}
-SPELLED_BY = {("export", "out"): ("path",), ("merge", "out"): ("path",)}
+SPELLED_BY = {("export", "out"): ("path",)}
 """What the shell spells NAME=VALUE, one at a time, and Python as one mapping; and the file of results."""
 
 PEOPLE = {"labellers", "instructions", "host", "port", "url"}
@@ -58,7 +58,6 @@ PROGRESS = {"progress"}
 WORDS = {
     ("report", "out"): "the page itself, not a table of it",
     ("export", "out"): "the table that is exported, which Python calls path, as import_run does",
-    ("merge", "out"): "the run file that is written, which Python calls path, as export does",
     ("fit", "covariance"): "a file in the shell, a flag in Python",
 }
 """Options that only look like those of OUTPUT, or differ in kind."""
@@ -162,5 +161,5 @@ def test_options_are_keywords(name: str) -> None:
     arguments |= {"items"}  # how many there are: the one thing that `plan` and `simulate` are about
     positional = {one.name for one in parameters(name).values() if one.kind is not inspect.Parameter.KEYWORD_ONLY}
     allowed = {"fit": {"model"}, "check-judge": {"judge"}, "import": {"samples"}}
-    allowed |= {"export": {"path"}, "merge": {"path"}}  # from, to
+    allowed |= {"export": {"path"}}  # from, to
     assert positional - arguments <= allowed.get(name, set())

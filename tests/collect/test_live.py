@@ -276,10 +276,10 @@ def test_a_full_disk_keeps_what_was_answered(tmp_path):
     from pairscale.collect import live
 
     run = tmp_path / "run.db"
-    real = live.open_shared
+    real = live.open_run
 
-    def small(where):
-        store = real(where)
+    def small(where, *, write=False):
+        store = real(where, write=write)
 
         @event.listens_for(store._engine, "begin")
         def limit(connection):
@@ -290,7 +290,7 @@ def test_a_full_disk_keeps_what_was_answered(tmp_path):
     judge = Counting(lambda pair: ps.Verdict.win(1, content="x" * 20_000))
     acknowledged = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(live, "open_shared", small)
+        patch.setattr(live, "open_run", small)
         with pytest.raises(StoreFullError):
             submit(PAIRS, judge, run=run, concurrency=1, on_answer=lambda row: acknowledged.append(row["custom_id"]))
     assert 0 < len(acknowledged) < PAIRS.height

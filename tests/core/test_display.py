@@ -116,7 +116,7 @@ def status() -> ps.RunStatus:
     counts = dict.fromkeys(("items", "pairs", "attempts"), 3)
     spending, conditions = pl.DataFrame({"cost": [0.5]}), pl.DataFrame({"judge_id": IDS})
     none = pl.DataFrame()
-    return ps.RunStatus("run.db", counts, {}, None, None, conditions, spending, None, none, 0, 0, 0, none)
+    return ps.RunStatus("run.db", counts, {}, None, None, conditions, spending, None, none, 0, 0, 0)
 
 
 def bayes() -> ps.BayesFit:
@@ -178,7 +178,6 @@ MADE: dict[type[ReprMixin], Callable[[], Any]] = {
     ps.Labelling: lambda: ps.Labelling(pl.DataFrame({"case_id": IDS}), None, "run.db", 3, 9),
     ps.Labels: labels,
     LaplaceFit: lambda: fit_btl_laplace(comparisons(), IDS, "btl", seed=1),
-    ps.MergeResult: lambda: ps.MergeResult("run.db", pl.DataFrame({"source": IDS}), {"items": 3}),
     ps.MultiBatch: lambda: ps.MultiBatch([], pl.DataFrame({"provider": IDS}), Path("run.db"), Path()),
     ps.MultiBatchResult: lambda: ps.MultiBatchResult([], answered(), pl.DataFrame(), pl.DataFrame(), pl.DataFrame()),
     ps.PairSummary: lambda: ps.summarize_pairs(comparisons()),
@@ -219,7 +218,6 @@ MAIN: dict[type[ReprMixin], Callable[[Any], pl.DataFrame]] = {
     ps.JudgeCard: lambda result: result.table,
     ps.Labelling: lambda result: result.labels,
     ps.Labels: lambda result: result.table,
-    ps.MergeResult: lambda result: result.sources,
     ps.MultiBatch: lambda result: result.registry,
     ps.MultiBatchResult: lambda result: result.combined,
     ps.PairSummary: lambda result: result.degrees,

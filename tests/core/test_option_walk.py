@@ -31,7 +31,7 @@ ReverseConsistency RunDiff RunStatus Labelling SimulationStudy SubmitResult Temp
 """.split()
 """Classes that functions return: their numbers are computed, not given."""
 
-COUNTED = {"LLMJudge.share_limits", "AdaptiveConfig.cap_count",
+COUNTED = {"AdaptiveConfig.cap_count",
            "AdaptiveConfig.quotas", "AdaptiveConfig.round_pairs_effective",
            "ModelVariant.answer"}  # fmt: skip
 """Methods that a run calls with what it has counted itself."""

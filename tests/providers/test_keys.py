@@ -326,7 +326,6 @@ def test_a_malformed_database_address_in_the_shell(address, line, tmp_path, monk
     from pairscale.cli import main
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("pairscale.runtime.sharing.PATIENCE_S", 0.1)  # for a database that may be restarting
     PAIRS.write_csv("pairs.csv")
     with pytest.raises(SystemExit) as ended:
         main([*line, address.replace("{}", PASSWORD)])

@@ -89,7 +89,6 @@ def test_optional_members_and_their_defaults(server):
         "graded",
         "allow_ties",
         "aclose",
-        "share_limits",
     }
     own = known - {"waits_for_people", "graded", "allow_ties"}
     assert set(check_judge_protocol(model(server), ask=False).members) == own

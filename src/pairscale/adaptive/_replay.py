@@ -210,8 +210,6 @@ def _replay_event(
         engine.failures_in_row = 0
         state.fit_fn = event.get("fit_fn", state.fit_fn)  # the first versions did not write it down
         state.ended = None
-    elif kind == "workers":
-        engine.refit_lag = event["refit_lag"]
     elif kind == "configure":
         engine.configure(event["adaptive_config"], event["btl_config"])
         state.settings |= {name: event[name] for name in ("adaptive_config", "btl_config")}

@@ -218,8 +218,6 @@ class _Replay:
         if kind == "call":
             engine.refit_lag, engine.failures_in_row = event["refit_lag"], 0
             self._call, self._ended = dict(event), None
-        elif kind == "workers":
-            engine.refit_lag = event["refit_lag"]
         elif kind == "configure":
             engine.configure(event["adaptive_config"], event["btl_config"])
             self._ended = None

@@ -17,7 +17,6 @@ from pairscale.adaptive.ledger import FIRST_ANSWERS
 from pairscale.adaptive.messages import exhaustion, flips, starvation, stop_meaning, weak_judges
 from pairscale.adaptive.refits import fit_name
 from pairscale.adaptive.session import event_of, plain_settings, run_path, save_adaptive_session, writing
-from pairscale.adaptive.sharing import question_sharing
 from pairscale.adaptive.source import AdaptiveSource, RunLimits
 from pairscale.adaptive.state import AdaptiveState, require_state
 from pairscale.adaptive.view import View
@@ -174,8 +173,7 @@ def adaptive_rank_run_live(
             call = {"concurrency": concurrency, "refit_lag": state.engine.refit_lag, **asdict(limits)}
             call |= {"condition_id": condition_id, "judged_by": asked.condition.condition_id, "fit_fn": state.fit_fn}
             journal.event(event_of("call", state.engine, **call))
-            sharing = question_sharing(store.questions, source, journal, asked, lambda: runtime)
-            runtime = Runtime(source, journal, asking, budget=budget, deadline=source.deadline, sharing=sharing)
+            runtime = Runtime(source, journal, asking, budget=budget, deadline=source.deadline)
             with resumable(state.where):
                 closing = n_steps != 1 if closing_refit is None else closing_refit
                 _run(source, runtime, journal, asked, view, closing=closing)

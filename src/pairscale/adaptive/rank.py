@@ -20,8 +20,7 @@ from pairscale.adaptive.live import (
     reconfigure,
 )
 from pairscale.adaptive.presets import resolve_preset
-from pairscale.adaptive.refits import fit_name
-from pairscale.adaptive.selectors import OwnSelector, named_selector, selector_name
+from pairscale.adaptive.selectors import OwnSelector, named_selector
 from pairscale.adaptive.session import (
     adaptive_rank_resume,
     adaptive_rank_start,
@@ -31,7 +30,6 @@ from pairscale.adaptive.session import (
     reading,
     writing,
 )
-from pairscale.adaptive.sharing import ranked_together
 from pairscale.adaptive.state import AdaptiveState, beliefs_of, summarize_adaptive
 from pairscale.core.display import PlotMixin, ReportMixin
 from pairscale.core.errors import InputError, JudgeError, StoreMismatchError
@@ -45,7 +43,6 @@ from pairscale.judges.names import no_grading
 from pairscale.models.judge_slopes import MOST_ITEMS
 from pairscale.models.known import known_numbers
 from pairscale.models.logs import ITEM_FIGURES, summarize_items, summarize_refits
-from pairscale.runtime.answering import can_share
 
 if TYPE_CHECKING:
     import os
@@ -135,34 +132,22 @@ def rank_samples(
     result = partial(_result, save=save, output_file=output_file, raw=include_raw, keep=keep_columns)
     options.setdefault("closing_refit", True)
 
-    def rank(options: dict[str, Any]) -> AdaptiveResult:
-        if adaptive_session_exists(run):
-            if not resume:
-                raise InputError(
-                    f"{run} holds a run already; give resume=True to continue with it, or name another file"
-                )
-            state = adaptive_rank_resume(run=run, selector=selector)
-            _same_settings(state, settings)
-            _same_samples(state, samples, gone)
-            reconfigure(state, settings["adaptive_config"], settings["btl_config"])
-        else:
-            state = adaptive_rank_start(
-                samples, run=run, persist_item_log=persist_item_log, selector=selector, **settings
-            )
-        withdraw_items(state, gone)
-        try:
-            adaptive_rank_run_live(state, judge, n_steps, fit_fn, persist_item_log=persist_item_log, **options)
-        except JudgeError as error:
-            error.result = result(state)
-            raise
-        return result(state)
-
-    if run is None or not can_share(run, [judge]):
-        return rank(options)
-    same = [settings, selector_name(selector), gone, n_steps, fit_name(fit_fn)]
-    return ranked_together(
-        run, samples, judge, same, options, rank, lambda: result(adaptive_rank_resume(run=run, selector=selector))
-    )
+    if adaptive_session_exists(run):
+        if not resume:
+            raise InputError(f"{run} holds a run already; give resume=True to continue with it, or name another file")
+        state = adaptive_rank_resume(run=run, selector=selector)
+        _same_settings(state, settings)
+        _same_samples(state, samples, gone)
+        reconfigure(state, settings["adaptive_config"], settings["btl_config"])
+    else:
+        state = adaptive_rank_start(samples, run=run, persist_item_log=persist_item_log, selector=selector, **settings)
+    withdraw_items(state, gone)
+    try:
+        adaptive_rank_run_live(state, judge, n_steps, fit_fn, persist_item_log=persist_item_log, **options)
+    except JudgeError as error:
+        error.result = result(state)
+        raise
+    return result(state)
 
 
 def _same_settings(state: AdaptiveState, settings: Mapping[str, Any]) -> None:

@@ -257,21 +257,6 @@ class AdaptiveSource:
         self._engine.failures_in_row = 0
         self.fit_if_due()
 
-    def open_up(self, concurrency: int) -> None:
-        """Have so many questions open from now on, because other processes come or go; the log says so."""
-        if self._is_sequential:
-            self._write_open()
-            self._is_sequential = False
-        self._concurrency = concurrency
-        self._engine.set_lag(concurrency)
-        self._journal.event(
-            event_of("workers", self._engine, concurrency=concurrency, refit_lag=self._engine.refit_lag)
-        )
-
-    def _write_open(self) -> None:
-        for proposal in self._engine.open.values():
-            self._journal.put(Entry(rows=[("adaptive_open", proposal.fields)]))
-
     async def interrupt(self) -> None:
         """End a refit that is running."""
         if self._fitting is not None:
@@ -293,7 +278,8 @@ class AdaptiveSource:
         """Log why a call ended, and what is still open: the next call asks it first."""
         self._state.ended = reason
         if self._is_sequential:  # else it was written before it was asked
-            self._write_open()
+            for proposal in self._engine.open.values():
+                self._journal.put(Entry(rows=[("adaptive_open", proposal.fields)]))
         self._journal.event(event_of("end", self._engine, reason=reason))
 
     # Refits

@@ -46,7 +46,6 @@ COMMANDS: Final[Mapping[str, str]] = {
     "report": "Write a run as one HTML page: what was found, texts, judge, cost, method.",
     "export": "Write a run to a table: its comparisons, or preference pairs for training.",
     "import": "Enter a table of comparisons into a run file.",
-    "merge": "Merge run files into one, without loss.",
     "status": "Show where a run stands: answers, failures, attempts, cost.",
     "watch": "Show a run live in the browser.",
     "audit": "Check that nothing in a run file was changed, and replay an adaptive run.",

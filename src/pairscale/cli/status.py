@@ -64,7 +64,6 @@ def command(
         "labels": found.labelled,
         "commands": commands,
         "taken_over": found.taken_over,
-        "workers": found.workers,
     }
     emit(document, found.conditions, as_json=as_json, out=out, show=lambda: _show(found))
 
@@ -87,8 +86,6 @@ def _show(found: ps.RunStatus) -> None:
         typer.echo(f"{not_yet}: pairscale batch status {found.run}")
     if found.taken_over:
         typer.echo(taken_over_line(found.taken_over))
-    if found.workers.height:
-        _show_workers(found.workers)
     typer.echo()
     if found.conditions.height:
         show_table(_shown(found.conditions), digits=4)
@@ -98,15 +95,6 @@ def _show(found: ps.RunStatus) -> None:
         _show_labels(found.labelled, found.labels, below=found.conditions.height > 0)
     if found.spending["cost"].sum() > 0:
         _show_spending(found.spending)
-
-
-def _show_workers(workers: pl.DataFrame) -> None:
-    import polars as pl
-
-    working = workers.filter(pl.col("state").is_in(["working", "leading"])).height
-    typer.echo(f"\n{working:,} of {workers.height:,} workers are working\n")
-    moment = pl.col("seen_at").str.head(19).str.replace("T", " ").alias("last seen (UTC)")
-    show_table(workers.select("worker", "who", "state", "asked", "answered", "cost", "leased", moment), digits=4)
 
 
 def _show_spending(spending: pl.DataFrame) -> None:
@@ -132,7 +120,6 @@ def _follow(run: str) -> None:
     from pairscale.adaptive.status import adaptive_status
     from pairscale.runtime import recorded_prices
     from pairscale.store.labels import label_counts
-    from pairscale.store.worker_table import working_count
 
     said = ""
     while True:
@@ -140,11 +127,9 @@ def _follow(run: str) -> None:
             adaptive, attempts, spent = adaptive_status(store), store.counts()["attempts"], store.spent()
             labelled = label_counts(store)
             dates = recorded_prices(store)
-            working = working_count(store)
         line = f"{attempts:,} attempts" if adaptive is None else _standing(adaptive).partition(": ")[2]
         line += f", ${spent:,.4f} spent{dates}" if spent else ""
         line += f", {_labelling(labelled)}" if labelled is not None else ""
-        line += f", {working} workers" if working else ""
         if line != said:
             typer.echo(f"{datetime.now(UTC):%H:%M:%S}  {line}")
             said = line

@@ -11,25 +11,18 @@ from pairscale.collect.taken_over import mark_taken_over
 from pairscale.core.comparisons import Condition, key_expressions, occurrence, ordered_key
 from pairscale.core.errors import TableError
 from pairscale.core.notices import notice
-from pairscale.core.provenance import fingerprint, utc_now
+from pairscale.core.provenance import utc_now
 from pairscale.core.tables import FAILED, RESULTS, Table, listed, result_columns
 from pairscale.judges.base import Judge
 from pairscale.pairing.table import as_pairs
 from pairscale.runtime import Question
 from pairscale.store.runfile import PairProgress, RunFile
-from pairscale.store.workers import Leased
 from pairscale.store.writer import Asked, Entry
 
 
 def named_pairs(pairs: Table) -> pl.DataFrame:
     """The pairs with a name each, in ``custom_id``."""
     return _named(as_pairs(pairs))
-
-
-def plan_digest(frame: pl.DataFrame) -> str:
-    """What two lists of named pairs have in common exactly when they are about the same pairs."""
-    hashes = frame.select("custom_id", "ID1", "ID2").sort("custom_id").rows()
-    return fingerprint(hashes)
 
 
 def make_plan(store: RunFile, frame: pl.DataFrame, condition: Condition) -> Plan:
@@ -53,7 +46,6 @@ class Plan:
         self.total = frame.height
         self._condition, self._frame, self._columns = condition, frame, columns
         self._known: PairProgress = store.progress(self.condition_id)
-        self._places: dict[int, int] | None = None
 
     def missing(self, besides: Collection[int] = ()) -> int:
         """How many pairs have no answer yet, besides those whose numbers are given."""
@@ -103,27 +95,6 @@ class Plan:
             replaces=is_settled,
             occurrence=occurrence,
         )
-
-    # Several workers
-
-    def waiting(self) -> Iterator[tuple[int, int]]:
-        """Number and priority of every pair without an answer: 0 for those never asked, 1 for the others."""
-        for number in self._frame["pair_id"]:
-            if number not in self._known.answered:
-                yield number, int(number in self._known.attempts)
-
-    def leased(self, judge: Judge, found: Sequence[Leased], repeats: Mapping[int, int]) -> list[Question]:
-        """The questions about pairs that were leased."""
-        if not found:
-            return []
-        if self._places is None:
-            self._places = {number: at for at, number in enumerate(self._frame["pair_id"])}
-        sides = [(name, f"{name}1", f"{name}2") for name in self._columns]
-        rows = self._frame[[self._places[one.pair_id] for one in found]].iter_rows(named=True)
-        return [
-            self._question(judge, row, one.asked, one.has_outcome, repeats.get(one.pair_id, 1), sides)
-            for one, row in zip(found, rows, strict=True)
-        ]
 
     def result_row(self, asked: Asked) -> dict[str, Any]:
         """The outcome of a question as a row of the results table."""

@@ -8,9 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pairscale.collect._plan import Plan, make_plan, named_pairs, plan_digest, say_unnamed
+from pairscale.collect._plan import Plan, make_plan, named_pairs, say_unnamed
 from pairscale.collect._saved import SavedResults
-from pairscale.collect.shared import LeasedPairs, shared_budget
 from pairscale.core.counting import is_many
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import JudgeError
@@ -36,11 +35,8 @@ from pairscale.runtime import (
     record_prices,
     require_prices,
 )
-from pairscale.runtime.shared_budget import SharedBudget
-from pairscale.runtime.sharing import when_it_answers
 from pairscale.store.policies import GroupCommitWriter
 from pairscale.store.runfile import RunFile, open_run
-from pairscale.store.workers import Job, open_shared
 from pairscale.store.writer import Asked, Entry
 
 if TYPE_CHECKING:
@@ -205,7 +201,7 @@ async def submit_pairs(
     judge = make_judge(judge, trait=trait, template=template, judge_args=judge_args, judge_call_args=judge_call_args)
     say_unnamed(judge, run or save_path)
     require_prices([judge], max_cost)
-    with await when_it_answers(partial(open_shared, run)) as store:
+    with open_run(run, write=True) as store:
         return await submit_into(
             store, pairs, judge, options, progress=progress, status_every=status_every, save_path=save_path,
             include_raw=include_raw, on_answer=on_answer, again=run,
@@ -252,29 +248,18 @@ async def submit_into(
         on_answer: called with each new result.
         again: where the run file can be opened later, so that many results are read when they are asked for.
     """
-    named = named_pairs(pairs)
-    job = Job.of(judge.condition, plan_digest(named), named.height, options.max_cost) if store.worker else None
-    if store.worker is not None and job is not None:
-        store.worker.check(job)
-        store.note_writer()
-    plan = make_plan(store, named, judge.condition)
+    plan = make_plan(store, named_pairs(pairs), judge.condition)
     record_prices(store, [judge])
     saved = None if save_path is None else SavedResults(save_path)
     try:
         if saved is not None:
             saved.append(plan.take_up(store, saved.rows))
-        if store.worker is not None and job is not None:
-            store.worker.join(job, plan.waiting(), store.spent)
         budget = Budget.of(store, options.max_cost)
         also = None if saved is None else partial(_append, saved, plan)
         show = require_progress(progress) != "none" or status_every is not None
         done = plan.total - plan.missing()
         with Progress(plan.total, done, show=show, every=status_every, prices=budget.prices) as bar:
-            given = PairSource(plan, judge, store, on_answer)
-            source: PairSource | LeasedPairs = given
-            if store.worker is not None:
-                budget = shared = shared_budget(budget, store.worker)
-                source = _leased(store, plan, judge, options, bar, given, shared)
+            source = PairSource(plan, judge, store, on_answer)
             async with GroupCommitWriter(store, also=also) as writer:
                 runtime = Runtime(source, writer, options, budget=budget, progress=bar)
                 try:
@@ -283,8 +268,6 @@ async def submit_into(
                     await writer.drain()
                     error.result = _result(plan, store, runtime, options, include_raw, again)
                     raise
-                finally:
-                    await source.close()
     finally:
         await close(judge)
         if saved is not None:
@@ -318,30 +301,6 @@ def _read(address: str | Path, plan: Plan, *, raw: bool) -> Tables:
         return plan.outcome(store, raw=raw)
 
 
-def _leased(
-    store: RunFile,
-    plan: Plan,
-    judge: Judge,
-    options: RunOptions,
-    bar: Progress,
-    given: PairSource,
-    budget: SharedBudget,
-) -> LeasedPairs:
-    """The pairs of one of several workers."""
-    assert store.worker is not None  # noqa: S101
-    repeats = store.repeats() if judge_member(judge, "uses_cache") else None
-    return LeasedPairs(
-        plan,
-        judge,
-        store.worker,
-        budget,
-        repeats=repeats,
-        block=options.concurrency,
-        progress=bar,
-        on_answer=given.done,
-    )
-
-
 class PairSource:
     """Given pairs as a source of questions."""
 
@@ -359,9 +318,6 @@ class PairSource:
     def next(self) -> Question | None:
         """The next pair without an answer."""
         return next(self._questions, None)
-
-    async def close(self) -> None:
-        """Nothing is under way."""
 
     def done(self, question: Question, recorded: Recorded | None) -> LogRows:
         """Tell the caller of the answer."""

@@ -17,7 +17,6 @@ from pairscale.evaluate.inference.failures import Failures, require_failures
 from pairscale.evaluate.jobs import CaseJob, VariantRunner
 from pairscale.evaluate.result import PairwiseCase, PairwiseRunResult, Unmatched
 from pairscale.evaluate.saved import result_row
-from pairscale.evaluate.sharing import question_sharing
 from pairscale.evaluate.source import DECIDED, CaseSource, StopRule, comparator_keys
 from pairscale.evaluate.store import EvaluationStore
 from pairscale.evaluate.variants import Variant
@@ -113,10 +112,7 @@ class Evaluation:
                 progress=bar,
                 budget=self.budget,
             )
-            sharing = None
-            if self._run_file.questions is not None:
-                sharing = question_sharing(self._run_file.questions, source, self._judges, lambda: runtime)
-            runtime = Runtime(source, self._writer, self._options, budget=self.budget, sharing=sharing)
+            runtime = Runtime(source, self._writer, self._options, budget=self.budget)
             try:
                 await runtime.run()
             finally:

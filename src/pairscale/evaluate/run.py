@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from pairscale.core.errors import InputError
 from pairscale.core.options import ProgressMode, optional, require_int, require_number
-from pairscale.core.provenance import Provenance, text_hash
+from pairscale.core.provenance import Provenance
 from pairscale.evaluate.comparators import PairwiseComparator
 from pairscale.evaluate.grading import Evaluation
 from pairscale.evaluate.inference.failures import Failures
 from pairscale.evaluate.jobs import paired
 from pairscale.evaluate.result import PairwiseCase, PairwiseRunResult
-from pairscale.evaluate.sharing import can_compare_together, compared_together
 from pairscale.evaluate.source import StopRule
 from pairscale.evaluate.suite import SuiteLike, as_suite
 from pairscale.evaluate.traces import TraceSource
@@ -55,11 +54,6 @@ class Settings:
         choices: dict[str, Any] = {"failures": self.failures, "stop_when": self.stop_when, "seed": self.seed}
         return Evaluation(store, self.comparators, self.options, on_case=self.on_case, **choices)
 
-    def choices(self) -> list[Any]:
-        """What else has to be the same in all processes that share a run."""
-        rule = self.stop_when if isinstance(self.stop_when, str | None) else type(self.stop_when).__qualname__
-        return [self.failures, rule, self.seed]
-
     def saving(self) -> dict[str, Any]:
         """What :meth:`Evaluation.result` needs to name, save and show a result."""
         return {name: getattr(self, name) for name in ("run_id", "label", "control", "store_dir", "progress")}
@@ -86,23 +80,13 @@ async def compare_variants(
     require_int(repeats, "repeats", least=1)
     require_two_names(*names)
     made = {name: make_variant(given, name) for name, given in zip(names, variants, strict=True)}
-
-    async def compare() -> PairwiseRunResult:
-        with open_run(settings.run, write=True) as store:
-            async with settings.evaluation(store) as evaluation:
-                runner = evaluation.runner(made, settings.variant_timeout)
-                jobs = [runner.job(task, repeat, *names) for task in suite for repeat in range(1, repeats + 1)]
-                used = {"run": store.name, "suite": suite.name, "repeats": repeats, "stop_when": settings.stop_when}
-                provenance = Provenance("run_pairwise", used, settings.seed, runner.identities)
-                return await evaluation.result(jobs, names=names, provenance=provenance, **settings.saving())
-
-    settings = replace(settings, comparators=tuple(settings.comparators))
-    if not can_compare_together(settings):
-        return await compare()
-    shown = [task.digest for task in suite]
-    identities = {name: one.identity for name, one in made.items()}
-    same = [names, identities, repeats, settings.variant_timeout, *settings.choices()]
-    return await compared_together(settings, shown, same, compare)
+    with open_run(settings.run, write=True) as store:
+        async with settings.evaluation(store) as evaluation:
+            runner = evaluation.runner(made, settings.variant_timeout)
+            jobs = [runner.job(task, repeat, *names) for task in suite for repeat in range(1, repeats + 1)]
+            used = {"run": store.name, "suite": suite.name, "repeats": repeats, "stop_when": settings.stop_when}
+            provenance = Provenance("run_pairwise", used, settings.seed, runner.identities)
+            return await evaluation.result(jobs, names=names, provenance=provenance, **settings.saving())
 
 
 async def compare_answers(
@@ -125,25 +109,14 @@ async def compare_answers(
     require_two_names(*names)
     tasks = None if suite is None else as_suite(suite)
     jobs, unmatched = await paired(source_a, source_b, tasks, names)
-
-    async def compare() -> PairwiseRunResult:
-        with open_run(settings.run, write=True) as store:
-            async with settings.evaluation(store) as evaluation:
-                of = None if tasks is None else tasks.name
-                used = {"run": store.name, "suite": of, "stop_when": settings.stop_when}
-                provenance = Provenance("evaluate_pairwise", used, settings.seed)
-                return await evaluation.result(
-                    jobs, names=names, unmatched=unmatched, provenance=provenance, **settings.saving()
-                )
-
-    settings = replace(settings, comparators=tuple(settings.comparators))
-    if not can_compare_together(settings):
-        return await compare()
-    shown = []
-    for job in jobs:
-        task, *sides = await job.load()
-        shown.append([task.task_id, job.repeat, *(text_hash(one.output) for one in sides)])
-    return await compared_together(settings, shown, [names, *settings.choices()], compare)
+    with open_run(settings.run, write=True) as store:
+        async with settings.evaluation(store) as evaluation:
+            suite_name = None if tasks is None else tasks.name
+            used = {"run": store.name, "suite": suite_name, "stop_when": settings.stop_when}
+            provenance = Provenance("evaluate_pairwise", used, settings.seed)
+            return await evaluation.result(
+                jobs, names=names, unmatched=unmatched, provenance=provenance, **settings.saving()
+            )
 
 
 def require_two_names(a: str, b: str) -> tuple[str, str]:

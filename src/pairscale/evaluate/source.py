@@ -137,11 +137,6 @@ class CaseSource:
                 answer.set_result(recorded)
         return ()
 
-    def open_up(self, concurrency: int) -> None:
-        """Work on so many cases at once from now on, because other processes come or go."""
-        self._concurrency = concurrency
-        self._tell()
-
     async def aclose(self) -> None:
         """End the cases that are open, and have comparators close their connections."""
         self._closing = True

@@ -260,10 +260,6 @@ class JudgeCapabilities(Protocol):
         """Set whether a tie counts as an answer; an adaptive run calls it before it asks."""
         ...
 
-    def share_limits(self, workers: int) -> None:
-        """Keep to the part of its limits per minute that one of so many processes may use."""
-        ...
-
     async def aclose(self) -> None:
         """Close connections and files at the end of every call; the judge may be asked again afterwards."""
         ...
@@ -271,12 +267,12 @@ class JudgeCapabilities(Protocol):
 
 _DEFAULTS: Mapping[str, Any] = {
     "max_cost_of": None, "price": None, "uses_cache": False, "waits_for_people": False, "graded": True,
-    "allow_ties": None, "aclose": None, "share_limits": None,
+    "allow_ties": None, "aclose": None,
 }  # fmt: skip
 
 
 MemberName: TypeAlias = Literal[
-    "max_cost_of", "price", "uses_cache", "waits_for_people", "graded", "allow_ties", "aclose", "share_limits"
+    "max_cost_of", "price", "uses_cache", "waits_for_people", "graded", "allow_ties", "aclose"
 ]
 """The optional members of a judge."""
 

@@ -216,10 +216,6 @@ class LLMJudge:
             "settings": self._model.settings,
         }
 
-    def share_limits(self, workers: int) -> None:
-        """Keep to the part of the limits per minute that one of so many processes may use."""
-        self.client.limiter.share(workers)
-
     async def aclose(self) -> None:
         """Close the connections."""
         await self._model.aclose()

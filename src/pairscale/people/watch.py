@@ -28,7 +28,6 @@ from pairscale.runtime import recorded_prices
 from pairscale.store.labels import label_counts
 from pairscale.store.runfile import open_run
 from pairscale.store.schema import attempts, comparisons
-from pairscale.store.worker_table import working_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -134,7 +133,7 @@ def look_at(store: RunFile, now: datetime | None = None) -> Moment:
         answered = _answered_since(store, now - _RECENT)
         refits = pl.DataFrame(store.read_log("round_log") if status is not None else [], infer_schema_length=None)
         items: Sequence[Mapping[str, Any]] = items_so_far(store).to_dicts() if refits.height else ()
-        dates, working = recorded_prices(store), working_count(store)
+        dates = recorded_prices(store)
     per_minute = answered / (_RECENT.total_seconds() / 60)
     spent = conditions["cost"].sum()
     tiles = [(f"{conditions['win'].sum():,}", "decided comparisons")]
@@ -149,8 +148,6 @@ def look_at(store: RunFile, now: datetime | None = None) -> Moment:
         state = STOPS.get(reason, how_it_stands(reason)) if reason else f"stage: {status['stage'].replace('_', ' ')}"
         state += f" · preset {status['preset']}"
     tiles.append((f"{per_minute:,.1f}", "answers per minute, lately"))
-    if working:
-        tiles.append((f"{working:,}", "workers"))
     if spent:
         tiles.append((f"${spent:,.2f}", f"spent{dates}"))
     if labelled is not None:

@@ -130,7 +130,6 @@ class RateLimiter:
     ) -> None:
         self._most_requests = optional(require_number, requests_per_minute, "requests_per_minute", above=0)
         self._most_tokens = optional(require_number, tokens_per_minute, "tokens_per_minute", above=0)
-        self._given = self._most_requests, self._most_tokens
         self._clock, self._sleep, self._now = clock, sleep, now
         self._sent: deque[tuple[float, int]] = deque()  # moment and tokens of the requests of the last minute
         self._tokens_sent = 0
@@ -150,10 +149,6 @@ class RateLimiter:
         self._counted_after, self._settled = 0, -math.inf  # requests after this one, sent after this moment
         self._newest = self._newest_answer = 0  # numbers of the last request with an outcome, and with an answer
         self._refused: deque[int] = deque(maxlen=_WINDOW)  # numbers
-
-    def share(self, workers: int) -> None:
-        """Use the part of the user's limits that one of several processes may use."""
-        self._most_requests, self._most_tokens = (None if most is None else most / workers for most in self._given)
 
     @property
     def requests_per_minute(self) -> float | None:

@@ -244,8 +244,6 @@ class RunStatus(ReprMixin, table="conditions", columns=None):
         batches: how many batches there are.
         open_batches: how many of them are not collected yet.
         taken_over: answers that were taken over from elsewhere.
-        workers: the processes that share the run in a PostgreSQL database, or shared it last: ``worker who state asked
-            answered cost leased joined_at seen_at clock_s``; no row elsewhere.
     """
 
     run: str
@@ -260,7 +258,6 @@ class RunStatus(ReprMixin, table="conditions", columns=None):
     batches: int
     open_batches: int
     taken_over: int
-    workers: pl.DataFrame
 
     def __str__(self) -> str:
         counts = ", ".join(f"{self.counts[name]:,} {name}" for name in ("items", "pairs", "attempts"))
@@ -293,7 +290,6 @@ def status(run: str | os.PathLike[str]) -> RunStatus:
     from pairscale.collect.taken_over import count_taken_over
     from pairscale.store.evidence import closing_of
     from pairscale.store.labels import label_counts
-    from pairscale.store.worker_table import worker_table
 
     with open_run(run) as store:
         batches = entries(store)
@@ -310,5 +306,4 @@ def status(run: str | os.PathLike[str]) -> RunStatus:
             batches=len(batches),
             open_batches=sum(entry.open for entry in batches),
             taken_over=count_taken_over(store),
-            workers=worker_table(store),
         )

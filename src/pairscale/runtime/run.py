@@ -22,11 +22,9 @@ from pairscale.judges.base import Verdict, judge_member
 from pairscale.runtime.asking import Stopwatch, ask_once, comparison_of, pause
 from pairscale.runtime.budget import Budget, BudgetExceeded, Reservation, max_cost_of
 from pairscale.runtime.progress import Progress
-from pairscale.runtime.sharing import QuestionSharing, late_entry, verdict_of
 from pairscale.runtime.source import LogRows, Question, Recorded, Source, Wait
 from pairscale.runtime.streak import MOST_ALIKE, FailureStreak
 from pairscale.store.policies import AGAIN_S, GroupCommitWriter, JournalWriter
-from pairscale.store.questions import LateAnswer
 from pairscale.store.writer import Asked, Entry
 
 __all__ = ["CONCURRENCY", "RETRIES", "TIMEOUT", "RunOptions", "Runtime"]
@@ -77,7 +75,6 @@ class Runtime:
         progress: what is shown.
         deadline: when to stop asking, by ``clock``.
         clock: seconds that never go back.
-        sharing: hands questions out to other processes; None when this one asks them all.
 
     Attributes:
         asked: attempts of this call, without answers from the cache.
@@ -96,7 +93,6 @@ class Runtime:
         progress: Progress | None = None,
         deadline: float | None = None,
         clock: Callable[[], float] = time.monotonic,
-        sharing: QuestionSharing | None = None,
     ) -> None:
         self.asked, self.cached, self.saved = 0, 0, 0.0
         self.stopped: str | None = None
@@ -107,8 +103,6 @@ class Runtime:
         self._failure: PairscaleError | None = None
         self._streaks: dict[str, FailureStreak] = {}
         self._open = 0
-        self._sharing = sharing
-        self._late: dict[int, bool] = {}  # by number of a late answer, whether it is written down
         self._tasks: list[asyncio.Task[None]] = []
         self._hold: asyncio.Future[None] | None = None
         self._jitter = random.Random(0)  # noqa: S311 - spreads retries, keeps no secret
@@ -122,30 +116,22 @@ class Runtime:
         """
         self._outcome, self._stop = asyncio.Event(), asyncio.Event()
         self._ended = asyncio.get_running_loop().create_future()
-        handing = None if self._sharing is None else asyncio.create_task(self._sharing.run(self._take_late))
         try:
-            self.grow(self._options.concurrency)
+            for _ in range(self._options.concurrency):
+                task = asyncio.create_task(self._work())
+                self._tasks.append(task)
+                task.add_done_callback(self._task_ended)
             await self._ended
-            if self._sharing is not None:
-                self._take_late(await self._sharing.late())
         finally:
-            started = [*self._tasks, *([] if handing is None else [handing])]
-            for task in started:
+            for task in self._tasks:
                 task.cancel()
-            await asyncio.gather(*started, return_exceptions=True)
+            await asyncio.gather(*self._tasks, return_exceptions=True)
             if self._limit is not None:
                 self._limit.close()
         if self.stopped == "max_cost":
             self.tell_budget()
         if self._failure is not None:
             raise self._failure
-
-    def grow(self, concurrency: int) -> None:
-        """Have at least so many questions open at once from now on, as far as the source has them."""
-        for _ in range(concurrency - len(self._tasks)):
-            task = asyncio.create_task(self._work())
-            self._tasks.append(task)
-            task.add_done_callback(self._task_ended)
 
     def _task_ended(self, task: asyncio.Task[None]) -> None:
         if self._ended.done():
@@ -252,10 +238,6 @@ class Runtime:
                     "judge", JudgeError(f"{message}. Every answer is stored; run the same call again to continue")
                 )
                 break
-            if self._sharing is not None and self._sharing.was_given_up(question, turn) and not self._stop.is_set():
-                await self._record(question, values)  # its worker left; that is no failure of the judge
-                turn, retries = turn + 1, retries + 1
-                continue
             if verdict.failure != "transient" or turn == retries:
                 await self._finish(question, verdict, values)
                 return True
@@ -308,10 +290,7 @@ class Runtime:
         number, watch = question.attempt + turn, Stopwatch()
         limit = None if judge_member(question.judge, "waits_for_people") else self._limit
         try:
-            if self._sharing is None:
-                verdict = await ask_once(question.judge, question.pair(turn), limit)
-            else:
-                verdict = await self._sharing.ask(question, turn, limit)
+            verdict = await ask_once(question.judge, question.pair(turn), limit)
         except asyncio.CancelledError:  # it may be paid for all the same
             stopped = Verdict.fail("cancelled", "interrupted before the answer came", failure="transient")
             self._writer.put(self._entry(question, watch.attempt(stopped, number), None, question.open_rows))
@@ -361,18 +340,6 @@ class Runtime:
         if self._progress is not None:
             self._progress.advance(verdict)
         self._count(question, verdict)
-
-    def _take_late(self, found: list[LateAnswer]) -> None:
-        """Pay for answers that others have given before, and write down the attempts; they settle nothing."""
-        for one in found:
-            verdict = verdict_of(one.answer)
-            if one.number not in self._late:
-                self._late[one.number] = False
-                self.budget.spent += verdict.cost or 0.0
-                self.asked += 1
-            if one.pair_id is not None and not self._late[one.number]:
-                self._late[one.number] = True
-                self._writer.put(late_entry(one))
 
     def _count(self, question: Question, verdict: Verdict) -> None:
         """Find out whether a failure concerns the judge, and show the first exception of a judge function."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-import time
 from typing import TYPE_CHECKING
 
 from filelock import FileLock, Timeout
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import Connection, Engine
 
 __all__ = ["DatabaseLock", "WriterLock", "whoami"]
-
-_AGAIN_S = 0.1
 
 
 def whoami() -> str:
@@ -43,8 +40,7 @@ class WriterLock:
         except Timeout:
             raise StoreBusyError(
                 f"{self._run_file} is being written by another run ({last_writer}); "
-                "wait for it, stop it, or use another run file. One process at a time writes to a file; several can "
-                "share a run in a PostgreSQL database (--run postgresql+psycopg://user@host/database)"
+                "wait for it, stop it, or use another run file"
             ) from None
         except OSError as error:
             raise StoreError(f"{self._run_file} cannot be locked for writing: {error.strerror}") from None
@@ -59,11 +55,10 @@ class DatabaseLock:
 
     Args:
         engine: of the database.
-        patience: seconds to wait for it.
     """
 
-    def __init__(self, engine: Engine, patience: float = 0.0) -> None:
-        self._engine, self._patience = engine, patience
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
         self._held: Connection | None = None
 
     def acquire(self, last_writer: str) -> None:
@@ -71,13 +66,10 @@ class DatabaseLock:
         try:
             held = self._held = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
             held.detach()  # to close it is to end it
-            until, key = time.monotonic() + self._patience, schema_key(held)
+            key = schema_key(held)
             with self._engine.connect() as other:
                 require_sessions(held, other)
-            while not (taken := held.execute(select(func.pg_try_advisory_lock(LOCK_ID, key))).scalar()):
-                if time.monotonic() >= until:
-                    break
-                time.sleep(_AGAIN_S)
+            taken = held.execute(select(func.pg_try_advisory_lock(LOCK_ID, key))).scalar()
         except StoreError:
             self.release()
             raise

@@ -32,7 +32,7 @@ _ADVICE: dict[str, tuple[type[StoreError], str]] = {
         "does not let this user do it; ask its owner for the right to create tables and to write",
     ),
     "53100": (StoreFullError, "has no room left on its disk; make room, then continue"),
-    "53300": (StoreConnectionError, "has no connection left; raise max_connections, or start fewer workers"),
+    "53300": (StoreConnectionError, "has no connection left; raise its max_connections"),
     "53200": (StoreFullError, "has no memory left; make room, then continue"),
 } | dict.fromkeys(
     ("57014", "55P03", "40001", "40P01"),

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 __all__ = [
     "CLOSED",
     "MAIN",
-    "MERGED",
     "ChainWriter",
     "Change",
     "Links",
@@ -53,9 +52,6 @@ __all__ = [
 
 MAIN = "main"
 """The chain of a run file that one process at a time writes to."""
-
-MERGED = "/"
-"""Between the number of a run that was merged into this one and the name of its chain, such as ``2/main``."""
 
 CLOSED = "closed"
 """The fact of the metadata that holds the heads and the digest of the last closing."""

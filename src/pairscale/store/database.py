@@ -9,7 +9,7 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import JSON, Text, cast, create_engine, delete, insert, make_url, select, type_coerce, update
+from sqlalchemy import JSON, Text, cast, create_engine, delete, insert, make_url, select, update
 from sqlalchemy.exc import NoSuchModuleError, SQLAlchemyError
 
 from pairscale.core.encoders import json_encoder
@@ -32,7 +32,6 @@ __all__ = [
     "copy_rows",
     "following",
     "get_fact",
-    "letter_rows",
     "open_address",
     "parse_rows",
     "prepared_insert",
@@ -294,17 +293,3 @@ def copy_rows(source: Connection, target: Connection, copied: Sequence[Table]) -
             target.execute(insert(table), rows)
     for key, value in own.items():
         set_fact(target, key, value)
-
-
-def letter_rows(connection: Connection, table: Table, *where: Any) -> Iterator[dict[str, Any]]:
-    """The rows of a table in order, with JSON columns to the letter, ready to be written into another run file."""
-    json_columns = [column.name for column in table.c if isinstance(column.type, JSON)]
-    written: Any = type_coerce if connection.dialect.name == "sqlite" else cast  # SQLite would cut bare numbers
-    columns = [written(c, Text).label(c.name) if c.name in json_columns else c for c in table.c]
-    query = select(*columns).where(*where).order_by(*table.primary_key)
-    for row in connection.execution_options(stream_results=True).execute(query).mappings():
-        values = dict(row)
-        for name in json_columns:
-            if values[name] is not None:
-                values[name] = Written(values[name] if isinstance(values[name], str) else json.dumps(values[name]))
-        yield values

@@ -6,7 +6,7 @@ Everything is read as the driver gives it, so that a row that was made unreadabl
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from sqlalchemy import func, select
 from pairscale.core.errors import PairscaleError, StoreDamagedError, StoreError
 from pairscale.core.provenance import text_hash
 from pairscale.store._hashes import HASHED, PARTS, UNHASHED_FACTS, HashTable, Key, Part, sha256
-from pairscale.store.chain import CLOSED, MAIN, MERGED, digest_of_closing, digest_of_heads, stored_rows
+from pairscale.store.chain import CLOSED, MAIN, digest_of_closing, digest_of_heads, stored_rows
 from pairscale.store.database import get_fact, raw_rows
 from pairscale.store.schema import attempts, chain, comparisons, items, label_cases, label_questions, labels, pairs
 
@@ -31,7 +31,6 @@ __all__ = [
     "LEFT_OUT",
     "Evidence",
     "EvidenceProblem",
-    "Unless",
     "check_end",
     "check_evidence",
     "closing_of",
@@ -96,30 +95,16 @@ class Evidence:
     removed: dict[str, set[tuple[Any, ...]]] = field(default_factory=dict[str, set[tuple[Any, ...]]])
 
 
-@dataclass(frozen=True, slots=True)
-class Unless:
-    """What is not compared with the chain, because it is known to have changed since.
-
-    Attributes:
-        parts: whole parts of tables.
-        keys: by part, single rows.
-    """
-
-    parts: frozenset[str] = frozenset()
-    keys: Mapping[str, Collection[Key]] = field(default_factory=dict[str, Collection[Key]])
-
-
-def check_evidence(run_file: RunFile, *tables: str, unless: Unless | None = None) -> Evidence:
+def check_evidence(run_file: RunFile, *tables: str) -> Evidence:
     """Compare the rows of a run file with its chain, and the chain with itself.
 
     Args:
         run_file: open in any way.
         tables: only these tables; all by default, and then also what follows from other tables.
-        unless: what not to compare.
     """
     chosen = [table for table in HASHED if not tables or table.name in tables]
     with run_file.transaction() as connection:
-        ledger = _Ledger(unless)
+        ledger = _Ledger()
         ledger.read(connection)
         evidence = ledger.evidence
         evidence.digest = digest_of_closing(connection)
@@ -153,9 +138,8 @@ class _Ledger:
     comparisons are never used again, so that what was removed stays so, in whatever order chains are read.
     """
 
-    def __init__(self, unless: Unless | None = None) -> None:
+    def __init__(self) -> None:
         self.evidence = Evidence()
-        self._unless = unless or Unless()
         self.expected = {part.name: HashTable() for part in PARTS}
         self._hashes: dict[str, list[str]] = {}
         self._closings: list[tuple[str, int, Any]] = []
@@ -167,11 +151,6 @@ class _Ledger:
         self.evidence.entries = sum(map(len, self._hashes.values()))
         for name, number, closed in self._closings:
             self._check_closing(f"{name} {number}", closed)
-        for part in self._unless.parts:
-            self.expected[part].clear()
-        for part, keys in self._unless.keys.items():
-            for key in keys:
-                self.expected[part].pop(key, None)
         try:
             closed = get_fact(connection, CLOSED)
         except StoreDamagedError as error:
@@ -187,11 +166,9 @@ class _Ledger:
             self._problem("chain", f"{name} {len(seen) + 1}", "chain", "the entry is missing")
             missing = number - len(seen) - 1 if isinstance(number, int) else 0
             seen.extend([""] * (missing if missing < _MOST_MISSING else 0))
-        elif sha256((seen[-1] if seen else name.rpartition(MERGED)[2]) + data) != digest:
+        elif sha256((seen[-1] if seen else name) + data) != digest:
             self._problem("chain", f"{name} {number}", "chain", "the entry was changed or has taken another's place")
         seen.append(digest)
-        if MERGED in name:  # of a run that was merged into this one: about the numbers that rows had there
-            return
         try:
             entry = json.loads(data)
             if "closed" in entry:
@@ -255,8 +232,6 @@ class _Ledger:
                 continue
             self.evidence.rows[table.name] = self.evidence.rows.get(table.name, 0) + 1
             for name, (*key, digest) in hashed:
-                if name in self._unless.parts or tuple(key) in self._unless.keys.get(name, ()):
-                    continue
                 kind = self._kind(name, tuple(key), digest)
                 if kind is not None:
                     found.setdefault(_in_words(key), _problem_of(_PART[name], key, kind))

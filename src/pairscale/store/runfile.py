@@ -30,10 +30,8 @@ from pairscale.store.database import copy_rows, get_fact, open_address, parse_ro
 from pairscale.store.evidence import damage_behind
 from pairscale.store.labels import LABELS, labels_query
 from pairscale.store.opened import opened_for_writing
-from pairscale.store.questions import LeadSession, leads
 from pairscale.store.schema import attempts, blobs, comparisons, conditions, items, logs, pairs, tables
 from pairscale.store.spending import PRICES_MARK, SPENDING, USAGE, dated_spending, spending_query, usage_query
-from pairscale.store.workers import WorkerSession
 from pairscale.store.writer import Entry, Writer
 
 if TYPE_CHECKING:
@@ -44,7 +42,6 @@ if TYPE_CHECKING:
 __all__ = ["PairProgress", "RunFile", "open_run"]
 
 _CHUNK = 5_000
-_PATIENCE_S = 10.0  # for one that looks at the run of a process that leads, or has just left it
 _ADDRESS = re.compile(r"\w[\w+.-]+:/?[^/\\\s][^\s]*@")  # one that lacks its slashes must not become the name of a file
 
 
@@ -73,12 +70,8 @@ def open_run(where: str | os.PathLike[str] | None, *, write: bool = False) -> Ru
     if "://" in str(where):
         engine, name = open_address(str(where), options), "the database"
         if engine.dialect.name != "sqlite":
-            session = leads(where) if write else None
-            patience = 0.0 if session is None else _PATIENCE_S
-            lock = DatabaseLock(engine, patience) if write and engine.dialect.name == "postgresql" else None
-            opened = RunFile(engine, name, lock)
-            opened.questions = session
-            return opened.prepared(write=write)
+            lock = DatabaseLock(engine) if write and engine.dialect.name == "postgresql" else None
+            return RunFile(engine, name, lock).prepared(write=write)
         where = None if engine.url.database == ":memory:" else engine.url.database  # a file, however it is named
     elif _ADDRESS.match(str(where)) and not Path(str(where)).exists():
         raise StoreError(
@@ -94,12 +87,10 @@ def open_run(where: str | os.PathLike[str] | None, *, write: bool = False) -> Ru
 class RunFile:
     """An open run file; get one from :func:`open_run`, and use it in a ``with`` block."""
 
-    def __init__(self, engine: Engine, name: str, lock: WriterLock | DatabaseLock | WorkerSession | None) -> None:
+    def __init__(self, engine: Engine, name: str, lock: WriterLock | DatabaseLock | None) -> None:
         self.name = name
         self._engine = engine
         self._lock = lock
-        self.worker = lock if isinstance(lock, WorkerSession) else None  # one of several that write
-        self.questions: LeadSession | None = None  # of one that others help
         self._connection: Connection | None = None  # of the writer
         self._identity: tuple[int, int] | None = None  # of the file, so that its loss is noticed
         self._saved: Path | None = None  # the copy that was saved then
@@ -142,10 +133,7 @@ class RunFile:
             with self.transaction() as connection:
                 check_version(connection, self.name, create=write)
             if write:
-                if self.worker is None:
-                    self.note_writer()
-                else:
-                    self.worker.set_up()
+                self.note_writer()
                 self._connection = self._engine.connect()
                 opened_for_writing(self)
                 self._identity = _sqlite.identity(self.name) if isinstance(self._lock, WriterLock) else None
@@ -186,7 +174,7 @@ class RunFile:
     @property
     def can_reconnect(self) -> bool:
         """Whether the connections may be lost and opened again."""
-        return isinstance(self._lock, WorkerSession | DatabaseLock)
+        return isinstance(self._lock, DatabaseLock)
 
     def reconnect(self) -> None:
         """Open the connections to a database again, after they were lost."""
@@ -195,9 +183,7 @@ class RunFile:
                 self._connection.invalidate()
                 self._connection.close()
             self._engine.dispose()
-        if self.worker is not None:
-            self.worker.reconnect()
-        elif isinstance(self._lock, DatabaseLock):
+        if isinstance(self._lock, DatabaseLock):
             self._lock.release()
             try:
                 self._lock.acquire("perhaps this one, by the connection that was lost")

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
 
     from pairscale.store.runfile import RunFile
-    from pairscale.store.workers import WorkerSession
 
 __all__ = ["Asked", "Entry", "Writer", "check_entry"]
 
@@ -50,7 +49,6 @@ class Asked:
         ID2: the sample shown second.
         columns: further columns of a new pair, such as ``{"step_id": 17}``.
         replaces: whether an earlier outcome of this pair and condition (an error, an abstention) is replaced.
-        late: number of the late answer of another process that this is, where processes share a run.
     """
 
     condition_id: str
@@ -62,7 +60,6 @@ class Asked:
     ID2: str = ""
     columns: Mapping[str, Any] = field(default_factory=dict[str, Any])
     replaces: bool = False
-    late: int | None = None
 
 
 @record
@@ -83,11 +80,6 @@ class Entry:
     scores: pl.DataFrame | Sequence[Mapping[str, Any]] = ()
     blobs: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
 
-    @property
-    def is_answer(self) -> bool:
-        """Whether it is about a pair of the run file, and nothing else."""
-        return self.asked is not None and self.asked.pair_id is not None and not self.rows and not self.samples
-
 
 class Writer:
     """Writes entries into a run file that is open for writing; a run file has one, ``RunFile.writer``."""
@@ -96,12 +88,8 @@ class Writer:
         self._run_file = run_file
         self._numbers: _Numbers | None = None
         self._chain = ChainWriter()
-        self._own: ChainWriter | None = None  # of one of several workers, for its answers
-        # The end of that chain if the last transaction was written, and what it holds:
-        self._in_doubt: tuple[tuple[int, str], set[tuple[Any, ...]]] | None = None
-        self._unsure: _Unsure | None = None  # the same of one that writes alone
+        self._unsure: _Unsure | None = None  # the last transaction, when its connection was lost
         # What is known to be written of a call that failed, and that is made again until it succeeds:
-        self._known: set[tuple[Any, ...]] = set()
         self._written: dict[int, Entry] = {}
 
     def renumber(self) -> None:
@@ -121,9 +109,6 @@ class Writer:
         with self._run_file.turn():
             try:
                 with self._run_file.writing() as connection:
-                    if self._run_file.worker is not None:
-                        self._run_file.worker.lock_main(connection)
-                        self._chain.forget()
                     change = Change(connection, self._chain)
                     yield change
                     change.finish()
@@ -137,9 +122,7 @@ class Writer:
     def close_chain(self) -> None:
         """Write the digest over everything that the run file holds, unless nothing was written since the last one."""
         with self._run_file.own_transaction() as connection:
-            if self._run_file.worker is not None:
-                self._run_file.worker.lock_main(connection)
-            (self._own or self._chain).close(connection)
+            self._chain.close(connection)
 
     def commit(self, entries: Sequence[Entry]) -> None:
         """Write all entries in one transaction.
@@ -164,18 +147,12 @@ class Writer:
             self._commit(entries, _cleaned)
 
     def _commit(self, entries: Sequence[Entry], clean: Callable[[Entry], Entry] = lambda entry: entry) -> None:
-        worker = self._run_file.worker
-        if worker is not None and all(entry.is_answer for entry in entries):
-            self._commit_shared(worker, [clean(entry) for entry in entries])
-            return
-        unsure, entries = self._unsure, self._left(entries)
-        before, after, questions = self._chain.known_head, None, self._run_file.questions
-        answered: list[Any] = []
+        unsure = self._unsure
+        entries = self._left(entries)
+        before = self._chain.known_head
+        after = None
         try:
             with self._run_file.writing() as connection:
-                if worker is not None:
-                    worker.lock_main(connection)
-                    self.renumber()
                 if unsure is not None:
                     before = self._chain.head(connection)
                     self._written |= unsure.written(before)
@@ -187,8 +164,6 @@ class Writer:
                     group.add(clean(entry))
                 links = group.write(connection)
                 self._chain.append(connection, links)
-                if questions is not None:
-                    answered = questions.written_down(connection, entries)
                 after = self._chain.known_head
         except StoreConnectionError:
             self._unsure = unsure or _Unsure(before, after, tuple(entries))
@@ -200,8 +175,6 @@ class Writer:
             raise
         self._unsure = None
         self._written.clear()
-        for key in answered:
-            del questions.taken[key]  # type: ignore[union-attr]
         self._numbers = group.numbers
         if self._run_file.in_snapshot:  # a larger transaction, which may fail later
             self.renumber()
@@ -209,46 +182,6 @@ class Writer:
     def _left(self, entries: Sequence[Entry]) -> Sequence[Entry]:
         """The entries that are not known to be written."""
         return [entry for entry in entries if id(entry) not in self._written] if self._written else entries
-
-    def _commit_shared(self, worker: WorkerSession, entries: Sequence[Entry]) -> None:
-        """Write answers beside other workers, into a chain of this worker's own.
-
-        After a connection was lost, the end of the chain tells whether the transaction before was written.
-        """
-        own = self._own = self._own or ChainWriter(worker.chain)
-        asked = [entry.asked for entry in entries if entry.asked is not None]
-        doubt = self._in_doubt
-        try:
-            with self._run_file.writing() as connection:
-                if doubt is not None:
-                    if own.head(connection) == doubt[0]:
-                        self._known |= doubt[1]
-                    doubt = self._in_doubt = None
-                asked = [one for one in asked if _named(one) not in self._known]
-                if asked:
-                    self._write_shared(connection, worker, own, asked)
-                    self._in_doubt = own.head(connection), set(map(_named, asked))
-        except StoreConnectionError:
-            own.forget()
-            raise
-        except BaseException:
-            self._in_doubt = doubt
-            own.forget()
-            raise
-        self._in_doubt = None
-        self._known.clear()
-
-    @staticmethod
-    def _write_shared(connection: Connection, worker: WorkerSession, own: ChainWriter, asked: Sequence[Asked]) -> None:
-        settled = [one.pair_id for one in asked if one.comparison is not None and one.pair_id is not None]
-        costs = [values.get("cost") or 0.0 for one in asked for values in one.attempts]
-        held, attempt_ids, comparison_ids = worker.begin_write(connection, settled, len(costs), sum(costs))
-        if lost := set(settled) - held:
-            asked = _giving_way(asked, worker.standing(connection, asked[0].condition_id, lost))
-        group = _Group(_Numbers.given(attempt_ids, comparison_ids), connection)
-        for one in asked:
-            group.add(Entry(one))
-        own.append(connection, group.write(connection))
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,32 +208,10 @@ class _Unsure:
             return {id(entry): entry for entry in self.entries}
         if self.before is not None and head != self.before:
             raise StoreMismatchError(
-                "the connection to the database was lost, and another process has continued the run since. Run the "
-                "same call again to take part"
+                "the connection to the database was lost, and another process has continued the run since; wait for "
+                "it, then run the same call again"
             )
         return {}
-
-
-def _named(asked: Asked) -> tuple[Any, ...]:
-    """What tells a question and its attempts from all others of this process."""
-    return asked.pair_id, *(values["attempt"] for values in asked.attempts)
-
-
-def _giving_way(asked: Sequence[Asked], standing: Mapping[int, str]) -> list[Asked]:
-    """Questions of which another worker may have the outcome: an answer stands, a failure is replaced."""
-    found = []
-    for one in asked:
-        there = standing.get(one.pair_id or 0)
-        if there is None or one.comparison is None:
-            found.append(one)
-        elif there in _FAILED:
-            found.append(replace(one, replaces=True))
-        else:
-            found.append(replace(one, comparison=None))
-    return found
-
-
-_FAILED = frozenset({"error", "abstention"})
 
 
 def check_entry(entry: Entry) -> None:
@@ -345,26 +256,6 @@ class _Numbers:
     comparison: int
     rows: dict[str, int]
     named: dict[str, _Named] | None = None
-    taken: tuple[list[int], list[int]] | None = None  # of attempts and comparisons, where several processes write
-
-    @classmethod
-    def given(cls, attempt: list[int], comparison: list[int]) -> _Numbers:
-        """The numbers that a worker has got for its rows."""
-        return cls(0, 0, 0, {}, None, (attempt[::-1], comparison[::-1]))
-
-    def next_attempt(self) -> int:
-        """The number of the next attempt."""
-        if self.taken is not None:
-            return self.taken[0].pop()
-        self.attempt += 1
-        return self.attempt - 1
-
-    def next_comparison(self) -> int:
-        """The number of the next comparison."""
-        if self.taken is not None:
-            return self.taken[1].pop()
-        self.comparison += 1
-        return self.comparison - 1
 
     @classmethod
     def read(cls, connection: Connection) -> _Numbers:
@@ -426,7 +317,8 @@ class _Group:
     def _ask(self, asked: Asked) -> None:
         pair_id, attempt_id = self._pair(asked), 0
         for values in asked.attempts:
-            attempt_id = self.numbers.next_attempt()
+            attempt_id = self.numbers.attempt
+            self.numbers.attempt += 1
             own = {"attempt_id": attempt_id, "pair_id": pair_id, "condition_id": asked.condition_id}
             self._rows["attempts"].append({**_NO_ATTEMPT, **values, **own})
         if asked.comparison is None:
@@ -435,8 +327,9 @@ class _Group:
             raise InputError(f"{asked.uid or pair_id}: an outcome needs the attempt that it came from")
         if asked.replaces:
             self._replaced.setdefault(asked.condition_id, []).append(pair_id)
-        own = {"comparison_id": self.numbers.next_comparison(), "pair_id": pair_id, "attempt_id": attempt_id}
+        own = {"comparison_id": self.numbers.comparison, "pair_id": pair_id, "attempt_id": attempt_id}
         own["condition_id"] = asked.condition_id
+        self.numbers.comparison += 1
         self._rows["comparisons"].append({**_NO_COMPARISON, **asked.comparison, **own})
 
     def _pair(self, asked: Asked) -> int:

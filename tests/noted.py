@@ -1,4 +1,4 @@
-"""Workers as processes of their own, whose judge writes down every question before it answers."""
+"""Runs as processes of their own, whose judge writes down every question before it answers."""
 
 from __future__ import annotations
 
@@ -15,17 +15,13 @@ from pathlib import Path
 import pytest
 
 import pairscale as ps
-from pairscale.core.errors import StoreConnectionError, StoreError, StoreReadOnlyError
-from pairscale.store.runfile import open_run
-from pairscale.store.worker_table import worker_table
+from pairscale.core.errors import StoreConnectionError, StoreReadOnlyError
 
 __all__ = [
     "asked",
     "asked_in",
-    "by_process",
     "fail_writes",
     "finished",
-    "leader_of",
     "none_left",
     "pairs_of",
     "start",
@@ -36,10 +32,10 @@ __all__ = [
 ROOT = Path(__file__).parents[1]
 
 _SCRIPT = """
-import asyncio, json, os, sys, time
+import asyncio, json, os, sys
 import pairscale as ps
 from pairscale.core.errors import PairscaleError
-from tests.workers import pairs_of, texts_of
+from tests.noted import pairs_of, texts_of
 
 given = json.loads(sys.argv[1])
 
@@ -64,12 +60,6 @@ class Noted:
         return ps.Verdict.win(1 if number >= int(pair.second["text"].split()[1]) else 2, cost=0.01)
 
 judge = Noted()
-if given["together"]:  # begin when so many processes are ready
-    ready = given["notes"] + ".ready"
-    os.makedirs(ready, exist_ok=True)
-    open(os.path.join(ready, str(os.getpid())), "w").close()
-    while len(os.listdir(ready)) < given["together"]:
-        time.sleep(0.02)
 if not given["bounded"]:
     del Noted.max_cost_of
 asking = {"run": given["run"], "concurrency": given["concurrency"], "max_cost": given["max_cost"]}
@@ -112,10 +102,10 @@ def pairs_of(n_texts: int, text: str = "text"):
 
 
 def start(run: str, notes: Path, **more) -> subprocess.Popen[str]:
-    """A worker; its standard output is a line of JSON."""
+    """A run; its standard output is a line of JSON."""
     given = {"run": run, "notes": str(notes), "latency": 0.05, "n_texts": 20, "concurrency": 4, "max_cost": None}
     given |= {"fails": 0, "bounded": True, "template": "default", "text": "text"}
-    given |= {"verb": "judge", "steps": None, "seed": 1, "together": 0} | more
+    given |= {"verb": "judge", "steps": None, "seed": 1} | more
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
     process = subprocess.Popen(
         [sys.executable, "-c", _SCRIPT, json.dumps(given)],
@@ -179,32 +169,11 @@ def fail_writes(monkeypatch, store, fates) -> None:
     monkeypatch.setattr(store, "writing", writing)
 
 
-def leader_of(address: str, processes) -> subprocess.Popen[str]:
-    """The process that leads a run, as soon as one does."""
-    found: list[str] = []
-
-    def is_led() -> bool:
-        try:
-            with open_run(address) as store:
-                found[:] = worker_table(store).filter(state="leading")["who"].to_list()
-        except StoreError:  # it is not there yet
-            return False
-        return bool(found)
-
-    wait_for(is_led)
-    return next(process for process in processes if process.pid == int(found[0].split()[1]))
-
-
 def asked(notes: Path) -> int:
-    """How often all of them were asked."""
+    """How many questions were asked."""
     return asked_in(notes).total() if notes.exists() else 0
 
 
-def by_process(notes: Path) -> Counter[str]:
-    """How often each process was asked."""
-    return Counter(line.split(" ", 1)[0] for line in notes.read_text().splitlines()) if notes.exists() else Counter()
-
-
 def asked_in(notes: Path) -> Counter[str]:
-    """How often each pair was asked, by all workers."""
+    """How often each pair was asked."""
     return Counter(line.split(" ", 1)[1] for line in notes.read_text().splitlines())
