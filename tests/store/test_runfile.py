@@ -529,17 +529,6 @@ def test_columns_that_do_not_exist_or_are_missing_are_refused(store):
     assert store.counts()["attempts"] == 0
 
 
-def test_prepared_statements_ask_no_database_for_numbers():
-    from sqlalchemy.dialects import postgresql
-
-    from pairscale.store.database import prepared_insert
-    from pairscale.store.schema import comparisons
-
-    prepared = prepared_insert(comparisons, postgresql.psycopg.dialect())
-    assert prepared._sql.startswith("INSERT INTO comparisons")
-    assert "RETURNING" not in prepared._sql
-
-
 def test_the_schema_compiles_for_postgresql():
     from sqlalchemy.dialects import postgresql
     from sqlalchemy.schema import CreateTable

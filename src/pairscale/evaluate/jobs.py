@@ -149,8 +149,6 @@ class VariantRunner:
 
     async def aclose(self) -> None:
         """Have the variants close their connections."""
-        if self._limit is not None:
-            self._limit.close()
         for variant in self._variants.values():
             await close(variant)
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import math
 import re
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
-from pairscale.core.records import record
 from pairscale.providers.base import CHOICE_KEY
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ _CONFIDENCE = re.compile(r"<CONFIDENCE>\s*(\d{1,3}(?:\.\d+)?)\s*%?\s*</CONFIDENC
 """The two answers."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ParsedAnswer:
     """What a reply says.
 

@@ -192,8 +192,7 @@ def require_figure(value: Any, name: str, kind: type[int] | type[float], most: i
 class Judge(Protocol):
     """Anything that can say which of two samples is better: what every judge must have.
 
-    What a judge may have besides is in :class:`JudgeCapabilities`. ``pairscale.testing.check_judge_protocol`` tells
-    whether an object keeps to both.
+    What a judge may have besides is in :class:`JudgeCapabilities`.
     """
 
     @property

@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Literal, Protocol
 
-from pairscale.core.records import record
-
 __all__ = [
     "CHOICE_KEY",
     "Alternative",
@@ -34,7 +32,7 @@ CHOICE_KEY = "better_sample"
 """The field of structured output that holds the answer: requests and readers use the same name."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class LLMRequest:
     """One question to a model, in no provider's words; None means: leave it to the provider or to the model's rules.
 
@@ -84,7 +82,7 @@ class LLMRequest:
     omit: frozenset[str] = frozenset()
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class HTTPCall:
     """What goes over the http, without the key.
 
@@ -103,7 +101,7 @@ class HTTPCall:
     endpoint: str = ""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Usage:
     """Tokens, as the provider counted them; None where it does not say.
 
@@ -152,7 +150,7 @@ class TokenLogprob:
     top: tuple[Alternative, ...] = ()
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class LLMReply:
     """What a model said.
 

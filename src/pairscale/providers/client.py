@@ -14,6 +14,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -23,13 +24,10 @@ import orjson
 
 from pairscale._version import __version__
 from pairscale.core.addresses import without_login, without_logins
-from pairscale.core.encoders import json_encoder
 from pairscale.core.errors import InputError
 from pairscale.core.failures import Failure, concerns_content, failure_of
 from pairscale.core.notices import notice
 from pairscale.core.options import require_number
-from pairscale.core.records import record
-from pairscale.core.timelimit import TimeLimit
 from pairscale.providers.base import ReplyError
 from pairscale.providers.keys import ApiKey, Key, Redactor, find_key, may_be_key
 from pairscale.providers.limits import Breaker, RateLimiter, retry_after
@@ -45,7 +43,6 @@ _LARGEST = 32 * 1024 * 1024
 _DOWN = frozenset({500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
 _BYTES_A_TOKEN = 4
 _OWN_HEADERS = {"Content-Type": "application/json", "User-Agent": f"pairscale/{__version__}"}
-_written = json_encoder()
 
 
 class ProviderError(Exception):
@@ -76,7 +73,7 @@ class ProviderError(Exception):
         self.retry_after, self.raw = wait, raw
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Exchange:
     """One question and its reply.
 
@@ -137,17 +134,16 @@ class LLMClient:
         self.limiter = limiter or RateLimiter()
         self._breaker = breaker or Breaker(provider.name)
         self._dropped: dict[str, set[str]] = {}
-        self._opened: WeakKeyDictionary[asyncio.AbstractEventLoop, _Opened] = WeakKeyDictionary()
+        self._sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, aiohttp.ClientSession] = WeakKeyDictionary()
 
     def __repr__(self) -> str:
         return f"<LLMClient of {self.provider.name} at {self.base_url}>"
 
     async def aclose(self) -> None:
         """Close the connections of this event loop."""
-        opened = self._opened.pop(asyncio.get_running_loop(), None)
-        if opened is not None:
-            opened.limit.close()
-            await opened.session.close()
+        session = self._sessions.pop(asyncio.get_running_loop(), None)
+        if session is not None:
+            await session.close()
 
     def prepared(self, request: LLMRequest) -> HTTPCall:
         """What would be sent, without what this model was found not to take."""
@@ -237,10 +233,9 @@ class LLMClient:
         import aiohttp
 
         headers = await self.headers(call)
-        opened = self._open()
         try:
-            return await opened.limit.within(self._answer(opened.session, call, data, headers))
-        except TimeoutError:  # of the limit, or of the operating system
+            return await self._answer(self.session(), call, data, headers)
+        except TimeoutError:
             self._is_down("no answer in time", tried)
             raise ProviderError("timeout", f"no answer within {self._timeout:g} seconds", failure="transient") from None
         except (aiohttp.ClientError, OSError) as error:
@@ -333,36 +328,20 @@ class LLMClient:
         return key
 
     def session(self) -> aiohttp.ClientSession:
-        """The connections of this event loop, without a time limit of their own; :meth:`aclose` closes them."""
-        return self._open().session
-
-    def _open(self) -> _Opened:
+        """The connections of this event loop; :meth:`aclose` closes them."""
         import aiohttp
 
         loop = asyncio.get_running_loop()
-        opened = self._opened.get(loop)
-        if opened is None or opened.session.closed:
+        session = self._sessions.get(loop)
+        if session is None or session.closed:
             session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=300),
-                timeout=aiohttp.ClientTimeout(total=None),  # with one, aiohttp has a timer per request
+                timeout=aiohttp.ClientTimeout(total=self._timeout, ceil_threshold=60),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 proxy=self._proxy,
             )
-            opened = self._opened[loop] = _Opened(session, TimeLimit(self._timeout))
-        return opened
-
-
-@record
-class _Opened:
-    """What is open in one event loop.
-
-    Attributes:
-        session: the connections.
-        limit: how long each reply may take.
-    """
-
-    session: aiohttp.ClientSession
-    limit: TimeLimit
+            self._sessions[loop] = session
+        return session
 
 
 _CODES: dict[int | None, str] = {429: "rate_limited", 408: "timeout"}
@@ -416,7 +395,7 @@ def _body(body: Mapping[str, Any]) -> bytes:
     try:
         return orjson.dumps(body)
     except TypeError:  # numbers beyond 64 bits
-        return _written(body).encode()
+        return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def base_url_of(provider: Provider, given: str | None) -> str:

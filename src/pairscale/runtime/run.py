@@ -126,8 +126,6 @@ class Runtime:
             for task in self._tasks:
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
-            if self._limit is not None:
-                self._limit.close()
         if self.stopped == "max_cost":
             self.tell_budget()
         if self._failure is not None:

@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
-from pairscale.core.records import record
 from pairscale.judges.base import Item, Judge, JudgePair, Verdict
 
 __all__ = ["LogRows", "Question", "Recorded", "Source", "Wait"]
@@ -15,7 +14,7 @@ LogRows: TypeAlias = Sequence[tuple[str, Mapping[str, Any]]]
 """Rows of logs that belong to an answer, as (log, row)."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Question:
     """One question to one judge: which of these two?
 
@@ -73,7 +72,7 @@ class Wait:
     hold: bool = False
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Recorded:
     """The outcome of a question, as it goes into the run file.
 

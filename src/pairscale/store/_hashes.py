@@ -9,20 +9,20 @@ that an export leaves out does not take the others with it.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import JSON, Boolean, Float, Integer, LargeBinary
 
-from pairscale.core.encoders import json_encoder
 from pairscale.store import schema
 
 if TYPE_CHECKING:
     from sqlalchemy import Column, Table
 
-__all__ = ["HASHED", "PARTS", "UNCOVERED", "UNHASHED_FACTS", "HashTable", "Key", "Part", "RowHasher", "sha256"]
+__all__ = ["HASHED", "PARTS", "UNCOVERED", "UNHASHED_FACTS", "Key", "Part", "RowHasher", "sha256"]
 
 Key = tuple[Any, ...]
 
@@ -95,7 +95,9 @@ UNHASHED_FACTS = frozenset(name.partition(":")[2] for name in UNCOVERED if ":" i
 
 HASHED: tuple[Table, ...] = tuple(dict.fromkeys(part.table for part in PARTS))
 
-_encode = json_encoder(default=repr)
+
+def _encode(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, check_circular=False, separators=(",", ":"), default=repr)
 
 
 def sha256(text: str) -> str:
@@ -165,74 +167,6 @@ class RowHasher:
         for at in self._blobs:
             values[at] = hashlib.sha256(values[at]).hexdigest() if _is_bytes(values[at]) else repr(values[at])
         return values
-
-
-_SIZE = 32  # bytes of a digest
-_NEAR = 100_000  # numbers that may be left out in between; beyond, a number has a place of its own
-
-
-class HashTable(MutableMapping[Key, bytes]):
-    """Hashes by the keys of rows: 33 bytes for one whose key ends in a number, of which a run may have millions.
-
-    A dictionary would take about 250 bytes for each. Keys come in the order of their numbers, other keys at the end.
-    """
-
-    __slots__ = ("_digests", "_others", "_there")
-
-    def __init__(self) -> None:
-        self._digests: dict[Key, bytearray] = {}  # by the key without its number: the digests, one behind the other
-        self._there: dict[Key, bytearray] = {}  # which of them are there
-        self._others: dict[Key, bytes] = {}
-
-    def __setitem__(self, key: Key, digest: bytes) -> None:
-        number, before = key[-1], key[:-1]
-        if type(number) is not int or len(digest) != _SIZE or not self._makes_room(before, number):
-            self._others[key] = digest
-            return
-        self._others.pop(key, None)
-        self._digests[before][number * _SIZE : (number + 1) * _SIZE] = digest
-        self._there[before][number] = 1
-
-    def _makes_room(self, before: Key, number: int) -> bool:
-        there = self._there.setdefault(before, bytearray())
-        if not 0 <= number < 2 * len(there) + _NEAR:
-            return False
-        if number >= len(there):
-            more = max(len(there) // 4, number + 1 - len(there), 64)
-            there.extend(bytes(more))
-            self._digests.setdefault(before, bytearray()).extend(bytes(more * _SIZE))
-        return True
-
-    def __getitem__(self, key: Key) -> bytes:
-        number, before = key[-1], key[:-1]
-        there = self._there.get(before)
-        if there is not None and type(number) is int and 0 <= number < len(there) and there[number]:
-            return bytes(self._digests[before][number * _SIZE : (number + 1) * _SIZE])
-        return self._others[key]
-
-    def __delitem__(self, key: Key) -> None:
-        number, before = key[-1], key[:-1]
-        there = self._there.get(before)
-        if there is not None and type(number) is int and 0 <= number < len(there) and there[number]:
-            there[number] = 0
-        else:
-            del self._others[key]
-
-    def __iter__(self) -> Iterator[Key]:
-        for before, there in self._there.items():
-            number = there.find(1)
-            while number >= 0:
-                yield *before, number
-                number = there.find(1, number + 1)
-        yield from self._others
-
-    def clear(self) -> None:
-        """Remove all."""
-        for held in (self._digests, self._there, self._others):
-            held.clear()
-
-    def __len__(self) -> int:
-        return sum(there.count(1) for there in self._there.values()) + len(self._others)
 
 
 def _empty(column: Column[Any]) -> tuple[Any, ...]:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Table
     from sqlalchemy.engine import Connection
 
-    from pairscale.store._hashes import HashTable, Key
+    from pairscale.store._hashes import Key
     from pairscale.store.chain import Change
     from pairscale.store.runfile import RunFile
 
@@ -57,7 +57,7 @@ class _Known:
         differing: rows that are not as the chain has them.
     """
 
-    def __init__(self, expected: Mapping[str, HashTable]) -> None:
+    def __init__(self, expected: Mapping[str, dict[Key, bytes]]) -> None:
         self._expected = expected
         self.differing: dict[str, set[Key]] = {}
 

@@ -24,10 +24,9 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import JSON, Text, cast, func, select, type_coerce
 
-from pairscale.core.encoders import json_encoder
 from pairscale.core.provenance import utc_now
 from pairscale.store._hashes import PARTS, RowHasher, sha256
-from pairscale.store.database import Prepared, prepared_insert, raw_rows, scrub_surrogates, set_fact
+from pairscale.store.database import insert_rows, raw_rows, scrub_surrogates, set_fact
 from pairscale.store.schema import chain, logs, metadata
 
 if TYPE_CHECKING:
@@ -154,10 +153,10 @@ class ChainWriter:
 
     def _write(self, connection: Connection, entry: Mapping[str, Any]) -> None:
         number, previous = self.head(connection)
-        data = _encode_entry(entry)
+        data = json.dumps(entry, **_COMPACT)
         digest = sha256(previous + data)
         row = {"chain": self.name, "entry": number + 1, "data": data, "hash": digest}
-        prepared_insert(chain, connection.dialect).execute(connection, [row])
+        insert_rows(connection, chain, [row])
         self._head = (number + 1, digest)
 
 
@@ -178,18 +177,16 @@ class Change:
     def insert(self, table: Table, rows: Iterable[Mapping[str, Any]], size: int = _CHUNK) -> None:
         """Write rows, so many at a time; columns that a row does not have are empty."""
         empty = dict.fromkeys(column.name for column in table.c)
-        statement = prepared_insert(table, self.connection.dialect)
         block: list[dict[str, Any]] = []
         for row in rows:
             block.append({**empty, **row})
             if len(block) >= size:
-                self._insert(statement, block)
+                self._insert(table, block)
                 block = []
-        self._insert(statement, block)
+        self._insert(table, block)
 
-    def _insert(self, statement: Prepared, block: list[dict[str, Any]]) -> None:
-        if block:
-            statement.execute(self.connection, block, self.links)
+    def _insert(self, table: Table, block: list[dict[str, Any]]) -> None:
+        insert_rows(self.connection, table, block, self.links)
         if len(self.links) >= _CHUNK:
             self.finish()
 
@@ -272,8 +269,11 @@ def _plain(value: Any) -> Any:
     return str(value) if plain is None else plain()
 
 
-_encode = json_encoder(sort_keys=True, allow_nan=False, default=_plain)
-_encode_entry = json_encoder()
+_COMPACT: Any = {"ensure_ascii": False, "check_circular": False, "separators": (",", ":")}
+
+
+def _encode(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, allow_nan=False, default=_plain, **_COMPACT)
 
 
 def _finite(value: Any) -> Any:

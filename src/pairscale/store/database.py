@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import JSON, Text, cast, create_engine, delete, insert, make_url, select, update
 from sqlalchemy.exc import NoSuchModuleError, SQLAlchemyError
 
-from pairscale.core.encoders import json_encoder
 from pairscale.core.errors import InputError, MissingExtraError, StoreDamagedError, StoreError
 from pairscale.core.tables import listed
 from pairscale.store import _sqlite
@@ -21,20 +20,19 @@ from pairscale.store.labels import LINKS
 from pairscale.store.schema import labellers, metadata
 
 if TYPE_CHECKING:
-    from sqlalchemy import Column, Insert, Select, Table
-    from sqlalchemy.engine import Connection, Dialect, Engine
+    from sqlalchemy import Column, Select, Table
+    from sqlalchemy.engine import Connection, Engine
 
     from pairscale.store.chain import Links
 
 __all__ = [
-    "Prepared",
     "Written",
     "copy_rows",
     "following",
     "get_fact",
+    "insert_rows",
     "open_address",
     "parse_rows",
-    "prepared_insert",
     "raw_rows",
     "read_columns",
     "scrub_surrogates",
@@ -42,88 +40,6 @@ __all__ = [
     "storable",
     "write_json",
 ]
-
-
-class Prepared:
-    """An insert that is compiled once, for those who write one row at a time, thousands of times.
-
-    SQLAlchemy's own way costs some five times as much for a single row. Errors are those of the driver.
-
-    Args:
-        statement: the insert.
-        columns: all its columns; every row must have each of them.
-        dialect: of the database.
-    """
-
-    __slots__ = ("_by_position", "_columns", "_hashed", "_processed", "_sql", "_values_of", "_wraps")
-
-    def __init__(self, statement: Insert, columns: Iterable[Column[Any]], dialect: Dialect) -> None:
-        types = {column.name: column.type.dialect_impl(dialect) for column in columns}
-        compiled = statement.compile(dialect=dialect, column_keys=list(types))
-        self._sql, self._by_position = str(compiled), compiled.positional
-        self._columns = dict.fromkeys((compiled.positiontup if compiled.positional else compiled.params) or ())
-        found = [types[name].bind_processor(dialect) if name in types else None for name in self._columns]
-        self._values_of = itemgetter(*self._columns)
-        self._processed = [(place, process) for place, process in enumerate(found) if process is not None]
-        self._wraps = dialect.name != "sqlite"
-        table: Any = statement.table
-        self._hashed = RowHasher(table, list(self._columns)) if table in HASHED else None
-
-    def execute(self, connection: Connection, rows: Iterable[Mapping[str, Any]], links: Links | None = None) -> None:
-        """Run it for all rows.
-
-        Args:
-            connection: of the database.
-            rows: what to write.
-            links: takes the hashes of the rows, for the chain.
-
-        Raises:
-            InputError: when a row has a column too many or too few.
-        """
-        values = [self._bound(row) for row in rows]
-        if links is not None and self._hashed is not None:
-            for row in values:
-                links.add(self._hashed([_unwrapped(value) for value in row] if self._wraps else row))
-        given = values if self._by_position else [dict(zip(self._columns, row, strict=True)) for row in values]
-        cursor = connection.connection.cursor()
-        try:
-            if self._wraps and len(given) == 1:  # with psycopg, half the time of executemany
-                cursor.execute(self._sql, given[0])
-            else:
-                cursor.executemany(self._sql, given)
-        finally:
-            cursor.close()
-
-    def _bound(self, row: Mapping[str, Any]) -> list[Any]:
-        try:
-            values = list(self._values_of(row))
-        except KeyError:
-            values = []
-        if len(row) != len(values):
-            unknown, missing = row.keys() - self._columns.keys(), self._columns.keys() - row.keys()
-            raise InputError(
-                f"the run file has no column {listed(sorted(unknown))}"
-                if unknown
-                else f"a row for the run file lacks {listed(sorted(missing))}"
-            )
-        for place, process in self._processed:
-            values[place] = process(values[place])
-        return values
-
-
-def _unwrapped(value: Any) -> Any:
-    """What the database keeps of a value: psycopg takes JSON and bytes in wrappers, and writes their content."""
-    kind = type(value).__name__
-    return write_json(value.obj) if kind == "Json" else bytes(value.obj) if kind == "Binary" else value
-
-
-@lru_cache(maxsize=32)
-def prepared_insert(table: Table, dialect: Dialect) -> Prepared:
-    """The insert of rows with every column of a table."""
-    return Prepared(insert(table).inline(), table.c, dialect)
-
-
-_encoded = json_encoder(separators=(", ", ": "), default=str)
 
 
 class Written(str):
@@ -136,7 +52,56 @@ def write_json(value: Any) -> str:
     """A value as JSON; columns may hold dates, decimals or anything else that a table can: they are kept as text."""
     if isinstance(value, Written):
         return value
-    return _encoded(value)
+    return json.dumps(value, ensure_ascii=False, check_circular=False, default=str)
+
+
+def insert_rows(
+    connection: Connection, table: Table, rows: Iterable[Mapping[str, Any]], links: Links | None = None
+) -> None:
+    """Write rows that have every column of a table.
+
+    Args:
+        connection: of the database.
+        table: the table.
+        rows: what to write.
+        links: takes the hashes of the rows, for the chain.
+
+    Raises:
+        InputError: a row has a column too many or too few.
+    """
+    names = table.c.keys()
+    written = [_as_written(row, table) for row in rows]
+    if links is not None and table in HASHED:
+        hasher = _hasher(table)
+        for row in written:
+            links.add(hasher([row[name] for name in names]))
+    if written:
+        connection.execute(insert(table).inline(), written)
+
+
+@lru_cache(maxsize=32)
+def _hasher(table: Table) -> RowHasher:
+    return RowHasher(table, table.c.keys())
+
+
+def _as_written(row: Mapping[str, Any], table: Table) -> dict[str, Any]:
+    """A row with its JSON columns written out, so that the same letters are hashed and stored."""
+    unknown = row.keys() - table.c.keys()
+    if unknown:
+        raise InputError(f"the run file has no column {listed(sorted(unknown))}")
+    missing = table.c.keys() - row.keys()
+    if missing:
+        raise InputError(f"a row for the run file lacks {listed(sorted(missing))}")
+    values = dict(row)
+    for column in _json_columns(table):
+        if values[column.name] is not None or not column.nullable:
+            values[column.name] = Written(write_json(values[column.name]))
+    return values
+
+
+@lru_cache(maxsize=32)
+def _json_columns(table: Table) -> list[Column[Any]]:
+    return [column for column in table.c if isinstance(column.type, JSON)]
 
 
 def storable(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from sqlalchemy import func, select
 
 from pairscale.core.errors import PairscaleError, StoreDamagedError, StoreError
 from pairscale.core.provenance import text_hash
-from pairscale.store._hashes import HASHED, PARTS, UNHASHED_FACTS, HashTable, Key, Part, sha256
+from pairscale.store._hashes import HASHED, PARTS, UNHASHED_FACTS, Key, Part, sha256
 from pairscale.store.chain import CLOSED, MAIN, digest_of_closing, digest_of_heads, stored_rows
 from pairscale.store.database import get_fact, raw_rows
 from pairscale.store.schema import attempts, chain, comparisons, items, label_cases, label_questions, labels, pairs
@@ -124,7 +124,7 @@ def closing_of(run_file: RunFile) -> str | None:
         return digest_of_closing(connection)
 
 
-def expected_hashes(connection: Connection) -> dict[str, HashTable]:
+def expected_hashes(connection: Connection) -> dict[str, dict[Key, bytes]]:
     """By part and key, the hash that a row has by the chain."""
     ledger = _Ledger()
     ledger.read(connection)
@@ -140,7 +140,7 @@ class _Ledger:
 
     def __init__(self) -> None:
         self.evidence = Evidence()
-        self.expected = {part.name: HashTable() for part in PARTS}
+        self.expected: dict[str, dict[Key, bytes]] = {part.name: {} for part in PARTS}
         self._hashes: dict[str, list[str]] = {}
         self._closings: list[tuple[str, int, Any]] = []
 

@@ -15,11 +15,10 @@ import polars as pl
 from sqlalchemy import delete, func, select
 
 from pairscale.core.errors import InputError, StoreConnectionError, StoreError, StoreMismatchError
-from pairscale.core.records import record
 from pairscale.core.tables import listed
 from pairscale.store._postgres import has_null
 from pairscale.store.chain import ChainWriter, Change, Links, canonical
-from pairscale.store.database import Written, following, prepared_insert, storable
+from pairscale.store.database import Written, following, insert_rows, storable
 from pairscale.store.schema import attempts, blobs, comparisons, items, logs, pairs
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ _NO_COMPARISON = dict.fromkeys(column.name for column in comparisons.c if column
 _WRITTEN = (items, pairs, attempts, comparisons, blobs, logs)  # each points to those before it
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Asked:
     """What a judge was asked about one pair, and the outcome.
 
@@ -62,7 +61,7 @@ class Asked:
     replaces: bool = False
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Entry:
     """One thing that happened; all of it is written, or none.
 
@@ -308,8 +307,7 @@ class _Group:
             links.remove("comparisons", gone)
             connection.execute(delete(comparisons).where(same))
         for table in _WRITTEN:
-            if rows := self._rows[table.name]:
-                prepared_insert(table, connection.dialect).execute(connection, rows, links)
+            insert_rows(connection, table, self._rows[table.name], links)
         if self.numbers.named is not None:
             self.numbers.named.update(self._new_names)
         return links

@@ -1,8 +1,7 @@
-"""For rehearsals and tests: a server that plays the providers, and a test for authors of judges."""
+"""For rehearsals and tests: a server that plays the providers."""
 
 from pairscale.testing._batches import Batches
 from pairscale.testing._judging import Behaviour
-from pairscale.testing.protocol import ProtocolReport, check_judge_protocol
 from pairscale.testing.simulator import Faults, JournalEntry, ProviderSimulator
 
 __all__ = [
@@ -10,7 +9,5 @@ __all__ = [
     "Behaviour",
     "Faults",
     "JournalEntry",
-    "ProtocolReport",
     "ProviderSimulator",
-    "check_judge_protocol",
 ]
