@@ -42,7 +42,7 @@ class AuditReport(ReprMixin):
         rows: by table, how many rows were compared with the chain.
         digest: the digest over everything, as the run file was closed with; None when something was written since, or
             its process was killed.
-        left_out: what an export has left out of this run file, and so could not be compared: by table, how many.
+        imported: the digest of the exported run that it was imported from; None when it was not imported.
         preset: the preset of an adaptive run that was replayed.
         is_replayed: whether it holds an adaptive run, which was replayed because nothing in it was changed.
     """
@@ -52,7 +52,7 @@ class AuditReport(ReprMixin):
     problems: tuple[str, ...] = ()
     rows: Mapping[str, int] = field(default_factory=dict[str, int])
     digest: str | None = None
-    left_out: Mapping[str, int] = field(default_factory=dict[str, int])
+    imported: str | None = None
     preset: str | None = None
     is_replayed: bool = False
 
@@ -84,8 +84,8 @@ class AuditReport(ReprMixin):
         if self.is_replayed:
             yield f"{named}{done}, all reproduced"
         yield f"{sum(self.rows.values()):,} rows in {len(self.rows):,} tables, all as they were written"
-        for part, n in self.left_out.items():
-            yield f"{part}: an export has left out {n:,}, which could not be compared"
+        if self.imported is not None:
+            yield f"imported from a run with the digest {self.imported}; what happened before is not compared"
         yield (
             "not closed: it is being written, or its process was killed"
             if self.digest is None
@@ -135,7 +135,7 @@ def audit(
         except StoreDamagedError as error:
             return AuditReport(problems=(str(error),))
         replay = read_replay(store, str(run), selector) if is_adaptive and not problems else None
-    known: dict[str, Any] = {"rows": evidence.rows, "digest": evidence.digest, "left_out": evidence.imported}
+    known: dict[str, Any] = {"rows": evidence.rows, "digest": evidence.digest, "imported": evidence.imported}
     if replay is None:
         return AuditReport(problems=tuple(problems), **known)
     found = replay()

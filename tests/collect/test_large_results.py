@@ -76,33 +76,3 @@ def test_an_empty_run_is_a_table_without_rows(tmp_path: Path) -> None:
     table = pl.read_parquet(ps.export(tmp_path / "run.db", tmp_path / "none.parquet"))
     assert table.height == 0
     assert {"ID1", "ID2", "better_id", "received_at"} <= set(table.columns)
-
-
-@pytest.mark.parametrize("suffix", ["parquet", "csv"])
-def test_an_import_in_blocks_is_the_same_and_finds_what_was_changed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
-) -> None:
-    """Rows in another order, one changed, one left out and one twice: over many blocks as over one."""
-    _judged(tmp_path / "run.db", PAIRS.height)
-    path = ps.export(tmp_path / "run.db", tmp_path / f"out.{suffix}")
-    texts = ps.synthetic_essays(8, seed=1)
-    read = pl.read_parquet if suffix == "parquet" else pl.read_csv
-    rows = read(path).sample(fraction=1.0, shuffle=True, seed=3)
-    changed = pl.int_range(pl.len()) == 5
-    rows = rows.with_columns(content=pl.when(changed).then(pl.lit("forged")).otherwise("content"))[:-1]
-    rows = pl.concat([rows, rows[:1]])
-    rows.write_parquet(path) if suffix == "parquet" else rows.write_csv(path)
-    found = []
-    for name, size in (("whole.db", 50_000), ("blocks.db", 4)):
-        for module in ("_restore", "transfer"):
-            monkeypatch.setattr(f"pairscale.store.{module}.BLOCK", size)
-        monkeypatch.setattr("pairscale.store._restore._NAMED", min(size, 3))
-        new = ps.import_run(path, tmp_path / name, texts)
-        with open_run(tmp_path / name) as store:
-            results = store.results().sort("custom_id").drop("received_at")
-        found.append((new, ps.audit(tmp_path / name).problems, results.rows()))
-    assert found[0] == found[1]
-    new, problems, results = found[0]
-    assert new == len(results) == PAIRS.height - 1
-    assert sorted(text.partition(", ")[0] for text in problems) == ["attempts", "comparisons"]
-    assert [text.partition(": ")[2] for text in sorted(problems)] == ["the row was changed", "the row is missing"]

@@ -548,7 +548,7 @@ def test_copies_exports_and_imports_carry_labels(tmp_path, kind):
     assert everything(tmp_path / "in.db")["label_cases"] == before["label_cases"]
     with LabelStore(tmp_path / "other.db", make_cases(1)), pytest.raises(StoreBusyError):
         ps.import_run(tmp_path / "out.csv", tmp_path / "other.db", samples)
-    with pytest.raises(StoreMismatchError, match="has other labels than"):
+    with pytest.raises(StoreMismatchError, match="holds another run"):
         ps.import_run(tmp_path / "out.csv", tmp_path / "other.db", samples)
 
 

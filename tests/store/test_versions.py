@@ -182,18 +182,17 @@ def test_an_adaptive_run_goes_out_and_in(made, tmp_path, suffix):
         assert store.read_log("mine") == [{"b": 1, "a": None}]
         assert store.get_meta("adaptive") == {"version": 1}
         assert store.results().equals(original.results())
-    assert theirs["chain"][: len(ours["chain"])] == ours["chain"]
     with open_run(copy, write=True) as store:
         continue_run(store)
         assert check_evidence(store).problems == []
 
 
-def test_other_logs_are_not_mixed(made, tmp_path):
+def test_two_runs_are_not_mixed(made, tmp_path):
     path = ps.export(made, tmp_path / "out.csv")
     with open_run(tmp_path / "other.db", write=True) as store:
         store.log("mine", [{"b": 2}])
     before = dump(tmp_path / "other.db")
-    with pytest.raises(StoreMismatchError, match="has other logs"):
+    with pytest.raises(StoreMismatchError, match=r"holds another run; import .* into a new run file"):
         ps.import_run(path, tmp_path / "other.db", samples=ITEMS)
     assert dump(tmp_path / "other.db") == before
 

@@ -47,7 +47,7 @@ def command(
     figures = {"steps": report.steps, "refits": report.refits, "problem": report.problem}
     document: dict[str, Any] = {"passed": report.passed, "preset": report.preset, **figures}
     document |= {"n_problems": len(report.problems), "digest": report.digest}
-    details = {"problems": list(report.problems), "rows": dict(report.rows), "left_out": dict(report.left_out)}
+    details = {"problems": list(report.problems), "rows": dict(report.rows), "imported": report.imported}
     emit(
         document | details,
         pl.DataFrame([document]),

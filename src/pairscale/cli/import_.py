@@ -29,8 +29,8 @@ def command(
 ) -> None:
     """Enter the comparisons of a table into a run file: all of it, or nothing.
 
-    What `pairscale export` wrote beside the table (.logs.jsonl) is imported as well, and in a new run file the hash
-    chain stays, so that `pairscale audit` compares it with what was written when it was judged.
+    A table that `pairscale export` wrote is imported with what it wrote beside it (.logs.jsonl), into a new run file.
+    The hash chain begins with the import, and names the digest of the run that was exported.
     """
     new = ps.import_run(path, run, samples, **vars(columns))
     say(f"{new:,} new comparison{'s' * (new != 1)} in {run}")

@@ -19,7 +19,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import JSON, Text, cast, func, select, type_coerce
@@ -82,21 +82,17 @@ class Links:
     Attributes:
         rows: by part, lists of key and hash.
         n: how many.
-        skip: says of a part and its key and hash whether it is left out.
     """
 
-    __slots__ = ("n", "rows", "skip")
+    __slots__ = ("n", "rows")
 
     def __init__(self) -> None:
         self.rows: dict[str, list[list[Any]]] = {}
         self.n = 0
-        self.skip: Callable[[str, list[Any]], bool] | None = None
 
     def add(self, hashed: Iterable[tuple[str, list[Any]]]) -> None:
         """Add the parts of a row that was written."""
         for name, link in hashed:
-            if self.skip is not None and link[-1] is not None and self.skip(name, link):
-                continue
             self.rows.setdefault(name, []).append(link)
             self.n += 1
 

@@ -28,22 +28,18 @@ if TYPE_CHECKING:
 
 __all__ = [
     "COMMANDS",
-    "LEFT_OUT",
     "Evidence",
     "EvidenceProblem",
     "check_end",
     "check_evidence",
     "closing_of",
     "damage_behind",
-    "expected_hashes",
 ]
 
 COMMANDS = "commands"
 """The log of the settings of commands; the only log from which a row may be removed: that of a refused command."""
 
 _PART = {part.name: part for part in PARTS}
-LEFT_OUT = frozenset({"items.columns", "attempts.reply", "label_cases.texts"})
-"""Parts of rows that an export leaves out; an import may leave them out or have its own."""
 _UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 _MOST_MISSING = 1_000_000  # a larger gap is a number that was changed
 _LATEST = 50  # rows per part that are compared before a run is continued
@@ -82,8 +78,7 @@ class Evidence:
         digest: the digest that the run file was closed with; None when something was written since, or its process was
             killed.
         earlier: the digests of all closings, in order.
-        imported: by table, how many rows or parts of rows an export has left out.
-        removed: by part, the keys of rows that a later entry of a chain has removed.
+        imported: the digest of the run that it was imported from; None when it was not.
     """
 
     problems: list[EvidenceProblem] = field(default_factory=list[EvidenceProblem])
@@ -91,8 +86,7 @@ class Evidence:
     entries: int = 0
     digest: str | None = None
     earlier: list[str] = field(default_factory=list[str])
-    imported: dict[str, int] = field(default_factory=dict[str, int])
-    removed: dict[str, set[tuple[Any, ...]]] = field(default_factory=dict[str, set[tuple[Any, ...]]])
+    imported: str | None = None
 
 
 def check_evidence(run_file: RunFile, *tables: str) -> Evidence:
@@ -124,19 +118,8 @@ def closing_of(run_file: RunFile) -> str | None:
         return digest_of_closing(connection)
 
 
-def expected_hashes(connection: Connection) -> dict[str, dict[Key, bytes]]:
-    """By part and key, the hash that a row has by the chain."""
-    ledger = _Ledger()
-    ledger.read(connection)
-    return ledger.expected
-
-
 class _Ledger:
-    """The chains of a run file, read from the first entry to the last.
-
-    A row that one writer has removed may have been written by another one, whose chain is read later: the numbers of
-    comparisons are never used again, so that what was removed stays so, in whatever order chains are read.
-    """
+    """The chain of a run file, read from the first entry to the last."""
 
     def __init__(self) -> None:
         self.evidence = Evidence()
@@ -173,30 +156,26 @@ class _Ledger:
             entry = json.loads(data)
             if "closed" in entry:
                 self._closings.append((name, number, entry["closed"]))
-            is_import = bool(entry.get("imported"))
+            if entry.get("imported"):
+                self.evidence.imported = str(entry["imported"])
             for part, links in entry.get("rows", {}).items():
                 for link in links:
-                    self._take(part, tuple(link[:-1]), link[-1], f"{name} {number}", is_import=is_import)
+                    self._take(part, tuple(link[:-1]), link[-1], f"{name} {number}")
         except _UNREADABLE as error:
             reason = f"the entry cannot be read ({type(error).__name__}: {error})"
             self._problem("chain", f"{name} {number}", "unreadable", reason)
 
-    def _take(self, part: str, key: Key, digest: str | None, where: str, *, is_import: bool) -> None:
+    def _take(self, part: str, key: Key, digest: str | None, where: str) -> None:
         expected = self.expected[part]
-        if key in expected and not _may_change(part, key, digest, is_import=is_import):
+        if key in expected and not _may_change(part, key, digest):
             message = (
                 f"entry {where} of the chain {'removes' if digest is None else 'replaces'} it, but it never changes"
             )
             self._problem(_PART[part].table.name, _in_words(key), "replaced", message)
-        if digest is not None:
-            if part != "comparisons" or key not in self.evidence.removed.get(part, ()):
-                expected[key] = bytes.fromhex(digest)
-            return
-        was_there = expected.pop(key, None) is not None
-        if not is_import:
-            self.evidence.removed.setdefault(part, set()).add(key)
-        elif was_there:
-            self.evidence.imported[part] = self.evidence.imported.get(part, 0) + 1
+        if digest is None:
+            expected.pop(key, None)
+        else:
+            expected[key] = bytes.fromhex(digest)
 
     def _check_closing(self, where: str, closed: Any) -> None:
         if self._check_heads("chain", where, closed):
@@ -254,13 +233,11 @@ class _Ledger:
         self.evidence.problems.append(EvidenceProblem(table, row, kind, message))
 
 
-def _may_change(part: str, key: Key, digest: str | None, *, is_import: bool) -> bool:
+def _may_change(part: str, key: Key, digest: str | None) -> bool:
     """Whether a further entry for the same row can be right."""
     if part == "metadata" or (part == "comparisons" and digest is None):
         return True
-    if part == "logs":
-        return digest is None and key[0] == COMMANDS
-    return part in LEFT_OUT and is_import
+    return part == "logs" and digest is None and key[0] == COMMANDS
 
 
 def _problem_of(part: Part, key: Sequence[Any], kind: str) -> EvidenceProblem:
