@@ -6,8 +6,6 @@ import struct
 import subprocess
 import sys
 import zipfile
-from contextlib import suppress
-from pathlib import Path
 
 import polars as pl
 import pytest
@@ -15,7 +13,7 @@ import pytest
 import pairscale as ps
 from pairscale.core.errors import FileFormatError
 from pairscale.core.files import read_table, write_table, write_workbook
-from pairscale.core.workbooks import _Sheet, check_workbook
+from pairscale.core.workbooks import check_workbook
 
 CELL = '<c r="{0}" t="inlineStr"><is><t>{1}</t></is></c>'
 ROWS = '<row r="{0}"><c r="A{0}" t="inlineStr"><is><t>{1}</t></is></c></row>'
@@ -78,8 +76,9 @@ def test_a_small_file_that_expands_to_300_mb_is_refused_within_bounded_memory(tm
     done = subprocess.run(line, capture_output=True, text=True, check=True, timeout=600)
     growth, said = json.loads(done.stdout)
     assert said is not None
-    assert said.startswith(f"{path} has 0.")
-    assert "expands to more than 64 MB, which is not read; save the table as csv instead" in said
+    reason = "it is damaged: a part of it cannot be expanded" if lies else "it expands to more than 64 MB"
+    assert said.startswith(f"{path}: {reason}")
+    assert said.endswith("; save the table as csv instead")
     assert growth < 20  # MB
 
 
@@ -90,7 +89,7 @@ def test_what_the_directory_says_is_not_relied_upon(tmp_path):
     understated(path)
     with zipfile.ZipFile(path) as archive:
         assert sum(info.file_size for info in archive.infolist()) < 100_000
-    with pytest.raises(FileFormatError, match="expands to more than 64 MB"):
+    with pytest.raises(FileFormatError, match="it is damaged"):
         read_table(path)
 
 
@@ -125,24 +124,6 @@ def test_a_stray_cell_is_seen_however_it_is_written(tmp_path, cell, before):
     path = workbook(tmp_path / "stray.xlsx", sheet.encode())
     with pytest.raises(FileFormatError, match=r"17,179,869,184 cells|is damaged"):
         read_table(path)
-
-
-@pytest.mark.parametrize("start", ["<c r=", "<c s='1' r=", "<x:c r="])
-def test_both_ways_to_find_the_last_cell_find_the_same(start):
-    """Cells in the usual spelling are read all at once, others one by one."""
-    draw = random.Random(1)
-    for _ in range(50):
-        rows = [draw.randint(1, 1_048_576) for _ in range(draw.randint(0, 20))]
-        columns = ["".join(draw.choices("AZaxfd", k=draw.randint(1, 3))) for _ in rows]
-        text = "".join(f'{start}"{a}{n}" t="n"><v>1</v></c>' for a, n in zip(columns, rows, strict=True)).encode()
-        for last in (b"", b'<row r="77">', b"<row r='77'>"):
-            number = max(
-                (sum(26**at * (ord(x) - 64) for at, x in enumerate(a.upper()[::-1])) for a in columns), default=0
-            )
-            sheet = _Sheet(Path("x.xlsx"))
-            with suppress(FileFormatError):
-                sheet.read(text + last + b"<")
-            assert (sheet._rows, sheet._columns) == (max([*rows, 77 * bool(last)]), number)
 
 
 def test_a_text_that_looks_like_a_cell_is_a_text(tmp_path):
@@ -183,7 +164,7 @@ def test_other_compression_is_refused(tmp_path, method):
     path = tmp_path / "other.xlsx"
     with zipfile.ZipFile(path, "w", method) as archive:
         archive.writestr("xl/worksheets/sheet1.xml", "x" * 100)
-    with pytest.raises(FileFormatError, match="Excel does not use"):
+    with pytest.raises(FileFormatError, match="compressed in an unusual way"):
         read_table(path)
 
 
@@ -198,12 +179,8 @@ def test_a_damaged_archive_is_an_error_in_words(tmp_path, damage):
             check_workbook(broken, path)
         except FileFormatError as error:
             said.add(str(error))
-    known = (
-        "is not an Excel workbook with a table: it is damaged",
-        "has 0.0 MB and expands to",
-        "is compressed in a way",
-    )
-    assert all(words.startswith(tuple(f"{path} {start}" for start in known)) for words in said)
+    known = ("it is damaged: ", "it expands to more than ", "it is compressed in an unusual way", "it is protected")
+    assert all(words.startswith(tuple(f"{path}: {start}" for start in known)) for words in said)
 
 
 LONG = "The river rose two metres in a night, and nobody slept."

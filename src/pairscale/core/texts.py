@@ -12,11 +12,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from unicodedata import normalize
-from zipfile import ZipInfo
 
 from pairscale.core.documents import Document, DocumentReader, Unreadable, kind_of, missing_package
 from pairscale.core.documents.kinds import LARGEST_FILE, LONGEST_TEXT, PLAIN, require_content
-from pairscale.core.documents.parts import Parts
+from pairscale.core.documents.parts import Parts, ZipInfo
 from pairscale.core.encodings import decode, read_bytes
 from pairscale.core.errors import FileFormatError, MissingExtraError
 from pairscale.core.notices import notice

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from pairscale.core.documents import DocumentReader, Unreadable, kind_of, process
+from pairscale.core.documents import DocumentReader, Unreadable, kind_of
+from pairscale.core.documents import reader as reading
 from pairscale.core.documents.parts import Parts
 
 DATA = Path(__file__).parents[2] / "data" / "documents"
@@ -363,47 +364,45 @@ def test_a_pdf_with_a_password(reader):
 
 # The process.
 
-ENDLESS = """
-import pairscale.core.documents.worker as worker
-def loop(content):
-    while True: pass
-def grow(content):
-    kept = []
-    while True: kept.append(bytearray(2**24))
-def crash(content):
+FAULTY = """
+def faulty(content):
+    if b"loop" in content:
+        while True: pass
+    if b"grow" in content:
+        kept = []
+        while True: kept.append(bytearray(2**24))
     import os; os._exit(3)
-worker._READERS |= {"loop": loop, "grow": grow, "crash": crash}
+reader.read_pdf = faulty
 """
 
 
 @pytest.fixture
 def faulty(monkeypatch):
-    """A process with readers that do not end, or need all memory."""
-    monkeypatch.setattr(process, "_START", process._START.rstrip() + f" exec({ENDLESS!r}); ")
-    monkeypatch.setattr(process, "require_content", lambda *_: None)
+    """A process whose reader does not end, needs all memory, or crashes."""
+    monkeypatch.setattr(reading, "_SERVE", reading._SERVE.rstrip() + f" exec({FAULTY!r}); ")
     with DocumentReader() as found:
         yield found
 
 
 def test_work_and_memory_have_limits(faulty, monkeypatch):
-    monkeypatch.setattr(process, "MEMORY", 400 * 2**20)
-    assert refused(faulty, "grow", b"") == "it needs more memory to read than a document may"
-    monkeypatch.setattr(process, "CPU_SECONDS", 1)
-    faulty._end()
-    assert refused(faulty, "loop", b"") == "reading it takes more than 1 seconds of processor time"
-    assert refused(faulty, "crash", b"").startswith("its reader stopped; it is damaged, or needs more memory")
+    monkeypatch.setattr(reading, "MEMORY", 400 * 2**20)
+    assert refused(faulty, "pdf", b"%PDF- grow") == "it needs more memory to read than a document may"
+    monkeypatch.setattr(reading, "PDF_SECONDS", 1)
+    assert refused(faulty, "pdf", b"%PDF- loop").endswith("takes more than 1 seconds to read")
+    assert refused(faulty, "pdf", b"%PDF- crash").startswith("its reader stopped: it is damaged")
 
 
-def test_a_large_file_is_not_even_sent(reader, monkeypatch):
-    monkeypatch.setattr(process, "LARGEST_FILE", 1000)
+def test_a_large_file_is_not_even_opened(reader, monkeypatch):
+    monkeypatch.setattr(reading, "LARGEST_FILE", 1000)
     assert refused(reader, "pdf", b"%PDF-" + bytes(1000)) == "it has 1,005 bytes; at most 1,000 are read"
 
 
-def test_a_process_is_started_for_the_first_document_and_ended():
+def test_a_process_is_started_for_the_first_pdf_and_ended():
     reader = DocumentReader()
-    assert reader._child is None
     with reader:
         reader.read("html", b"<p>a")
+        assert reader._child is None
+        reader.read("pdf", pdf(CATALOG, PAGES, PAGE, FONT, stream(SAYS)))
         child = reader._child
         assert child is not None
         assert child.poll() is None
