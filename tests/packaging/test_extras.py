@@ -79,7 +79,7 @@ print(json.dumps(said))
 
 def package(requirement: str) -> str:
     """The name of a package in a requirement."""
-    return re.split(r"[^\w-]", requirement)[0]
+    return re.split(r"[^\w.-]", requirement)[0]
 
 
 @pytest.fixture(scope="module")

@@ -56,5 +56,5 @@ def test_what_tests_need_is_pinned() -> None:
         for line in (ROOT / "constraints.txt").read_text().splitlines()
     }
     wanted = [*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["dev"]]
-    names = {re.split(r"[^\w-]", need)[0].lower().replace("_", "-") for need in wanted} - {"pairscale"}
+    names = {re.split(r"[^\w.-]", need)[0].lower().replace("_", "-") for need in wanted} - {"pairscale"}
     assert names - pinned == set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
@@ -12,7 +13,7 @@ from pairscale.cli._common import emit, show_table
 EXAMPLES = ("pairscale doctor", "pairscale doctor --json", "pairscale doctor --clear-cache")
 
 CORE = (
-    "aiohttp", "filelock", "jinja2", "joblib", "lazy-loader", "numpy", "orjson", "platformdirs", "polars", "rich",
+    "aiohttp", *(("backports.zstd",) if sys.version_info < (3, 14) else ()), "filelock", "jinja2", "joblib", "lazy-loader", "numpy", "orjson", "platformdirs", "polars", "rich",
     "scipy", "sqlalchemy", "threadpoolctl", "typer",
 )  # fmt: skip
 """What is always installed; a test holds it, and the extras, against the project's own list."""
