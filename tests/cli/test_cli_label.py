@@ -135,7 +135,7 @@ def test_without_the_extra(cli, manifest, monkeypatch):
     monkeypatch.setattr(builtins, "__import__", without)
     outcome = cli("label", manifest, "--port", 0)
     assert outcome.code == 1
-    assert outcome.lines == ["error: the labelling page needs an optional package: pip install 'pairscale[web]'"]
+    assert outcome.lines == ['error: the labelling page needs an optional package: pip install "pairscale[web]"']
 
 
 def post(link: str, page: str, choice: str) -> str:

@@ -43,7 +43,7 @@ def _stream(content: bytes) -> Any:
         except ModuleNotFoundError:
             continue
         return opened(module, content)
-    raise Unreadable("it is compressed with zstd, which needs an optional package: pip install 'pairscale[pandas]'")
+    raise Unreadable('it is compressed with zstd, which needs an optional package: pip install "pairscale[pandas]"')
 
 
 _WAYS: Final[dict[str, Callable[[Any, bytes], Any]]] = {
