@@ -202,6 +202,23 @@ def test_a_judge_that_fails_is_said(cli):
     assert "paused: judge_failing" in cli("status", "run.db").out
 
 
+def test_a_function_may_return_a_plain_answer(cli, pairs):
+    Path("plain_judges.py").write_text(
+        "def number(A, B):\n    return 1 if len(A['text']) > len(B['text']) else 2\n"
+        "def nothing(A, B):\n    number(A, B)\n"
+    )
+    steps = ("--steps", "10", "--json")
+    usual = cli(*RANK, *steps)
+    plain = cli(*RANK, "--judge", "plain_judges:number", *steps)
+    assert plain.code == 0
+    assert plain.json["items"] == usual.json["items"]
+    assert "6 of 6 pairs answered" in cli("judge", pairs, "--judge", "plain_judges:number", "--run", "plain.db").err
+    for command in (RANK, ("judge", pairs)):
+        refused = cli(*command, "--judge", "plain_judges:nothing", "--run", f"{command[0]}.db")
+        assert refused.code == 1
+        assert refused.lines[-1].startswith("error: the judge returned None (NoneType), which is not an answer; it may")
+
+
 def test_a_judge_that_goes_by_position_is_said(cli):
     Path("places.py").write_text("def first(A, B):\n    return {'is_valid': True, 'Y': 1}\n")
     pl.DataFrame({"ID": [f"t{n}" for n in range(20)], "text": ["some words"] * 20}).write_csv("many.csv")
