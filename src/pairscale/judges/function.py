@@ -164,7 +164,7 @@ def _of_number(answer: Any) -> Verdict:
         return Verdict.win(1 if answer else 2)
     if isinstance(answer, Integral) and answer in (1, 2):
         return Verdict.win(1 if answer == 1 else 2)
-    if isinstance(answer, Real) and 0 < answer < 1:
+    if isinstance(answer, Real) and 0 < answer < 1:  # type: ignore[operator]
         return _graded(answer, None, None)
     return _refused(answer, "is not an answer")
 
