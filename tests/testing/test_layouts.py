@@ -35,6 +35,7 @@ TEMPLATES = {
     f"[The Start of Assistant B's Answer]\n{{SAMPLE_2}}\n[The End of Assistant B's Answer]{ASK}",
     "records": f'{HEAD}{{\n  "model": "SAMPLE_1",\n  "output": """{{SAMPLE_1}}"""\n}},\n{{\n  "model": "SAMPLE_2",\n'
     f'  "output": """{{SAMPLE_2}}"""\n}}{ASK}',
+    "list": f'{HEAD}[{{"id": "SAMPLE_1", "text": "{{SAMPLE_1}}"}}, {{"id": "SAMPLE_2", "text": "{{SAMPLE_2}}"}}]{ASK}',
     "nested, turned": f"{HEAD}<text><id>SAMPLE_2</id><body>{{SAMPLE_2}}</body></text>\n"
     f"<text><id>SAMPLE_1</id><body>{{SAMPLE_1}}</body></text>{ASK}",
     "table": f"{HEAD}| option A | {{SAMPLE_1}} |\n| option B | {{SAMPLE_2}} |{ASK}",

@@ -125,9 +125,10 @@ def _whole(prompt: str, label: _Label, twin: _Label) -> _Label:
 def _texts(prompt: str, upper: _Label, lower: _Label) -> tuple[_Span, _Span]:
     """The text between the labels and the one behind them, without what closes them, and without instructions."""
     inner = prompt[upper.end : lower.start].rstrip()
-    closing, lower_closing = _closings(inner, prompt[upper.start : upper.end], prompt[lower.end :], upper.place)
-    upper_end = upper.end + (inner.rfind(closing) if closing else len(inner))
-    closed = re.compile(lower_closing, re.IGNORECASE).search(prompt, lower.end) if closing else None
+    upper_closing, lower_closing = _closings(inner, prompt[upper.start : upper.end], prompt[lower.end :], upper.place)
+    ends = [match.start() for match in re.finditer(upper_closing, inner)] if upper_closing else []
+    upper_end = upper.end + (ends[-1] if ends else len(inner))
+    closed = re.compile(lower_closing, re.IGNORECASE).search(prompt, lower.end) if lower_closing else None
     if closed is not None:
         lower_end = closed.start()
     else:  # both texts are set off alike
@@ -137,18 +138,19 @@ def _texts(prompt: str, upper: _Label, lower: _Label) -> tuple[_Span, _Span]:
 
 
 def _closings(inner: str, label: str, rest: str, place: str) -> tuple[str, str]:
-    """What closes the upper text, and a pattern of what closes the lower one; empty where nothing does."""
+    """Patterns of what closes the upper text and the lower one; empty where nothing does."""
     opening = re.search(r"""["“„«]*\Z""", label)
     quote = "".join(_QUOTES[sign] for sign in opening[0]) if opening is not None else ""
     if quote:
-        return quote, rf"{quote}\s*(?:[,}}\])]|\n|\Z)"
+        pattern = rf"{quote}\s*(?:[,}}\])]|\n|\Z)"
+        return pattern, pattern
     last = inner.rpartition("\n")[2].strip()
     sign = _CLOSING.search(last)
     closing = last if sign is None else sign[0]
     twin = _PLACE.sub(lambda match: _OTHER[place] if match[0].casefold() == place else match[0], closing)
     if twin != closing and re.search(re.escape(twin), rest, re.IGNORECASE):
-        return closing, re.escape(twin)
-    return ("", "") if sign is None else (closing, re.escape(closing))
+        return re.escape(closing), re.escape(twin)
+    return ("", "") if sign is None else (re.escape(closing), re.escape(closing))
 
 
 def _start_of_instructions(prompt: str, upper: _Label, lower: _Label, gap: str) -> int:
