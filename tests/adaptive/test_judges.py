@@ -296,7 +296,7 @@ def test_many_at_once_with_a_judge_that_does_everything_wrong(tmp_path: Any) -> 
         if turn % 9 == 4:
             raise ConnectionError("gone")
         if turn % 11 == 5:
-            return "nonsense"
+            return {"is_valid": True, "Y": 7}
         if turn % 13 == 6:
             return {"is_valid": False, "invalid_reason": "rather not"}
         return {"is_valid": True, "Y": 0.5} if turn % 17 == 7 else better(A, B)
