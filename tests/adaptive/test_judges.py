@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 import pairscale as ps
+from pairscale.core.errors import JudgeError
 from pairscale.judges.function import in_thread
 from tests.adaptive.running import FAST, LATE, answers, asked, audited, better, rank, samples, simulated, steps
 
@@ -21,9 +22,6 @@ from tests.adaptive.running import FAST, LATE, answers, asked, audited, better, 
     [
         (ValueError("broken"), "ValueError: broken", "failure"),
         (ValueError(), "ValueError", "failure"),
-        (None, "the judge must return a mapping", "failure"),
-        ("SAMPLE_1", "the judge must return a mapping", "failure"),
-        ({"winner": 1}, "a mapping with Y, or with p", "failure"),
         ({"is_valid": True, "Y": 2}, "Y must be 1", "failure"),
         ({"is_valid": True, "Y": "1"}, "Y must be 1", "failure"),
         ({"is_valid": True, "Y": float("nan")}, "Y must be 1", "failure"),
@@ -56,6 +54,32 @@ def test_an_answer_that_is_none_is_kept_with_its_reason(answer: Any, reason: str
     assert len(calls) == len(answers(run)) == 24 - log["status"].to_list().count("starved")
     assert result.items.height == 6
     audited(run)
+
+
+@pytest.mark.parametrize("answer", [None, "SAMPLE_1", {"winner": 1}], ids=str)
+def test_an_answer_of_no_known_kind_stops_the_run(answer: Any) -> None:
+    with pytest.raises(JudgeError, match=r"^the judge returned .* it may return 1 or 2, ") as caught:
+        rank(6, lambda A, B: answer, n_steps=24)
+    assert caught.value.result.logs["step_log"].height == 0
+
+
+def test_a_judge_may_return_a_plain_value() -> None:
+    """Every kind of plain answer gives the same run as a mapping."""
+    usual = rank(6, better, n_steps=10).logs["step_log"]["Y"].to_list()
+    assert set(usual) == {0, 1}
+    forms = (
+        lambda first, A, B: 1 if first else 2,
+        lambda first, A, B: first,
+        lambda first, A, B: "A" if first else "B",
+        lambda first, A, B: A["ID"] if first else B["ID"],
+        lambda first, A, B: 0.9 if first else 0.1,
+    )
+    for form in forms:
+
+        def judge(A: Any, B: Any, form: Any = form) -> Any:
+            return form(better(A, B)["Y"] == 1, A, B)
+
+        assert rank(6, judge, n_steps=10).logs["step_log"]["Y"].to_list() == usual
 
 
 def test_a_judge_that_hangs_is_asked_again_and_then_let_be(tmp_path: Any) -> None:
@@ -272,7 +296,7 @@ def test_many_at_once_with_a_judge_that_does_everything_wrong(tmp_path: Any) -> 
         if turn % 9 == 4:
             raise ConnectionError("gone")
         if turn % 11 == 5:
-            return "nonsense"
+            return {"is_valid": True, "Y": 7}
         if turn % 13 == 6:
             return {"is_valid": False, "invalid_reason": "rather not"}
         return {"is_valid": True, "Y": 0.5} if turn % 17 == 7 else better(A, B)

@@ -88,7 +88,7 @@ def test_a_missing_package_is_one_line(cli, run, monkeypatch):
     monkeypatch.setattr("pairscale.reporting._chart_files.find_spec", lambda name: None)
     done = cli("fit", run, "--chart", "a.svg")
     assert (done.code, done.out) == (1, "")
-    assert done.lines == ["error: a chart needs an optional package: pip install 'pairscale[plots]'"]
+    assert done.lines == ['error: a chart needs an optional package: pip install "pairscale[plots]"']
     assert not Path("a.svg").exists()
 
 

@@ -5,8 +5,11 @@ import contextlib
 import http.client
 import io
 import json
+import os
 import re
 import signal
+import subprocess
+import sys
 import threading
 import urllib.parse
 import urllib.request
@@ -36,6 +39,32 @@ def typed(monkeypatch):
         monkeypatch.setattr("sys.stdin", io.StringIO("".join(f"{line}\n" for line in lines)))
 
     return type_in
+
+
+def test_in_the_terminal_by_a_pipe(process, manifest, folder):
+    """What is typed in another encoding is no answer, and no crash."""
+    child = process(
+        "label", manifest, "--terminal", "--labellers", "ann", "--json", stdin=subprocess.PIPE, encoding="latin-1"
+    )
+    out, err = child.communicate("1\n2\xfc\ntie\n2\n", timeout=600)
+    assert child.returncode == 0, err
+    assert json.loads(out)["done"] == 3
+    assert err.count("Which is better?") == 4
+    assert "Done. Thank you!" in err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="terminals")
+def test_in_a_real_terminal(process, manifest):
+    import pty
+
+    owner, terminal = pty.openpty()
+    child = process("label", manifest, "--terminal", "--labellers", "ann", "--json", stdin=terminal)
+    os.close(terminal)
+    os.write(owner, b"1\n2\ntie\n")
+    out, err = child.communicate(timeout=600)
+    os.close(owner)
+    assert child.returncode == 0, err
+    assert json.loads(out)["done"] == 3
 
 
 def test_in_the_terminal_and_out_again(cli, manifest, typed, folder):
@@ -135,7 +164,7 @@ def test_without_the_extra(cli, manifest, monkeypatch):
     monkeypatch.setattr(builtins, "__import__", without)
     outcome = cli("label", manifest, "--port", 0)
     assert outcome.code == 1
-    assert outcome.lines == ["error: the labelling page needs an optional package: pip install 'pairscale[web]'"]
+    assert outcome.lines == ['error: the labelling page needs an optional package: pip install "pairscale[web]"']
 
 
 def post(link: str, page: str, choice: str) -> str:

@@ -12,7 +12,6 @@ import polars as pl
 import pytest
 
 import pairscale as ps
-from pairscale.core.documents import kinds
 from pairscale.core.files import read_table
 
 DATA = Path(__file__).parents[1] / "data" / "documents"
@@ -46,8 +45,8 @@ def mixed(folder):
 @pytest.fixture
 def plain(monkeypatch):
     """An installation without the extra."""
-    found = kinds.find_spec
-    monkeypatch.setattr(kinds, "find_spec", lambda name: None if name in {"pypdf", "defusedxml"} else found(name))
+    for name in ("pypdf", "defusedxml", "fastexcel"):
+        monkeypatch.setitem(sys.modules, name, None)
 
 
 def test_sixty_essays(cli, mixed):
@@ -72,13 +71,23 @@ def test_sixty_essays(cli, mixed):
 
 
 def test_sixty_essays_on_a_plain_installation(cli, mixed, plain):
-    done = cli("rank", "class", *QUICK)
+    install = 'needs an optional package: pip install "pairscale[documents]"'
+    for command in ("rank", "pairs", "check-judge", "cost --judge openai:gpt-5.1 --offline"):
+        name, *options = command.split()
+        refused = cli(name, "class", *options)
+        assert (refused.code, refused.out) == (1, "")
+        [line] = refused.lines
+        assert line == (
+            f"error: class: reading 16 of 60 files (10 docx, 6 pdf) {install}; to continue without them, give "
+            "--skip-unreadable"
+        )
+    done = cli("rank", "class", *QUICK, "--skip-unreadable")
     assert done.code == 0
     assert "44 texts from class; ID = file name" in done.lines
-    said = "16 files were not read: 10 docx, 6 pdf. Install pairscale[documents]: pip install 'pairscale[documents]'"
-    assert said in done.lines
+    assert "16 files were not read: 10 docx, 6 pdf:" in done.lines
+    assert f"  p0.pdf, p1.pdf, p2.pdf, p3.pdf, p4.pdf and 11 more: {install}" in done.lines
     for command in ("rank", "pairs", "check-judge"):
-        strict = cli(command, "class", "--strict")
+        strict = cli(command, "class", "--strict", "--skip-unreadable")
         assert (strict.code, strict.out) == (1, "")
         [line] = strict.lines
         assert line.startswith(

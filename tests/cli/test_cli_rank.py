@@ -1,6 +1,7 @@
 """`pairscale rank`, `audit` and `status`: an adaptive run from the shell."""
 
 import signal
+import socket
 import sqlite3
 import sys
 import time
@@ -202,6 +203,57 @@ def test_a_judge_that_fails_is_said(cli):
     assert "paused: judge_failing" in cli("status", "run.db").out
 
 
+def test_a_call_without_an_answer_is_no_success(cli):
+    line = (*RANK, "--judge", "moody:judge", "--run", "run.db", "--steps", "2")
+    moody = (
+        "from pathlib import Path\n"
+        "def judge(A, B):\n"
+        "    return 1 if Path('awake').exists() else {'is_valid': False, 'invalid_reason': 'asleep'}\n"
+    )
+    Path("moody.py").write_text(moody)
+    why = "error: no question got a valid answer (2 asked); the last reason: asleep"
+    first = cli(*line)
+    assert (first.code, first.lines[-1]) == (1, why)
+    Path("awake").touch()
+    assert cli(*line).code == 0
+    Path("awake").unlink()
+    resumed = cli(*line, "--json")
+    assert (resumed.code, resumed.lines[-1]) == (1, why)
+    assert resumed.json["summary"][0]["committed_pairs"] == 2
+
+
+def test_an_ollama_server_that_is_not_running_is_one_line(cli, monkeypatch):
+    with socket.socket() as taken:  # bound, and never listening
+        taken.bind(("127.0.0.1", 0))
+        host = f"127.0.0.1:{taken.getsockname()[1]}"
+        monkeypatch.setenv("OLLAMA_HOST", host)
+        done = cli("rank", "essays", "--judge", "ollama:qwen3:8b", "--run", "run.db", "--steps", "2")
+    assert (done.code, done.out) == (1, "")
+    assert done.lines[-1] == (
+        f"error: ollama at http://{host}: the server is not running, or not there; start it with `ollama serve`. "
+        "Every answer is stored; run the same command again to continue"
+    )
+    with ps.open_run("run.db") as store:
+        assert store.failed_attempts().height == 1
+
+
+def test_a_function_may_return_a_plain_answer(cli, pairs):
+    Path("plain_judges.py").write_text(
+        "def number(A, B):\n    return 1 if len(A['text']) > len(B['text']) else 2\n"
+        "def nothing(A, B):\n    number(A, B)\n"
+    )
+    steps = ("--steps", "10", "--json")
+    usual = cli(*RANK, *steps)
+    plain = cli(*RANK, "--judge", "plain_judges:number", *steps)
+    assert plain.code == 0
+    assert plain.json["items"] == usual.json["items"]
+    assert "6 of 6 pairs answered" in cli("judge", pairs, "--judge", "plain_judges:number", "--run", "plain.db").err
+    for command in (RANK, ("judge", pairs)):
+        refused = cli(*command, "--judge", "plain_judges:nothing", "--run", f"{command[0]}.db")
+        assert refused.code == 1
+        assert refused.lines[-1].startswith("error: the judge returned None (NoneType), which is not an answer; it may")
+
+
 def test_a_judge_that_goes_by_position_is_said(cli):
     Path("places.py").write_text("def first(A, B):\n    return {'is_valid': True, 'Y': 1}\n")
     pl.DataFrame({"ID": [f"t{n}" for n in range(20)], "text": ["some words"] * 20}).write_csv("many.csv")
@@ -222,7 +274,7 @@ def test_a_judge_that_goes_by_position_is_said(cli):
 
 def test_a_judge_that_refuses_all_pairs_of_few_texts_is_the_cause(cli):
     done = cli(*RANK, "--judge", "mine:shy", "--run", "run.db")
-    assert done.code == 0
+    assert done.code == 1
     assert "0 comparisons of 4 texts; preset pairscale\n" in done.out
     cause = "the judge gave no valid answer on any pair (the last reason: I would rather"
     assert f"stopped: {cause} not �[31msay) (--set dup_max_obs=3" in done.out

@@ -80,4 +80,4 @@ def test_charts_to_point_at_need_a_package(cli, folder, monkeypatch):
     monkeypatch.setattr("pairscale.reporting._chart_files.find_spec", lambda name: None)
     done = cli("report", "nowhere.db", "--interactive")
     assert (done.code, done.out) == (1, "")
-    assert done.lines == ["error: --interactive needs an optional package: pip install 'pairscale[plots]'"]
+    assert done.lines == ['error: --interactive needs an optional package: pip install "pairscale[plots]"']

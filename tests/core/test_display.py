@@ -573,7 +573,7 @@ def test_without_pandas_the_install_command_is_named(module: str) -> None:
         "except ps.errors.MissingExtraError as error: print(error)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "a pandas table needs an optional package: pip install 'pairscale[pandas]'\n"
+    assert done.stdout == 'a pandas table needs an optional package: pip install "pairscale[pandas]"\n'
 
 
 # Charts and reports
@@ -618,7 +618,7 @@ def test_a_chart_that_cannot_be_made_is_refused() -> None:
 def test_without_altair_the_install_command_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "altair", None)
     with pytest.raises(
-        MissingExtraError, match=r"^a chart needs an optional package: pip install 'pairscale\[plots\]'$"
+        MissingExtraError, match=r'^a chart needs an optional package: pip install "pairscale\[plots\]"$'
     ):
         made(ps.EloFit).plot()
 

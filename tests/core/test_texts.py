@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import shutil
+import sys
 import zipfile
 from pathlib import Path
 
@@ -13,8 +14,8 @@ import pytest
 
 import pairscale as ps
 from pairscale.core import texts as module
-from pairscale.core.documents import kinds
-from pairscale.core.errors import FileFormatError, InputError
+from pairscale.core.errors import FileFormatError, InputError, MissingExtraError
+from pairscale.core.files import write_table
 
 DATA = Path(__file__).parents[1] / "data" / "documents"
 
@@ -22,8 +23,8 @@ DATA = Path(__file__).parents[1] / "data" / "documents"
 @pytest.fixture
 def plain(monkeypatch):
     """An installation without the extra."""
-    found = kinds.find_spec
-    monkeypatch.setattr(kinds, "find_spec", lambda name: None if name in {"pypdf", "defusedxml"} else found(name))
+    for name in ("pypdf", "defusedxml", "fastexcel"):
+        monkeypatch.setitem(sys.modules, name, None)
 
 
 @pytest.fixture
@@ -73,14 +74,36 @@ def test_sixty_essays(class_folder):
 
 
 def test_sixty_essays_on_a_plain_installation(class_folder, plain, caplog):
-    report = ps.inspect_samples(class_folder)
-    assert report.samples.height == 44
-    said = "16 files were not read: 10 docx, 6 pdf. Install pairscale[documents]: pip install 'pairscale[documents]'"
-    assert report.problems() == [said]
-    ps.read_samples(class_folder)
-    assert [record.getMessage() for record in caplog.records] == [said]
+    with pytest.raises(MissingExtraError) as caught:
+        ps.rank(class_folder, progress="none")
+    assert str(caught.value) == (
+        f"{class_folder}: reading 16 of 60 files (10 docx, 6 pdf) needs an optional package: "
+        'pip install "pairscale[documents]"; to continue without them, give skip_unreadable'
+    )
+    samples = ps.read_samples(class_folder, skip_unreadable=True)
+    assert samples.height == 44
+    counts, names = (record.getMessage() for record in caplog.records)
+    assert counts == "16 files were not read: 10 docx, 6 pdf:"
+    assert names == (
+        "p0.pdf, p1.pdf, p2.pdf, p3.pdf, p4.pdf and 11 more: needs an optional package: "
+        'pip install "pairscale[documents]"'
+    )
     with pytest.raises(InputError, match=r"16 files were not read: 10 docx, 6 pdf, and strict allows none: 'p0.pdf'"):
-        ps.read_samples(class_folder, strict=True)
+        ps.read_samples(class_folder, strict=True, skip_unreadable=True)
+
+
+def test_a_class_list_in_excel_on_a_plain_installation(tmp_path, request):
+    """Whether it is the class list cannot be told without opening it."""
+    for name in "abc":
+        (tmp_path / f"{name}.txt").write_text(f"Text {name}.", "utf-8")
+    write_table(pl.DataFrame({"who": ["a", "b", "c"], "name": ["Ann", "Bob", "Cem"]}), tmp_path / "class.xlsx")
+    assert ps.read_samples(tmp_path)["name"].to_list() == ["Ann", "Bob", "Cem"]
+    request.getfixturevalue("plain")
+    with pytest.raises(
+        MissingExtraError, match=r'reading 1 of 4 files \(1 xlsx\) .*: pip install "pairscale\[documents\]"'
+    ):
+        ps.read_samples(tmp_path)
+    assert ps.read_samples(tmp_path, skip_unreadable=True).columns == ["ID", "text"]
 
 
 def test_a_table_of_something_else_is_listed(class_folder):

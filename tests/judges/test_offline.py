@@ -4,6 +4,7 @@ import asyncio
 import functools
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -89,9 +90,38 @@ class TestFunctionJudge:
         assert coded.error_code == "parse_error"
 
     @pytest.mark.parametrize(
-        "reply", [None, "SAMPLE_1", 1, {}, answer(Y=2), answer(Y="1"), answer(), answer(Y=math.nan)]
+        ("reply", "winner"),
+        [
+            (1, 1), (2, 2), (True, 1), (False, 2), ("A", 1), ("B", 2), ("tie", None), (0.9, 1), (0.2, 2), (0.5, None),
+            (A["ID"], 1), (B["ID"], 2), (np.int64(2), 2), (np.True_, 1), (np.float32(0.25), 2),
+        ],
+    )  # fmt: skip
+    def test_it_may_return_a_plain_value(self, reply, winner):
+        verdict = ask(ps.FunctionJudge(lambda A, B: reply))
+        assert verdict.winner_pos == winner
+        assert verdict.outcome == ("tie" if winner is None else "win")
+        is_graded = isinstance(reply, float | np.floating)
+        assert verdict.probability == (pytest.approx(float(reply)) if is_graded else None)
+
+    @pytest.mark.parametrize(
+        "reply", [None, "SAMPLE_1", "1", "b ", 0, 3, -1, 0.0, 1.0, 2.0, math.nan, {}, ["A"], {"winner": 1}]
     )
-    def test_anything_else_is_an_error_of_that_pair(self, reply):
+    def test_anything_else_is_a_failure_of_the_judge(self, reply):
+        verdict = ask(ps.FunctionJudge(lambda A, B: reply))
+        assert (verdict.outcome, verdict.error_code, verdict.failure) == ("error", "invalid_winner", "judge")
+        assert f"returned {reply!r} ({type(reply).__name__})" in verdict.error_message
+
+    @pytest.mark.parametrize("word", ["A", "B", "tie", "1", "2"])
+    @pytest.mark.parametrize("place", ["first", "second"])
+    def test_an_answer_with_two_meanings_is_refused(self, word, place):
+        named = {"ID": word, "text": "Rain."}
+        pair = ps.JudgePair(named, B) if place == "first" else ps.JudgePair(A, named)
+        verdict = asyncio.run(ps.FunctionJudge(lambda A, B: word).compare(pair))
+        assert verdict.failure == "judge"
+        assert "has two meanings, because it is also the ID of a text" in verdict.error_message
+
+    @pytest.mark.parametrize("reply", [answer(Y=2), answer(Y="1"), answer(), answer(Y=math.nan)])
+    def test_a_mapping_without_a_known_choice_is_an_error_of_that_pair(self, reply):
         verdict = ask(ps.FunctionJudge(lambda A, B: reply))
         assert (verdict.outcome, verdict.error_code, verdict.failure) == ("error", "invalid_winner", "question")
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import pairscale as ps
 from pairscale.core.comparisons import Outcome
-from pairscale.core.errors import InputError
+from pairscale.core.errors import InputError, JudgeError
 from pairscale.judges.base import LARGEST, Verdict
 
 ITEMS = [{"ID": name, "text": f"Text {name}."} for name in "ab"]
@@ -183,5 +183,5 @@ def test_a_function_may_leave_out_is_valid():
     """``Y`` or ``p`` alone is an answer; a mapping with neither is none."""
     assert judged(lambda A, B: {"Y": 1}).results["better_id"].to_list() == ["a"]
     assert judged(lambda A, B: {"p": 0.2}).results["better_id"].to_list() == ["b"]
-    done = judged(lambda A, B: {"winner": "a"})
-    assert "must return a mapping with Y, or with p" in done.failed_pairs["error_message"][0]
+    with pytest.raises(JudgeError, match=r"^the judge returned {'winner': 'a'} \(dict\), which is not an answer; "):
+        judged(lambda A, B: {"winner": "a"})

@@ -341,6 +341,16 @@ def test_nobody_there():
     assert server.url in verdict.error_message
     ollama = ask(judge_of(server, "ollama"))
     assert "ollama serve" in ollama.error_message
+    assert ollama.failure == "judge"  # nobody starts it while the run waits
+
+
+def test_an_ollama_server_that_answered_before_may_come_back():
+    with simulator() as server:
+        judge = judge_of(server, "ollama")
+        assert ask(judge).outcome == "win"
+    gone = ask(judge)
+    assert gone.failure == "transient"
+    assert "ollama serve" in gone.error_message
 
 
 def test_a_provider_that_is_down_is_left_alone_and_asked_again_when_it_is_back(said):

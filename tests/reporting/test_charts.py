@@ -350,6 +350,6 @@ def test_without_the_extra(fit, study, tmp_path, monkeypatch):
         lambda: save_chart(chart, tmp_path / "a.svg"),
     ):
         with pytest.raises(
-            MissingExtraError, match=r"^a chart needs an optional package: pip install 'pairscale\[plots"
+            MissingExtraError, match=r'^a chart needs an optional package: pip install "pairscale\[plots'
         ):
             draw()

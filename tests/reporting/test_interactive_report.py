@@ -129,7 +129,7 @@ def test_it_says_how_to_get_it_again(runs, tmp_path):
 
 def test_without_the_extra_it_is_refused_before_any_work(tmp_path, monkeypatch):
     monkeypatch.setattr("pairscale.reporting._chart_files.find_spec", lambda name: None)
-    with pytest.raises(MissingExtraError, match=r"^an interactive report needs .* pip install 'pairscale\[plots\]'"):
+    with pytest.raises(MissingExtraError, match=r'^an interactive report needs .* pip install "pairscale\[plots\]"'):
         write_report(tmp_path / "nowhere.db", interactive=True)
     fit = ps.fit_bt_model([{"winner": a, "loser": b} for a, b in ("ab", "bc", "ca")])
     assert fit.report(tmp_path / "plain.html").is_file()

@@ -62,6 +62,7 @@ def rank(
     text_col: int | str | None = None,
     encoding: str | None = None,
     strict: bool = False,
+    skip_unreadable: bool = False,
 ) -> AdaptiveResult:
     """Rank texts adaptively: each pair is chosen by what is known so far, and the run stops when the order is reliable.
 
@@ -110,6 +111,7 @@ def rank(
         text_col: The column of texts, by name, position from 0 or path in JSON.
         encoding: Encoding of the text files; detected by default.
         strict: Raise an error if any file was not read.
+        skip_unreadable: Continue without the files that need an optional package that is not installed.
 
     Returns:
         An :class:`AdaptiveResult` with ``state``, ``summary``, ``refits``, ``items`` and ``logs``.
@@ -128,7 +130,9 @@ def rank(
         >>> out.items["ID"].to_list(), out.summary["preset"].item()
         (['a', 'c', 'b'], 'pairscale')
     """
-    samples = read_samples(data, id_col=id_col, text_col=text_col, encoding=encoding, strict=strict)
+    samples = read_samples(
+        data, id_col=id_col, text_col=text_col, encoding=encoding, strict=strict, skip_unreadable=skip_unreadable
+    )
     asked = judge_with(
         judge, trait=trait, template=template, judge_args=judge_args, base_url=base_url, cache=cache, price=price,
         answer=answer,

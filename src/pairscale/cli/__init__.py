@@ -242,8 +242,8 @@ def main(args: Sequence[str] | None = None) -> None:
     """
     thresholds = gc.get_threshold()
     gc.set_threshold(*_FEWER_COLLECTIONS)
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):  # a letter that this terminal lacks must not end the work
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # a letter that this terminal lacks or misspells must not end the work
             stream.reconfigure(errors="replace")
     log, notes = logging.getLogger("pairscale"), _Notes()
     before = log.level, log.propagate

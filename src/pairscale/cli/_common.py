@@ -76,6 +76,7 @@ _PYTHON = (
     ("a_col and b_col", "--a-col and --b-col"),
     ("output_col belongs", "--output-col belongs"),
     ("and strict allows none", "and --strict allows none"),
+    ("give skip_unreadable", "give --skip-unreadable"),
     ("update_baseline", "--update-baseline"),
     ("give baseline", "give --baseline"),
     ("with a baseline, those of B alone", "with --baseline, those of B alone"),

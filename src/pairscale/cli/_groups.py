@@ -65,6 +65,7 @@ class Reading:
     text_col: opt.TextCol = None
     encoding: opt.Encoding = None
     strict: opt.Strict = False
+    skip_unreadable: opt.SkipUnreadable = False
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -65,7 +65,9 @@ def read_texts(data: Path, reading: Reading) -> tuple[SamplesReport, Opening]:
     from pairscale.core.samples import inspect_samples
 
     report = asking(
-        lambda ids, texts: inspect_samples(data, id_col=ids, text_col=texts, encoding=reading.encoding),
+        lambda ids, texts: inspect_samples(
+            data, id_col=ids, text_col=texts, encoding=reading.encoding, skip_unreadable=reading.skip_unreadable
+        ),
         reading.id_col,
         reading.text_col,
     )
@@ -86,7 +88,14 @@ def read_pairs(
     try:
         pairs, ids = asking(
             lambda one, two: read(
-                data, id_col=one, text_col=two, encoding=reading.encoding, a_col=a_col, b_col=b_col, tell=reports.append
+                data,
+                id_col=one,
+                text_col=two,
+                encoding=reading.encoding,
+                a_col=a_col,
+                b_col=b_col,
+                skip_unreadable=reading.skip_unreadable,
+                tell=reports.append,
             ),
             reading.id_col,
             reading.text_col,

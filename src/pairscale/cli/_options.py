@@ -100,6 +100,12 @@ Key = Annotated[
     ),
 ]
 Strict = Annotated[bool, typer.Option("--strict", help="Refuse to start if any file of a folder was not read.")]
+SkipUnreadable = Annotated[
+    bool,
+    typer.Option(
+        "--skip-unreadable", help="Continue without files that need an optional package that is not installed."
+    ),
+]
 Concurrency = Annotated[int, typer.Option(min=1, metavar="N", help="Questions open at once.")]
 Retries = Annotated[int, typer.Option(min=0, metavar="N", help="Retries after a transient failure.")]
 Timeout = Annotated[float, typer.Option(min=0.001, metavar="S", help="Seconds that one answer may take.")]

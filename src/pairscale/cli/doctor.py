@@ -19,7 +19,7 @@ CORE = (
 """What is always installed; a test holds it, and the extras, against the project's own list."""
 
 EXTRAS = {
-    "documents": ("defusedxml", "pypdf"),
+    "documents": ("defusedxml", "fastexcel", "pypdf"),
     "excel": ("fastexcel", "xlsxwriter"),
     "pandas": ("pandas", "pyarrow"),
     "plots": ("altair", "vl-convert-python"),
@@ -59,7 +59,7 @@ def command(
     ]
     for extra, packages in EXTRAS.items():
         missing = [name for name in packages if _version(name) == "missing"]
-        advice = f"pip install 'pairscale[{extra}]'" if missing else ""
+        advice = f'pip install "pairscale[{extra}]"' if missing else ""
         value = f"missing: {', '.join(missing)}" if missing else "installed"
         rows.append({"check": f"extra {extra}", "value": value, "advice": advice})
     for provider, variable in KEY_VARIABLES.items():

@@ -71,7 +71,7 @@ def command(
     is missing for this judge, trait and settings. Another judge may use the same run file; it starts from nothing.
 
     A judge of your own is a function judge(A, B) in a Python file. A and B have "ID", "text" and the other columns of
-    the samples; it returns {"is_valid": True, "Y": 1} when A is better, and "Y": 0 when B is.
+    the samples; it returns 1 when A is better, and 2 when B is.
     """
     from pairscale.core.counting import is_many
     from pairscale.judges.base import judge_member

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,7 +18,7 @@ from pairscale.cli._groups import Asking, Judging, Reading, with_groups
 from pairscale.cli._inputs import make_named_judge, run_file, say_reused, setting, show_request
 from pairscale.cli._opening import read_texts, say_judged
 from pairscale.cli._people import answering
-from pairscale.core.errors import InputError
+from pairscale.core.errors import InputError, JudgeError
 from pairscale.core.options import require_choice
 
 if TYPE_CHECKING:
@@ -133,6 +134,7 @@ def command(
         return
     say_unsaved(run)
     page = answering(asked, labellers, (host, port, url), instructions, asking.concurrency, asking.timeout)
+    started = datetime.now(UTC)
     with resumable(run), contextlib.redirect_stdout(sys.stderr), page as options:
         result = ps.rank(
             report,
@@ -166,6 +168,17 @@ def command(
     say_judged([asked.condition.judge_id])
     if result.state.stop_reason in ("judge_failing", "judge_flips"):
         raise typer.Exit(1)
+    _require_answers(result.logs["step_log"], started)
+
+
+def _require_answers(step_log: pl.DataFrame, started: datetime) -> None:
+    """Refuse to call a call a success in which the judge was asked and never gave a valid answer."""
+    import polars as pl
+
+    asked = step_log.filter(pl.col("timestamp") >= started, pl.col("status") != "starved")
+    if asked.height and "committed" not in asked["status"]:
+        reason = asked["invalid_reason"][-1]
+        raise JudgeError(f"no question got a valid answer ({asked.height:,} asked); the last reason: {reason}")
 
 
 def _configured(given: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:

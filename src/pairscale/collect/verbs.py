@@ -228,6 +228,7 @@ def cost(
     b_col: str | None = None,
     encoding: str | None = None,
     strict: bool = False,
+    skip_unreadable: bool = False,
     progress: ProgressMode = True,
 ) -> CostEstimate:
     """Estimate what judging pairs will cost: a few are asked, and their tokens say what all of them will need.
@@ -261,6 +262,7 @@ def cost(
         b_col: The column of the text that is shown second, where it is not ``text2``.
         encoding: Encoding of text files that are not UTF-8.
         strict: Raise an error if any file was not read.
+        skip_unreadable: Continue without the files that need an optional package that is not installed.
         progress: Show progress on standard error.
 
     Returns:
@@ -277,7 +279,14 @@ def cost(
         (190, 3800.0)
     """
     table, _ = read_pairs(
-        pairs, id_col=id_col, text_col=text_col, encoding=encoding, a_col=a_col, b_col=b_col, strict=strict
+        pairs,
+        id_col=id_col,
+        text_col=text_col,
+        encoding=encoding,
+        a_col=a_col,
+        b_col=b_col,
+        strict=strict,
+        skip_unreadable=skip_unreadable,
     )
     pilot = require_int(pilot, "pilot", least=0 if offline else 1)
     quantile = require_number(quantile, "quantile", least=0.5, below=1)

@@ -10,10 +10,10 @@ from unicodedata import normalize
 import polars as pl
 
 from pairscale.core.columns import is_long
-from pairscale.core.errors import PairscaleError
+from pairscale.core.errors import MissingExtraError, PairscaleError
 from pairscale.core.files import TABLE_SUFFIXES, read_table
 from pairscale.core.tables import id_text
-from pairscale.core.texts import FileRead
+from pairscale.core.texts import MISSING_EXTRA, FileRead
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ def find_class_list(folder: Path, ids: Sequence[str], files: tuple[FileRead, ...
     """
     none = ClassList(pl.DataFrame(), files)
     tables = [one for one in files if f".{one.kind}" in TABLE_SUFFIXES]
-    if len(tables) != 1 or not folder.is_dir():
+    if len(tables) != 1 or not ids or not folder.is_dir():
         return none
     [table] = tables
     wanted = {normalize("NFC", name): at for at, name in enumerate(ids)}
@@ -52,6 +52,8 @@ def find_class_list(folder: Path, ids: Sequence[str], files: tuple[FileRead, ...
 
     try:
         frame = read_table(folder / table.name, text=keys)
+    except MissingExtraError:  # a workbook that may be the class list: nobody can tell without opening it
+        return replace(none, files=tuple(replace(one, reason=MISSING_EXTRA) if one is table else one for one in files))
     except PairscaleError:
         return none
     found = {name: [wanted.get(cell or "") for cell in _cells(frame[name])] for name in keys(frame)}

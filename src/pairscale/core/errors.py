@@ -159,5 +159,5 @@ class JudgeError(PairscaleError):
 class MissingExtraError(PairscaleError, ImportError):
     """An optional package is needed; the message is the command that installs it."""
 
-    def __init__(self, need: str, extra: str) -> None:
-        super().__init__(f"{need} needs an optional package: pip install 'pairscale[{extra}]'")
+    def __init__(self, need: str, extra: str, otherwise: str = "") -> None:
+        super().__init__(f'{need} needs an optional package: pip install "pairscale[{extra}]"{otherwise}')

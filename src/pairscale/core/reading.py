@@ -11,7 +11,7 @@ import polars as pl
 
 from pairscale.core.display import ReprMixin, printable
 from pairscale.core.tables import listed
-from pairscale.core.texts import MISSING_EXTRA, FileRead
+from pairscale.core.texts import FileRead
 
 __all__ = ["SamplesReport", "count_files", "unusual_texts"]
 
@@ -85,16 +85,11 @@ class SamplesReport(ReprMixin, table="files", columns=None):
     def problems(self) -> list[str]:
         """What was not read, and what to look at."""
         found = []
-        missing = [one for one in self.skipped if one.reason == MISSING_EXTRA]
-        if missing:
-            advice = "Install pairscale[documents]: pip install 'pairscale[documents]'"
-            found.append(f"{count_files(missing)}. {advice}")
-        others = [one for one in self.skipped if one.reason != MISSING_EXTRA]
-        if others:
-            found.append(f"{count_files(others)}:")
-            reasons = dict.fromkeys(str(one.reason) for one in others)
+        if self.skipped:
+            found.append(f"{count_files(self.skipped)}:")
+            reasons = dict.fromkeys(str(file.reason) for file in self.skipped)
             for reason in reasons:
-                names = [one.name for one in others if one.reason == reason]
+                names = [file.name for file in self.skipped if file.reason == reason]
                 more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
                 found.append("  " + printable(f"{', '.join(names[:_SHOWN])}{more}: {reason}"))
         return [*found, *(f"note: {printable(note)}" for note in self.notes)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from unicodedata import normalize
@@ -37,6 +38,7 @@ def read_samples(
     text_col: Column | None = None,
     encoding: str | None = None,
     strict: bool = False,
+    skip_unreadable: bool = False,
 ) -> pl.DataFrame:
     """Samples from a folder, a zip archive, a file, a table or a list of dicts.
 
@@ -48,18 +50,22 @@ def read_samples(
         text_col: The column of texts, likewise. By default the one called ``text``, else the only one with long texts.
         encoding: Encoding of text files that are neither UTF-8 nor marked.
         strict: Raise an error if any file was not read, instead of saying so.
+        skip_unreadable: Continue without the files that need an optional package that is not installed.
 
     Returns:
         ``ID``, ``text``, and every other column as it was.
 
     Raises:
         InputError: that names the file, column or rows that cannot be used, or the columns that it may be.
+        MissingExtraError: files of the folder need an optional package.
 
     Example:
         >>> read_samples([{"ID": "a", "text": "One."}, {"ID": "b", "text": "Two."}]).rows()
         [('a', 'One.'), ('b', 'Two.')]
     """
-    report = inspect_samples(source, id_col=id_col, text_col=text_col, encoding=encoding)
+    report = inspect_samples(
+        source, id_col=id_col, text_col=text_col, encoding=encoding, skip_unreadable=skip_unreadable
+    )
     if strict:
         require_all_read(report)
     if report is not source:
@@ -97,6 +103,7 @@ def inspect_samples(
     id_col: Column | None = None,
     text_col: Column | None = None,
     encoding: str | None = None,
+    skip_unreadable: bool = False,
 ) -> SamplesReport:
     """What :func:`read_samples` reads, and what it makes of it: files, columns, and what is unusual.
 
@@ -105,6 +112,7 @@ def inspect_samples(
         id_col: The column of ids.
         text_col: The column of texts.
         encoding: Encoding of text files that are neither UTF-8 nor marked.
+        skip_unreadable: Continue without the files that need an optional package that is not installed.
 
     Returns:
         A :class:`SamplesReport` with ``samples``, ``files``, ``skipped``, ``notes`` and, as text, one line for all.
@@ -126,7 +134,7 @@ def inspect_samples(
         return _reported(frame, _choice(frame, id_col, text_col, "samples"), "the table", "table", "samples")
     path = Path(source)
     if os.path.isdir(path) or path.suffix.lower() == ".zip":  # noqa: PTH112 (Path.is_dir raises when it is a text)
-        return _of_files(path, encoding)
+        return _of_files(path, encoding, skip_unreadable)
     suffix = path.suffix.lower()
     if suffix not in TABLE_SUFFIXES:
         raise FileFormatError(_no_samples(path))
@@ -180,14 +188,19 @@ def _said_opaque(samples: pl.DataFrame) -> list[str]:
     return [f"{listed(names)} holds neither text nor numbers: judges get it, tables leave it out"] if names else []
 
 
-def _of_files(path: Path, encoding: str | None) -> SamplesReport:
+def _of_files(path: Path, encoding: str | None, skip_unreadable: bool) -> SamplesReport:
     found = read_folder(path, encoding)
-    if not found.ids:
-        if found.files and all(one.reason == MISSING_EXTRA for one in found.files):
-            kinds = " and ".join(sorted({one.kind for one in found.files}))
-            raise MissingExtraError(f"reading {kinds} files", "documents")
-        raise FileFormatError(_nothing_read(path, found.files))
     more = find_class_list(path, found.ids, found.files)
+    missing = [file for file in more.files if file.reason == MISSING_EXTRA]
+    if missing and not (skip_unreadable and found.ids):
+        kinds = Counter(file.kind for file in missing).most_common()
+        counts = ", ".join(f"{count:,} {kind}" for kind, count in kinds)
+        otherwise = "; to continue without them, give skip_unreadable" if found.ids else ""
+        raise MissingExtraError(
+            f"{path}: reading {len(missing):,} of {len(more.files):,} files ({counts})", "documents", otherwise
+        )
+    if not found.ids:
+        raise FileFormatError(_nothing_read(path, found.files))
     frame = to_frame({"ID": list(found.ids), "text": list(found.texts)}, str(path))
     if more.columns.width:
         frame = frame.hstack(more.columns)

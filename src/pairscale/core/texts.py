@@ -20,7 +20,7 @@ from pairscale.core.encodings import decode, read_bytes
 from pairscale.core.errors import FileFormatError, MissingExtraError
 from pairscale.core.notices import notice
 
-MISSING_EXTRA = "needs an optional package: pip install 'pairscale[documents]'"
+MISSING_EXTRA = 'needs an optional package: pip install "pairscale[documents]"'
 """Why a file is not read on a plain installation."""
 
 _TABLES = {"csv", "tsv", "jsonl", "ndjson", "json", "parquet", "xlsx", "xls", "ods"}

@@ -134,6 +134,7 @@ def check_judge(
     text_col: int | str | None = None,
     encoding: str | None = None,
     strict: bool = False,
+    skip_unreadable: bool = False,
 ) -> JudgeCheck:
     """Ask a judge about some pairs in both orders, compare it with people, and see what it is worth.
 
@@ -173,6 +174,7 @@ def check_judge(
         text_col: The column of texts, by name, position from 0 or path in JSON.
         encoding: Encoding of the text files; detected by default.
         strict: Raise an error if any file was not read.
+        skip_unreadable: Continue without the files that need an optional package that is not installed.
 
     Returns:
         A :class:`JudgeCheck`.
@@ -200,7 +202,9 @@ def check_judge(
     if cases is not None and (trait is not None or template is not None):
         raise InputError("trait and template belong to texts; the cases of a manifest have a criterion")
     if cases is None:
-        samples = read_samples(data, id_col=id_col, text_col=text_col, encoding=encoding, strict=strict)
+        samples = read_samples(
+            data, id_col=id_col, text_col=text_col, encoding=encoding, strict=strict, skip_unreadable=skip_unreadable
+        )
         if samples.height < 2:
             raise InputError(f"a judge compares two texts; there are {samples.height}")
         found = pairs_of_texts(samples, labels, key, n_pairs, seed)

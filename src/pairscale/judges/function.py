@@ -12,7 +12,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from numbers import Real
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Literal
 from uuid import uuid4
@@ -33,14 +33,19 @@ class FunctionJudge:
     """A judge made of a function ``judge(A, B, state=None, **kwargs)``, plain or ``async``.
 
     ``A`` is shown first and ``B`` second; both are mappings with ``ID`` (also as ``item_id``), ``text`` and every
-    other column of the samples. The function returns ``{"is_valid": bool, "Y": 1 | 0 | None, "invalid_reason": str |
-    None}``: ``Y`` is 1 when A is better, 0 when B is, 0.5 for a tie; ``is_valid`` false is an abstention, and true when
-    it is left out. Instead of
-    ``Y`` it may return ``p``, the probability that A is better: a graded answer, for A above 0.5, for B below, a tie at
-    0.5. The mapping may also hold ``cost``, in US dollars, and ``probability`` beside ``Y``. The function may return a
-    :class:`Verdict` instead.
-    What it raises is recorded as an error of that pair: a connection or time-out error is asked again, anything else
-    is not. A plain function runs in a thread, so it may block.
+    other column of the samples. The function returns
+
+    - ``1``, ``True``, ``"A"`` or the ID of A when A is better; ``2``, ``False``, ``"B"`` or the ID of B when B is;
+      ``"tie"`` for a tie. A text that is both a word and an ID of the pair is refused;
+    - a float strictly between 0 and 1, the probability that A is better: for A above 0.5, for B below, a tie at 0.5;
+    - ``{"is_valid": bool, "Y": 1 | 0 | None, "invalid_reason": str | None}``: ``Y`` is 1 when A is better, 0 when B is,
+      0.5 for a tie; ``is_valid`` false is an abstention, and true when it is left out. Instead of ``Y`` it may hold
+      ``p``, the probability that A is better. It may also hold ``cost``, in US dollars, and ``probability`` beside
+      ``Y``;
+    - or a :class:`Verdict`.
+
+    Anything else stops the run. What it raises is recorded as an error of that pair: a connection or time-out error is
+    asked again, anything else is not. A plain function runs in a thread, so it may block.
 
     Attributes:
         function: the callable.
@@ -100,7 +105,7 @@ class FunctionJudge:
                 answer = await in_thread(partial(self.function, pair.first, pair.second, **arguments))
                 if inspect.isawaitable(answer):
                     answer = await answer
-            return _verdict(answer)
+            return _verdict(answer, pair)
         except TimeoutError as error:
             return Verdict.fail("timeout", words_of(error), failure="transient")
         except ConnectionError as error:
@@ -136,11 +141,54 @@ def raised(error: BaseException) -> str:
     return f"{words_of(error)}{where}"
 
 
-def _verdict(answer: Any) -> Verdict:
+_WORDS: Mapping[str, Verdict] = {"A": Verdict.win(1), "B": Verdict.win(2), "tie": Verdict.tie()}
+_NUMERALS = ("1", "2")  # no answers as text, but as IDs they look like the numbers that are
+
+
+def _verdict(answer: Any, pair: JudgePair) -> Verdict:
+    """The verdict that an answer of a function stands for; one of another kind is a failure of the judge."""
     if isinstance(answer, Verdict):
         return answer
-    if not isinstance(answer, Mapping) or not {"is_valid", "Y", "p"} & set(answer):
-        return Verdict.fail("invalid_winner", f"the judge must return a mapping with Y, or with p, not {answer!r:.80}")
+    if isinstance(answer, Mapping) and {"is_valid", "Y", "p"} & set(answer):
+        return _of_mapping(answer)
+    if isinstance(answer, str):
+        return _of_text(answer, str(pair.first.get("ID")), str(pair.second.get("ID")))
+    return _of_number(answer)
+
+
+def _of_number(answer: Any) -> Verdict:
+    """The verdict of a place, a truth value or a probability."""
+    import numpy as np
+
+    if isinstance(answer, bool | np.bool_):
+        return Verdict.win(1 if answer else 2)
+    if isinstance(answer, Integral) and answer in (1, 2):
+        return Verdict.win(1 if answer == 1 else 2)
+    if isinstance(answer, Real) and 0 < answer < 1:  # type: ignore[operator]
+        return _graded(answer, None, None)
+    return _refused(answer, "is not an answer")
+
+
+def _of_text(answer: str, first: str, second: str) -> Verdict:
+    """The verdict of a word, or of the winner's ID."""
+    if answer in (first, second):
+        if first == second or answer in _WORDS or answer in _NUMERALS:
+            return _refused(answer, "has two meanings, because it is also the ID of a text")
+        return Verdict.win(1 if answer == first else 2)
+    return _WORDS.get(answer) or _refused(answer, "is not an answer, nor the ID of one of the two texts")
+
+
+def _refused(answer: Any, why: str) -> Verdict:
+    message = (
+        f"the judge returned {answer!r:.80} ({type(answer).__name__}), which {why}; it may return 1 or 2, True (the "
+        'first) or False, "A" or "B", "tie", the ID of the winner, a probability between 0 and 1 that the first is '
+        "better, or a mapping with Y, or with p"
+    )
+    return Verdict.fail("invalid_winner", message, failure="judge")
+
+
+def _of_mapping(answer: Mapping[str, Any]) -> Verdict:
+    """The verdict of a mapping with ``is_valid`` and ``Y``, or with ``p``."""
     cost = answer.get("cost")
     if not answer.get("is_valid", True):
         reason = str(answer.get("invalid_reason") or "the judge gave no valid answer")

@@ -32,6 +32,7 @@ def read_pairs(
     a_col: str | None = None,
     b_col: str | None = None,
     strict: bool = False,
+    skip_unreadable: bool = False,
     tell: Callable[[SamplesReport], None] = say_report,
 ) -> tuple[pl.DataFrame, list[str] | None]:
     """The pairs of a table or a file; of texts, all their pairs.
@@ -44,6 +45,7 @@ def read_pairs(
         a_col: Of pairs, the column of the text that is shown first; by default ``text1``.
         b_col: The column of the text that is shown second; by default ``text2``.
         strict: Raise an error if a file of a folder was not read.
+        skip_unreadable: Continue without the files that need an optional package that is not installed.
         tell: Is told what was read, where ``data`` is samples.
 
     Returns:
@@ -64,7 +66,9 @@ def read_pairs(
         table = _table(data, encoding, a_col, b_col)
         if (pairs := _as_given(table, a_col, b_col, str(data))) is not None:
             return pairs, None
-    report = inspect_samples(given, id_col=id_col, text_col=text_col, encoding=encoding)
+    report = inspect_samples(
+        given, id_col=id_col, text_col=text_col, encoding=encoding, skip_unreadable=skip_unreadable
+    )
     if strict:
         require_all_read(report)
     if report is not given:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -82,9 +81,8 @@ def _to_stderr(text: str) -> None:
 
 def _from_stdin(prompt: str) -> str:
     print(prompt, end="", file=sys.stderr, flush=True)  # noqa: T201
-    if isinstance(sys.stdin, io.TextIOWrapper):  # what is typed in another encoding is no answer, and no crash
-        sys.stdin.reconfigure(errors="replace")
-    if not (line := sys.stdin.readline()):
+    line = sys.stdin.readline()
+    if not line:
         _to_stderr("")
         raise EOFError
     return line

@@ -241,7 +241,9 @@ class LLMClient:
         except (aiohttp.ClientError, OSError) as error:
             message = self.redactor.text(f"{type(error).__name__}: {error}")
             if self.provider.name == "ollama" and isinstance(error, aiohttp.ClientConnectorError):
-                message = f"the server is not running, or not there; start it with `ollama serve` ({message})"
+                message = "the server is not running, or not there; start it with `ollama serve`"
+                if not self._breaker.has_answered:  # nobody starts it while the run waits
+                    raise ProviderError("http_error", f"{self._where()}: {message}", failure="judge") from None
             self._is_down(message, tried)
             raise ProviderError("http_error", f"{self._where()}: {message}", failure="transient") from None
 

@@ -402,6 +402,9 @@ class Breaker:
         wait: seconds before the first try; doubled each time, up to a minute.
         clock: seconds that never go back.
         sleep: waits.
+
+    Attributes:
+        has_answered: whether the provider was ever heard of.
     """
 
     def __init__(
@@ -417,7 +420,7 @@ class Breaker:
         self._clock, self._sleep = clock, sleep
         self._in_row, self._wait, self._until = 0, wait, 0.0
         self._tries, self._waited = 0, 0.0
-        self._trying = self._heard = False
+        self._trying = self.has_answered = False
 
     @property
     def is_open(self) -> bool:
@@ -453,7 +456,7 @@ class Breaker:
             None; or what to say when it makes no sense to wait any longer.
         """
         was_open = self.is_open
-        self._heard |= heard
+        self.has_answered |= heard
         self._in_row += 1
         if not self.is_open or (was_open and not tried):
             return None  # not down yet; or down already, and this request had gone before
@@ -462,9 +465,9 @@ class Breaker:
             self._tries, self._waited = self._tries + 1, self._waited + self._wait
         else:
             self._tries, self._waited = 0, 0.0
-        if self._waited >= _PATIENCE or (not self._heard and self._tries >= _TRIES):
+        if self._waited >= _PATIENCE or (not self.has_answered and self._tries >= _TRIES):
             self._until = self._clock()  # a later request need not wait again
-            if self._heard:
+            if self.has_answered:
                 return f"does not answer ({reason}), for {self._waited / _MINUTE:.0f} minutes now; try again later"
             return f"has never answered ({reason}); is there a network, and is the address right?"
         self._wait = min(_MINUTE, 2 * self._wait) if was_open else self._first_wait
@@ -476,7 +479,7 @@ class Breaker:
         """It did, whatever it said."""
         if self.is_open:
             notice(f"{self._name} answers again")
-        self._trying, self._heard = False, True
+        self._trying, self.has_answered = False, True
         self._in_row = 0
 
     def gave_up(self, tried: bool = False) -> None:

@@ -1,7 +1,7 @@
 """Charts of results: scores, ranks, who beats whom, studies of prompt templates and by simulation.
 
 Every function gives an altair chart that holds its data, so that it can be changed further and saved anywhere;
-:func:`save_chart` writes one to a file. Needs ``pip install 'pairscale[plots]'``.
+:func:`save_chart` writes one to a file. Needs ``pip install "pairscale[plots]"``.
 """
 
 from __future__ import annotations

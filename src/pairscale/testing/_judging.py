@@ -10,18 +10,16 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from pairscale.core.options import require_number, require_probability
+from pairscale.testing._layouts import locate_samples
 
 Quality: TypeAlias = "Mapping[str, float] | Callable[[str], float] | None"
 """The hidden quality of a text: by the text itself, by a function of it, or, by default, by the lexical judge."""
 
 _BLOCKS = re.compile(r"<(SAMPLE_[12])(| [0-9a-f]{12})>\s*(.*?)\s*</\1\2>", re.DOTALL)
 
-_OTHER_FENCES = re.compile(  # of the templates that come with pairscale
-    r"^(\[BEGIN EXHIBIT |#### text under inspection: |----- |<<<|<sample label=\")(SAMPLE_[12]).*\n"
-    r"((?s:.*?))\n(?:\[END EXHIBIT \2\]|#### end of \2 ####|----- \2: last line above -----|\2>>>|</sample>)$",
-    re.MULTILINE,
+_FORM = re.compile(
+    r"""(<(\w[\w-]*)>)[^<>\n]*SAMPLE_[^<>\n]*(</\2>)|(\{\s*"\w+":\s*"|\[+|\w+:[^\S\n]*)SAMPLE_[12]("\s*\}|\]+|)"""
 )
-_ANSWER = re.compile(r"(<[A-Za-z][\w-]*>)\s*SAMPLE_[12]\s*(</[A-Za-z][\w-]*>)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,17 +97,17 @@ class Said:
     choice: int | None = None
 
 
-def samples_of(prompt: str) -> tuple[str, str] | None:
+def samples_of(prompt: str, *, is_choice: bool = False) -> tuple[str, str] | None:
     """The two samples in a prompt; None when there are none. Fences with a digest count alone, where there are any."""
     blocks = _BLOCKS.findall(prompt)
     if any(mark for _, mark, _ in blocks):
         blocks = [block for block in blocks if block[1]]
-    elif not blocks:
-        blocks = [(side, "", text) for _, side, text in _OTHER_FENCES.findall(prompt)]
     found: dict[str, str] = {}
     for side, _mark, text in blocks:
         found.setdefault(side, text)
-    return (found["SAMPLE_1"], found["SAMPLE_2"]) if len(found) == 2 else None
+    if len(found) == 2:
+        return found["SAMPLE_1"], found["SAMPLE_2"]
+    return locate_samples(prompt, is_choice=is_choice)
 
 
 def answer(prompt: str, behaviour: Behaviour, *, structured: str | None = None) -> Said:
@@ -121,7 +119,7 @@ def answer(prompt: str, behaviour: Behaviour, *, structured: str | None = None) 
         structured: the field of the JSON object that was asked for; None for the tag.
     """
     draw = random.Random(f"{behaviour.seed}|{prompt}").random  # noqa: S311 - a simulation, not a secret
-    texts = samples_of(prompt)
+    texts = samples_of(prompt, is_choice=structured is not None)
     if texts is None:
         return Said("I see no two samples to compare.", thoughts=behaviour.thoughts)
     first, second = (behaviour.quality_of(text) for text in texts)
@@ -143,17 +141,23 @@ def answer(prompt: str, behaviour: Behaviour, *, structured: str | None = None) 
             return said
         fate -= rate
     choice = 1 if draw() < p else 2
-    before, after = (f'{{"{structured}": "', '"}') if structured else _tags(prompt)
+    text = f'{{"{structured}": "SAMPLE_{choice}"}}' if structured else _worded(prompt, texts, choice)
     sure = ""
     if behaviour.confidence and not structured and "<CONFIDENCE>" in prompt:
         sure = f"\n<CONFIDENCE>{100 * (p if choice == 1 else 1 - p):.0f}</CONFIDENCE>"
-    return Said(f"{before}SAMPLE_{choice}{after}{sure}", "stop", behaviour.thoughts, p, choice)
+    return Said(f"{text}{sure}", "stop", behaviour.thoughts, p, choice)
 
 
-def _tags(prompt: str) -> tuple[str, str]:
-    """What the prompt wants around the answer."""
-    found = _ANSWER.search(_BLOCKS.sub("", prompt))
-    return (found[1], found[2]) if found else ("<BETTER_SAMPLE>", "</BETTER_SAMPLE>")
+def _worded(prompt: str, texts: tuple[str, str], choice: int) -> str:
+    """The answer in the tags that the prompt shows; in any other form that it shows, and in the usual tags as well."""
+    instructions = prompt.replace(texts[0], "").replace(texts[1], "")
+    usual = f"<BETTER_SAMPLE>SAMPLE_{choice}</BETTER_SAMPLE>"
+    form = _FORM.search(instructions)
+    if form is None or "<BETTER_SAMPLE>" in instructions:
+        return usual
+    if form[1]:
+        return f"{form[1]}SAMPLE_{choice}{form[3]}"
+    return f"{form[4]}SAMPLE_{choice}{form[5]}\n{usual}"
 
 
 def _lexical(text: str) -> float:
