@@ -205,5 +205,6 @@ from .simulation.study import SimulationStudy as SimulationStudy
 from .simulation.study import simulate as simulate
 from .store.merging import MergeResult as MergeResult
 from .store.merging import merge as merge
+from .store.reading import read_results as read_results
 from .store.runfile import open_run as open_run
 from .store.transfer import import_run as import_run

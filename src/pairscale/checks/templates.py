@@ -299,7 +299,7 @@ def _missing(table: pl.DataFrame) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _StudyJudge:
     """A judge that asks with one template, and what it is called in the study."""
 
     name: str
@@ -309,7 +309,7 @@ class _Asked:
 
 def _made(
     judge: StudyJudge | Sequence[str] | Mapping[str, StudyJudge], templates: Sequence[str], settings: Mapping[str, Any]
-) -> list[_Asked]:
+) -> list[_StudyJudge]:
     """Every judge with every template: one that does not exist is refused before anything is paid for."""
     if isinstance(templates, str) or not templates:
         raise InputError("say which templates to study, such as templates=['default', 'concise']")
@@ -320,7 +320,7 @@ def _made(
     for name, source in _named_judges(judge).items():
         for template in templates:
             made = _judge_for(source, template, settings)
-            judges.append(_Asked(name or made.condition.judge_id, template, made))
+            judges.append(_StudyJudge(name or made.condition.judge_id, template, made))
     return judges
 
 
@@ -373,7 +373,7 @@ def _takes_template(function: Callable[..., Any]) -> bool:
 
 def _asked(
     data: Table,
-    judges: Sequence[_Asked],
+    judges: Sequence[_StudyJudge],
     run: str | os.PathLike[str] | None,
     options: RunOptions,
     progress: ProgressMode,
@@ -433,7 +433,7 @@ def _order(answer: SubmitResult) -> _Order:
 
 async def _answered(
     run: str | os.PathLike[str] | None,
-    judges: Sequence[_Asked],
+    judges: Sequence[_StudyJudge],
     orders: tuple[pl.DataFrame, pl.DataFrame],
     options: RunOptions,
     progress: ProgressMode,
@@ -452,7 +452,7 @@ async def _answered(
 
 
 async def _batched(
-    run: str, judges: Sequence[_Asked], orders: tuple[pl.DataFrame, pl.DataFrame], max_cost: float | None
+    run: str, judges: Sequence[_StudyJudge], orders: tuple[pl.DataFrame, pl.DataFrame], max_cost: float | None
 ) -> list[tuple[_Order, _Order]]:
     """The same through the providers' batch APIs: all batches are created, then awaited."""
     from pairscale.collect.batch.manager import BatchManager
@@ -482,7 +482,7 @@ async def _batched(
     return list(zip(answers[::2], answers[1::2], strict=True))
 
 
-def _mark(store: RunFile, judges: Sequence[_Asked]) -> None:
+def _mark(store: RunFile, judges: Sequence[_StudyJudge]) -> None:
     """Write down which conditions are the cells of the study, for its report."""
     cells = {(cell["template_id"], cell["judge"]): cell for cell in store.get_meta(STUDY_MARK) or ()}
     for asked in judges:

@@ -32,7 +32,7 @@ from pairscale.store._companion import (
 )
 from pairscale.store._restore import BLOCK, COPIED, restore
 from pairscale.store._results import result_blocks
-from pairscale.store.reading import read_results
+from pairscale.store.reading import read_criteria
 from pairscale.store.runfile import RunFile, open_run
 from pairscale.store.writer import Asked, Entry
 
@@ -154,7 +154,7 @@ def import_run(
 
 def _read(path: Table | str | os.PathLike[str], columns: ResultColumns) -> pl.DataFrame:
     """A results table in memory, without copies of itself; its form is said where it is not ours."""
-    found = read_results(path, columns)
+    found = read_criteria(path, columns)
     if found.form is not None or found.unknown:
         notice(found.line)
     return _sided(without_copies(found.table, NUMBER_ROWS)[0])
