@@ -39,7 +39,7 @@ submit_pairs_async summarize_bt_fit summarize_items summarize_pairs summarize_re
 trait_description
 ComparisonPlan SimulationStudy plan rank simulate
 CostEstimate estimate_llm_pairs_cost
-ab batch bias compare cost gate GateCriterion GateResult judge label Labelling report status RunStatus
+WinRate ab batch bias compare cost gate GateCriterion GateResult judge label Labelling report status RunStatus
 register_provider
 BatchManager BatchResult MultiBatch MultiBatchResult anthropic_create_batch anthropic_download_batch_results
 anthropic_get_batch anthropic_poll_batch_until_complete build_anthropic_batch_requests build_gemini_batch_requests

@@ -140,6 +140,7 @@ from .evaluate.gate_result import GateCriterion as GateCriterion
 from .evaluate.gate_result import GateResult as GateResult
 from .evaluate.human import human_labels as human_labels
 from .evaluate.human import human_pairwise as human_pairwise
+from .evaluate.inference.win_rate import WinRate as WinRate
 from .evaluate.judge import pairwise_judge as pairwise_judge
 from .evaluate.judge_check import JudgeCheck as JudgeCheck
 from .evaluate.judge_check import check_judge as check_judge

@@ -357,6 +357,13 @@ def _of_results(table: pl.DataFrame, columns: ResultColumns) -> pl.DataFrame:
     units, unit = _units(said, judge)
     said = said.with_columns(unit=units)
     once = said.unique(["unit", judge], keep="first", maintain_order=True)
+    if 2 * once.height < said.height:  # these are no repeats, but questions on tasks that no column names
+        row = said.filter(pl.struct("unit", judge).is_duplicated()).row(0, named=True)
+        raise TableError(
+            f"labels: {row[judge]!r} judges {row['ID1']!r} and {row['ID2']!r} more than once, and no column of "
+            f"{listed((*TASK_COLUMNS, _TURN))} tells these questions apart; call the column that tells them apart "
+            "question_id"
+        )
     if once.height < said.height:
         notice(f"answers left out because the judge had answered the same {unit} before: {said.height - once.height:,}")
     notice(f"{found.line}; each {unit} is a unit, each {judge} a rater, and the label says which of the two won")

@@ -17,7 +17,7 @@ from pairscale.core.display import PlotMixin, ReportMixin
 from pairscale.core.errors import InputError, TableError
 from pairscale.core.jobs import run_tasks, values_of
 from pairscale.core.notices import notice
-from pairscale.core.options import ProgressMode, checked, require_int, require_level
+from pairscale.core.options import ProgressMode, checked, require_int, require_level, require_progress
 from pairscale.core.tables import Table, as_text, listed, require_columns, row_numbers, to_frame
 from pairscale.pairing.table import as_pairs, swapped
 from pairscale.providers.families import capabilities
@@ -27,7 +27,7 @@ from pairscale.store.marks import STUDY_MARK
 if TYPE_CHECKING:
     import os
 
-    from pairscale.collect.live import SubmitResult
+    from pairscale.collect.batch.registry import RegistryEntry
     from pairscale.core.comparisons import Condition
     from pairscale.core.traits import Trait
     from pairscale.judges.base import Judge
@@ -366,8 +366,6 @@ def _takes_template(function: Callable[..., Any]) -> bool:
         signature(function).bind("default")
     except TypeError:
         return False
-    except ValueError:  # built into Python, and without a signature
-        return True
     return True
 
 
@@ -386,49 +384,26 @@ def _asked(
     # A pair's own name means one order of it; the reversed pairs are other questions.
     forward = forward.drop("pair_uid", "custom_id", strict=False)
     orders = (forward, swapped(forward, np.ones(forward.height, dtype=bool)))
-    notices = [
-        notice(f"{name} answers without regard to the template; templates are equal")
-        for name in dict.fromkeys(asked.name for asked in judges)
-        if _is_deaf([asked.judge.condition for asked in judges if asked.name == name])
-    ]
+    notices = []
+    for name in dict.fromkeys(asked.name for asked in judges):
+        conditions = [asked.judge.condition.condition_id for asked in judges if asked.name == name]
+        if len(set(conditions)) < len(conditions):
+            notices.append(notice(f"{name} answers without regard to the template; templates are equal"))
     require_prices([asked.judge for asked in judges], options.max_cost)
     if batch:
-        answered = run_sync(lambda: _batched(str(run), judges, orders, options.max_cost), run=run)
+        told = None if require_progress(progress) == "none" else _tell_waiting
+        answered = run_sync(lambda: _batched(str(run), judges, orders, options.max_cost, told), run=run)
     else:
         answered = run_sync(lambda: _answered(run, judges, orders, options, progress), run=run)
     cells = []
     for asked, (there, back) in zip(judges, answered, strict=True):
         condition = asked.judge.condition
+        thinking = _thinking(condition)
+        failed = 2 * forward.height - there.height - back.height
         cells.append(
-            StudyCell(
-                asked.template,
-                there.results,
-                back.results,
-                condition.backend,
-                condition.model,
-                _thinking(condition),
-                asked.name,
-                there.failed + back.failed,
-            )
+            StudyCell(asked.template, there, back, condition.backend, condition.model, thinking, asked.name, failed)
         )
     return cells, notices
-
-
-def _is_deaf(conditions: Sequence[Condition]) -> bool:
-    """Whether a judge is the same for several templates."""
-    return len({condition.condition_id for condition in conditions}) < len(conditions)
-
-
-@dataclass(frozen=True, slots=True)
-class _Order:
-    """What a judge said to the pairs in one order, and how many got no answer."""
-
-    results: pl.DataFrame
-    failed: int
-
-
-def _order(answer: SubmitResult) -> _Order:
-    return _Order(answer.results, answer.failed_pairs.height)
 
 
 async def _answered(
@@ -437,7 +412,7 @@ async def _answered(
     orders: tuple[pl.DataFrame, pl.DataFrame],
     options: RunOptions,
     progress: ProgressMode,
-) -> list[tuple[_Order, _Order]]:
+) -> list[tuple[pl.DataFrame, pl.DataFrame]]:
     """What each judge says to the pairs as they stand and the other way round, in one run file and one budget."""
     from pairscale.collect.live import submit_into
     from pairscale.store.runfile import open_run
@@ -447,13 +422,23 @@ async def _answered(
         _mark(store, judges)
         for asked in judges:
             there, back = [await submit_into(store, pairs, asked.judge, options, progress=progress) for pairs in orders]
-            answered.append((_order(there), _order(back)))
+            answered.append((there.results, back.results))
     return answered
 
 
+def _tell_waiting(batches: Sequence[RegistryEntry]) -> None:
+    waiting = sum(batch.open for batch in batches)
+    if waiting:
+        notice(f"{waiting:,} of {len(batches):,} batches under way")
+
+
 async def _batched(
-    run: str, judges: Sequence[_StudyJudge], orders: tuple[pl.DataFrame, pl.DataFrame], max_cost: float | None
-) -> list[tuple[_Order, _Order]]:
+    run: str,
+    judges: Sequence[_StudyJudge],
+    orders: tuple[pl.DataFrame, pl.DataFrame],
+    max_cost: float | None,
+    told: Callable[[Sequence[RegistryEntry]], None] | None,
+) -> list[tuple[pl.DataFrame, pl.DataFrame]]:
     """The same through the providers' batch APIs: all batches are created, then awaited."""
     from pairscale.collect.batch.manager import BatchManager
     from pairscale.judges.batched import require_batches
@@ -470,16 +455,15 @@ async def _batched(
             for pairs in orders:
                 plan, _ = await manager.submit(pairs, model, max_cost=max_cost)
                 plans.append(plan)
-        await manager.wait()
+        await manager.wait(told=told)
     finally:
         await manager.aclose()
     with open_run(run) as store:
         tables = [plan.outcome(store, raw=False)[0] for plan in plans]
-    answers = [_Order(results, orders[0].height - results.height) for results in tables]
-    missing = sum(order.failed for order in answers)
+    missing = len(tables) * orders[0].height - sum(table.height for table in tables)
     if missing:
         notice(f"{missing:,} questions have no answer from a batch; the same call asks them again")
-    return list(zip(answers[::2], answers[1::2], strict=True))
+    return list(zip(tables[::2], tables[1::2], strict=True))
 
 
 def _mark(store: RunFile, judges: Sequence[_StudyJudge]) -> None:
