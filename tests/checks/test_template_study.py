@@ -176,6 +176,7 @@ def test_the_published_design_runs_through_batches(tmp_path, monkeypatch):
         studies = [
             template_study(
                 pairs_of(4), templates=["test1", "test2"], judge=list(thinking), run=tmp_path / "s.db", batch=True,
+                interval=0.01,
             )
             for _ in range(2)
         ]  # fmt: skip

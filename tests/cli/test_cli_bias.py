@@ -130,7 +130,8 @@ def test_a_study_of_one_model_under_two_settings_through_batches(call, folder, m
         for name, value in server.environment().items():
             monkeypatch.setenv(name, value)
         named = [word for judge in judges for word in ("--judge", judge)]
-        result = call("bias-study", "essays", *named, "--template", "test1", "--run", "s.db", "--batch", "--json")
+        how = ["--template", "test1", "--run", "s.db", "--batch", "--interval", 0.01, "--json"]
+        result = call("bias-study", "essays", *named, *how)
     table = json.loads(result.stdout)["table"]
     assert [row["judge"] for row in table] == judges
     assert [row["thinking"] for row in table] == ["no_thinking", "with_thinking"]
@@ -178,7 +179,7 @@ def test_every_display_of_the_published_study_says_whose_wordings_it_is_of(call,
         ([], "name texts, pairs or judgements as DATA, or see --published"),
         (["essays"], "essays is a folder of texts; say who judges them with --judge"),
         (["forward.csv"], "forward.csv has no column 'direction'"),
-        (["essays", "--template", "concise"], "--template, --run, --trait, --judge-arg and --batch belong"),
+        (["essays", "--template", "concise"], "--template, --run, --trait, --judge-arg and --batch need a judge"),
         (["essays", "--published"], "--published shows a study that was made already"),
         (["essays", "--judge", "nobody"], "no judge is called 'nobody'"),
         (["essays", "--judge", "lexical", "--template", "nowhere"], "'nowhere'"),

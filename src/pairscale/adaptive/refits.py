@@ -382,7 +382,7 @@ _NAMED = ("model_variant", "settings", "seed", "prior_sd", "warm", "near_stop", 
 def _require_arguments(fit_fn: FitFn) -> None:
     """Refuse a function that cannot be called as :class:`FitFn` is, such as R's ``fit_fn(state, config)``."""
     try:
-        signature(fit_fn).bind(None, None, **dict.fromkeys(_NAMED))
+        signature(fit_fn).bind_partial(None, None, **dict.fromkeys(_NAMED))
     except ValueError:  # without a signature
         return
     except TypeError as error:

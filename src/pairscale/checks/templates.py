@@ -17,7 +17,7 @@ from pairscale.core.display import PlotMixin, ReportMixin
 from pairscale.core.errors import InputError, TableError
 from pairscale.core.jobs import run_tasks, values_of
 from pairscale.core.notices import notice
-from pairscale.core.options import ProgressMode, checked, require_int, require_level, require_progress
+from pairscale.core.options import ProgressMode, checked, require_int, require_level, require_number, require_progress
 from pairscale.core.tables import Table, as_text, listed, require_columns, row_numbers, to_frame
 from pairscale.pairing.table import as_pairs, swapped
 from pairscale.providers.families import capabilities
@@ -135,6 +135,7 @@ def template_study(
     judge_args: Mapping[str, Any] | None = None,
     price: Price | Mapping[str, Any] | None = None,
     batch: bool = False,
+    interval: float = 60.0,
     concurrency: int = CONCURRENCY,
     retries: int = RETRIES,
     timeout: float | None = TIMEOUT,
@@ -163,6 +164,7 @@ def template_study(
         price: With names: prices of the models.
         batch: Ask through the providers' batch APIs, at their lower price, and wait for the answers, which may take a
             day. It needs ``run``; an interrupted study waits on with the same call.
+        interval: With ``batch``: seconds between two looks; longer while nothing changes.
         concurrency: Questions open at once.
         retries: How often to ask again after a transient failure.
         timeout: Seconds that one answer may take; None for no limit.
@@ -192,10 +194,11 @@ def template_study(
     else:
         if batch and run is None:
             raise InputError("batch=True needs a run file, which knows the batches while they are under way; give run=")
+        interval = require_number(interval, "interval", least=0)
         options = RunOptions(concurrency, retries, timeout=timeout, max_cost=max_cost)
         settings = {"trait": trait, "judge_args": judge_args, "price": price}
         judges = _made(judge, templates, settings)
-        cells, notices = _asked(data, judges, run, options, progress, batch=batch)
+        cells, notices = _asked(data, judges, run, options, progress, interval if batch else None)
     if not cells:
         raise InputError("there are no judgements to study")
     rows = []
@@ -375,8 +378,7 @@ def _asked(
     run: str | os.PathLike[str] | None,
     options: RunOptions,
     progress: ProgressMode,
-    *,
-    batch: bool,
+    interval: float | None,
 ) -> tuple[list[StudyCell], list[str]]:
     forward = as_pairs(data)
     if forward.height == 0:
@@ -390,9 +392,10 @@ def _asked(
         if len(set(conditions)) < len(conditions):
             notices.append(notice(f"{name} answers without regard to the template; templates are equal"))
     require_prices([asked.judge for asked in judges], options.max_cost)
-    if batch:
+    if interval is not None:
         told = None if require_progress(progress) == "none" else _tell_waiting
-        answered = run_sync(lambda: _batched(str(run), judges, orders, options.max_cost, told), run=run)
+        waiting = {"interval": interval, "told": told}
+        answered = run_sync(lambda: _batched(str(run), judges, orders, options.max_cost, waiting), run=run)
     else:
         answered = run_sync(lambda: _answered(run, judges, orders, options, progress), run=run)
     cells = []
@@ -437,7 +440,7 @@ async def _batched(
     judges: Sequence[_StudyJudge],
     orders: tuple[pl.DataFrame, pl.DataFrame],
     max_cost: float | None,
-    told: Callable[[Sequence[RegistryEntry]], None] | None,
+    waiting: Mapping[str, Any],
 ) -> list[tuple[pl.DataFrame, pl.DataFrame]]:
     """The same through the providers' batch APIs: all batches are created, then awaited."""
     from pairscale.collect.batch.manager import BatchManager
@@ -455,7 +458,7 @@ async def _batched(
             for pairs in orders:
                 plan, _ = await manager.submit(pairs, model, max_cost=max_cost)
                 plans.append(plan)
-        await manager.wait(told=told)
+        await manager.wait(**waiting)
     finally:
         await manager.aclose()
     with open_run(run) as store:

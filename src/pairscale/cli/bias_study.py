@@ -65,6 +65,10 @@ _Batch = Annotated[
         "--batch", help="Ask through the providers' batch APIs and wait, up to a day; the same command waits on."
     ),
 ]
+_Interval = Annotated[
+    float,
+    typer.Option(min=0, metavar="SECONDS", help="With --batch: seconds between two checks, longer if nothing changes."),
+]
 _NPairs = Annotated[int | None, typer.Option(min=1, metavar="N", help="Maximum number of pairs, drawn at random.")]
 _Published = Annotated[
     bool, typer.Option("--published", help="Show the published study of five templates instead, and ask nothing.")
@@ -88,6 +92,7 @@ def command(
     trait: opt.TraitName = None,
     judge_arg: _JudgeArg = None,
     batch: _Batch = False,
+    interval: _Interval = 60.0,
     n_pairs: _NPairs = None,
     asking: Asking = Asking(),
     level: Annotated[float, typer.Option(metavar="SHARE", help="Level of the intervals.")] = 0.95,
@@ -121,9 +126,7 @@ def command(
         raise InputError("name texts, pairs or judgements as DATA, or see --published")
     elif not judge:
         if template or run or trait or judge_arg or batch:
-            raise InputError(
-                "--template, --run, --trait, --judge-arg and --batch belong to a judge; name one with --judge"
-            )
+            raise InputError("--template, --run, --trait, --judge-arg and --batch need a judge; name one with --judge")
         study = template_study(_judgements(data, reading.encoding), level=level, n_jobs=n_jobs)
     else:
         pairs, ids, opening = read_pairs(data, reading, a_col, b_col)
@@ -133,7 +136,8 @@ def command(
         with resumable(run), contextlib.redirect_stdout(sys.stderr):  # what a judge prints is no part of the result
             study = template_study(
                 pairs, templates=template or ["default"], judge=judge, run=run, trait=trait,
-                judge_args=settings_of(judge_arg) or None, batch=batch, level=level, n_jobs=n_jobs, **asking.arguments,
+                judge_args=settings_of(judge_arg) or None, batch=batch, interval=interval,
+                level=level, n_jobs=n_jobs, **asking.arguments,
             )  # fmt: skip
     biased = int((study.table["p_paired"] < 1 - study.level).sum())
     best = study.ranking.row(0, named=True)

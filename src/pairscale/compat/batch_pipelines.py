@@ -266,7 +266,7 @@ def run_openai_batch_pipeline(
         A :class:`BatchResult`.
 
     Example:
-        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It is raining, as it has all week."}]
+        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It is raining, as it has for weeks."}]
         >>> run_openai_batch_pipeline(pair, "gpt-4.1", interval_seconds=0.01).results["better_id"].to_list()
         ['b']
     """
@@ -319,7 +319,7 @@ def run_anthropic_batch_pipeline(
         settings: ``run``, ``batch_size``, ``n_segments``, and those of :class:`LLMJudge`.
 
     Example:
-        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It is raining, as it has all week."}]
+        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It is raining, as it has for weeks."}]
         >>> done = run_anthropic_batch_pipeline(pair, "claude-sonnet-4-5", interval_seconds=0.01)
         >>> done.results["better_id"].to_list()
         ['b']
@@ -370,7 +370,7 @@ def run_gemini_batch_pipeline(
         settings: ``run``, ``batch_size``, ``n_segments``, and those of :class:`LLMJudge`.
 
     Example:
-        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It is raining, as it has all week."}]
+        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It is raining, as it has for weeks."}]
         >>> run_gemini_batch_pipeline(pair, "gemini-2.5-flash", interval_seconds=0.01).results["better_id"].to_list()
         ['b']
     """
@@ -433,7 +433,7 @@ def llm_submit_pairs_batch(
         A :class:`BatchResult`; ``poll=False`` returns as soon as the batches are created.
 
     Example:
-        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It is raining, as it has all week."}]
+        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It is raining, as it has for weeks."}]
         >>> llm_submit_pairs_batch(pair, "openai", "gpt-4.1", interval_seconds=0.01).results["better_id"].to_list()
         ['b']
     """
@@ -454,7 +454,7 @@ def llm_download_batch_results(x: Any) -> pl.DataFrame:
         x: what it returned, or anything with ``results``.
 
     Example:
-        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It is raining, as it has all week."}]
+        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It is raining, as it has for weeks."}]
         >>> done = llm_submit_pairs_batch(pair, "openai", "gpt-4.1", interval_seconds=0.01)
         >>> llm_download_batch_results(done)["better_id"].to_list()
         ['b']

@@ -157,7 +157,7 @@ def make_adaptive_judge_llm(
 
     Example:
         >>> judge = make_adaptive_judge_llm("openai", "gpt-4.1")
-        >>> judge({"ID": "a", "text": "Rain."}, {"ID": "b", "text": "It is raining, as it has all week."})
+        >>> judge({"ID": "a", "text": "Rain."}, {"ID": "b", "text": "It is raining, as it has for weeks."})
         {'is_valid': True, 'Y': 0, 'invalid_reason': None}
     """
     settings = model_settings(backend, judge_args or {})
