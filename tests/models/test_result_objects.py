@@ -60,6 +60,10 @@ def test_an_adaptive_run_is_results_and_says_how_its_pairs_were_chosen(ranked, t
     kept = ps.rank(SAMPLES, judge=JUDGE, run=tmp_path / "r.db", max_comparisons=30, seed=1, progress=False)
     assert ps.fit(kept).theta.equals(ps.fit(tmp_path / "r.db").theta)
     assert ps.fit(kept).theta.equals(ps.fit(ranked).theta)
+    with pytest.raises(InputError, match="belong to tables"):
+        ps.fit(ranked, winner_col="Y")
+    with pytest.raises(InputError, match="condition= belongs to run files"):
+        ps.fit(ranked, condition="lexical")
 
 
 def test_read_results_reads_what_fit_reads(tmp_path, forward):

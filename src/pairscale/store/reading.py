@@ -172,17 +172,19 @@ def read_comparisons(
         InputError: If the results cannot be read, or a choice is missing or belongs to another kind of file.
     """
     columns = ResultColumns(a_col, b_col, winner_col, encoding)
-    if hasattr(data, "as_comparisons"):  # an adaptive run, which knows all items and how its pairs were chosen
-        known: Comparisons = data.as_comparisons()
-        return known
     is_open = _is_open(data)
-    if is_open or (isinstance(data, str | os.PathLike) and is_run(data) and not is_pattern(data)):
+    is_adaptive = hasattr(data, "as_comparisons")  # a run that knows all items and how its pairs were chosen
+    if is_open or is_adaptive or (isinstance(data, str | os.PathLike) and is_run(data) and not is_pattern(data)):
         from pairscale.store.runfile import open_run
 
         if columns or key is not None or encoding is not None:
             raise InputError(
                 "a_col, b_col, winner_col, key and encoding belong to tables; a run file knows its columns"
             )
+        if is_adaptive:
+            if condition is not None:
+                raise InputError("condition= belongs to run files; this is one run, with the answers of its judge")
+            return cast("Comparisons", data.as_comparisons())  # type: ignore[union-attr]
         if is_open:
             return _of_run(cast("RunFile", data), condition, keep)
         with open_run(cast("str", data)) as store:
