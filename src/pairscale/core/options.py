@@ -401,15 +401,7 @@ _SECRET = re.compile(
 
 
 def read_setting(text: str, option: str = "--judge-arg") -> tuple[str, float | int | str]:
-    """A setting, ``name=value``; the value is a number, or true or false, where it looks like one.
-
-    Args:
-        text: The setting.
-        option: Where it was given, for messages.
-
-    Raises:
-        InputError: If it is no setting, or a key, which belongs into the environment.
-    """
+    """A setting, ``name=value``; the value is a number, or true or false, where it looks like one."""
     name, equals, value = text.partition("=")
     if _SECRET.search(name):
         raise InputError(

@@ -35,11 +35,7 @@ BatchJudge: TypeAlias = LLMJudge | BothOrders
 
 
 def require_batches(judge: Judge) -> BatchJudge:
-    """A judge that can be asked through a batch API.
-
-    Raises:
-        InputError: If it is not a model, or its provider has no batches.
-    """
+    """A judge that can be asked through a batch API; any other is refused."""
     if not isinstance(judge, LLMJudge | BothOrders) or not isinstance(unwrapped(judge), LLMJudge):
         raise InputError(f"judge {judge.condition.judge_id}: batches are for models, such as openai:gpt-5.1")
     batch_format(judge.provider)

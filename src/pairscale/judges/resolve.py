@@ -114,14 +114,7 @@ def make_judge(
 
 
 def own_settings(judge: str) -> tuple[str, dict[str, Any]]:
-    """A judge's name, and the settings that follow it, as in ``openai:gpt-5.1,reasoning=low``.
-
-    Args:
-        judge: The name, with or without settings.
-
-    Raises:
-        InputError: If what follows is no setting.
-    """
+    """A judge's name, and the settings that follow it, as in ``openai:gpt-5.1,reasoning=low``."""
     name, *settings = judge.split(",")
     if not settings or judge.startswith("replay:"):
         return judge, {}

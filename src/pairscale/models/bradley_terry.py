@@ -218,15 +218,7 @@ def fit_bt_model(
 
 
 def with_rank_intervals(fit: BTFit) -> BTFit:
-    """The same fit with rank intervals, made again where it has none.
-
-    Args:
-        fit: From :func:`fit_bt_model`.
-
-    Raises:
-        InputError: If its comparisons are not known.
-        FitError: If they fall into parts, across which there are no ranks.
-    """
+    """The same fit with rank intervals, made again where it has none."""
     if "rank_lower" in fit.theta.columns:
         return fit
     if fit.comparisons is None:
