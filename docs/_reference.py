@@ -31,6 +31,7 @@ _GROUPS = {
     "people": "People",
     "simulation": "Simulation and plans",
     "reporting": "Reports",
+    "store": "Run files",
     "auditing": "The audit",
     "providers": "Providers",
     "datasets": "Example data",

@@ -140,6 +140,7 @@ from .evaluate.gate_result import GateCriterion as GateCriterion
 from .evaluate.gate_result import GateResult as GateResult
 from .evaluate.human import human_labels as human_labels
 from .evaluate.human import human_pairwise as human_pairwise
+from .evaluate.inference.win_rate import WinRate as WinRate
 from .evaluate.judge import pairwise_judge as pairwise_judge
 from .evaluate.judge_check import JudgeCheck as JudgeCheck
 from .evaluate.judge_check import check_judge as check_judge
@@ -203,5 +204,6 @@ from .simulation.planning import ComparisonPlan as ComparisonPlan
 from .simulation.planning import plan as plan
 from .simulation.study import SimulationStudy as SimulationStudy
 from .simulation.study import simulate as simulate
+from .store.reading import read_results as read_results
 from .store.runfile import open_run as open_run
 from .store.transfer import import_run as import_run

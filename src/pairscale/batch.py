@@ -18,8 +18,7 @@ from pairscale.core.files import write_table
 from pairscale.core.options import checked, optional, require_number
 from pairscale.core.tables import ANSWER_COLUMNS
 from pairscale.judges.base import Judge
-from pairscale.judges.llm import LLMJudge
-from pairscale.judges.orders import BothOrders, unwrapped
+from pairscale.judges.batched import require_batches
 from pairscale.judges.resolve import judge_with
 from pairscale.pairing.reading import read_given_pairs
 from pairscale.providers.batches import ENDED
@@ -112,9 +111,7 @@ def submit(
         [2, 2]
     """
     table = read_given_pairs(pairs, encoding=encoding, a_col=a_col, b_col=b_col)
-    asked = judge_with(judge, trait=trait, template=template, judge_args=judge_args, base_url=base_url)
-    if not isinstance(asked, LLMJudge | BothOrders) or not isinstance(unwrapped(asked), LLMJudge):
-        raise InputError(f"judge {judge}: batches are for models, such as openai:gpt-5.1")
+    asked = require_batches(judge_with(judge, trait=trait, template=template, judge_args=judge_args, base_url=base_url))
 
     async def work(manager: BatchManager) -> pl.DataFrame:
         await manager.resume()

@@ -98,7 +98,7 @@ def test_a_judge_that_hangs_is_asked_again_and_then_let_be(tmp_path: Any) -> Non
     assert (row["status"], row["invalid_kind"]) == ("invalid", "error")
     assert row["invalid_reason"] == "no answer within 0.05 seconds"
     assert [attempt for uid, attempt in asked(run) if uid == "step-000003"] == [1, 2, 3]
-    assert result.logs["step_log"]["status"].to_list().count("committed") == 5
+    assert result.logs["step_log"]["status"].to_list().count("ok") == 5
 
 
 def test_errors_that_pass_are_asked_again_until_they_do(tmp_path: Any) -> None:
@@ -112,7 +112,7 @@ def test_errors_that_pass_are_asked_again_until_they_do(tmp_path: Any) -> None:
 
     run = tmp_path / "run.db"
     result = rank(5, judge, n_steps=10, run=run, retry_wait=0, concurrency=1)
-    assert result.logs["step_log"]["status"].unique().to_list() == ["committed"]
+    assert result.logs["step_log"]["status"].unique().to_list() == ["ok"]
     assert len(calls) == len(asked(run)) == 20
     assert steps(result.state).equals(steps(rank(5, better, n_steps=10).state))
 
@@ -138,7 +138,7 @@ def test_an_item_that_is_always_refused_is_set_aside_and_the_others_are_ranked(
     assert 10 <= about.height < 10 + concurrency
     assert about["set_aside"].drop_nulls().to_list() == ["s03"]
     assert result.state.engine.committed == 100
-    others = log.filter(status="committed").select("A_id", "B_id")
+    others = log.filter(status="ok").select("A_id", "B_id")
     assert set(others["A_id"]) | set(others["B_id"]) == {f"s{n:02d}" for n in range(12)} - {"s03"}
     linked = ps.adaptive_results_history(result.state)
     assert ps.fit_bt_model(ps.build_bt_data(linked), engine="map").theta.height == 11  # connected

@@ -170,7 +170,7 @@ def test_rank_is_adaptive_rank_with_its_settings():
         samples(7), judge=simulated(), n_steps=20, fit_fn="laplace", progress="none", **settings
     )  # fmt: skip
     drop = ["timestamp"]
-    assert mine.logs["step_log"].drop(drop).equals(theirs.logs["step_log"].drop(drop))
+    assert mine.state.step_log.drop(drop).equals(theirs.state.step_log.drop(drop))
     own = mine.items.drop("theta_true")  # what else the samples have
     assert own.equals(theirs.items.select(own.columns))
 

@@ -37,7 +37,7 @@ def test_a_tie_is_an_answer(selector: str, tmp_path: Any) -> None:
     result = rank(8, close_calls, n_steps=30, selector=selector, run=run, **HALF)
     log = result.logs["step_log"]
     assert log["Y"].dtype == pl.Float64
-    committed = log.filter(status="committed")
+    committed = log.filter(status="ok")
     assert set(committed["Y"]) == {0.0, 0.5, 1.0}
     assert committed["pair_id"].to_list() == list(range(1, committed.height + 1))
     assert set(log.filter(status="invalid")["invalid_reason"]) == {"will not say"}
@@ -78,7 +78,7 @@ def test_a_flip_between_orders_is_a_tie(tmp_path: Any) -> None:
     run = tmp_path / "run.db"
     judge = BothOrders(ps.FunctionJudge(first, name="first"))
     log = rank(8, judge, n_steps=30, run=run, **HALF).logs["step_log"]
-    assert set(log["status"]) <= {"committed", "starved"}  # no answer was invalid
+    assert set(log["status"]) <= {"ok", "starved"}  # no answer was invalid
     assert set(answers(run)["outcome"]) == {"win", "flip"}
     assert log["Y"].to_list().count(0.5) == answers(run)["outcome"].to_list().count("flip")
     audited(run)

@@ -6,6 +6,7 @@ import joblib
 import polars as pl
 import pytest
 from scipy.stats import binomtest
+from tests.batching import pairs_of, simulator
 
 import pairscale as ps
 from pairscale.checks.published import OTHER_WORDINGS, published_default_template, published_template_study
@@ -141,10 +142,58 @@ def test_one_run_file_resumes_the_study(tmp_path, study):
     assert first.table.select("template_id", "backend", "judge").row(0) == ("concise", "function", "mine/concise")
 
 
+def test_a_judge_is_a_name_a_list_or_a_mapping_of_names():
+    for judge in ("lexical", ["lexical"], {"lexical": "lexical"}):
+        study = template_study(PAIRS, templates=["concise"], judge=judge, progress=False)
+        assert study.table.select("template_id", "judge", "n_pairs").rows() == [("concise", "lexical", PAIRS.height)]
+    apart = ["simulated:theta_true,bias=0", "simulated:theta_true,bias=9"]
+    study = template_study(PAIRS, templates=["concise"], judge=apart, judge_args={"seed": 2}, progress=False)
+    assert study.table["judge"].to_list() == apart
+    assert study.table["prop_pos1"][1] > 0.9 > study.table["prop_pos1"][0]
+
+
+def test_a_judge_function_is_given_each_template():
+    def terse(A, B, prompt_template=""):
+        return {"is_valid": True, "Y": 1 if len(prompt_template) < few else int(len(A["text"]) > len(B["text"]))}
+
+    sizes = [len(ps.get_prompt_template(name)) for name in ("concise", "protocol")]
+    few = sum(sizes) // 2
+    study = template_study(PAIRS, templates=["concise", "protocol"], judge={"mine": terse}, progress=False)
+    assert study.table.select("judge", "prop_pos1").rows() == [("mine", 1.0), ("mine", 0.5)]
+
+
+def test_the_published_design_runs_through_batches(tmp_path, monkeypatch):
+    """Models with and without thinking, by the settings of the published study, and the same call asks nothing."""
+    thinking = {
+        "openai:gpt-4.1,temperature=0": "no_thinking",
+        "openai:gpt-5.1,reasoning=low,include_thoughts=true": "with_thinking",
+        "anthropic:claude-sonnet-4-5,reasoning=none,temperature=0": "no_thinking",
+        "anthropic:claude-sonnet-4-5,reasoning=enabled,thinking_budget=1024,temperature=1": "with_thinking",
+    }
+    with simulator() as server:
+        for name, value in server.environment().items():
+            monkeypatch.setenv(name, value)
+        studies = [
+            template_study(
+                pairs_of(4), templates=["test1", "test2"], judge=list(thinking), run=tmp_path / "s.db", batch=True,
+                interval=0.01,
+            )
+            for _ in range(2)
+        ]  # fmt: skip
+        batches = ps.batch.status(tmp_path / "s.db", offline=True)
+    assert studies[0].table.equals(studies[1].table)
+    assert batches.height == 2 * 2 * len(thinking)
+    assert batches["pairs"].to_list() == [6] * batches.height
+    table = studies[0].table
+    assert dict(table.select("judge", "thinking").iter_rows()) == thinking
+    assert table["n_pairs"].to_list() == [6] * 8
+    assert table["prop_consistent"].to_list() == [1.0] * 8
+
+
 def test_a_judge_that_ignores_templates_is_said(caplog):
     same = ps.SimulatedJudge("theta_true")
     study = template_study(PAIRS, templates=["concise", "weigh"], judge=lambda _: same, progress=False)
-    assert study.notices == ("the judge answers without regard to the template; templates are equal",)
+    assert study.notices == ("simulated answers without regard to the template; templates are equal",)
     assert study.ranking["rank"].to_list() == [1, 1]
 
 
@@ -172,11 +221,22 @@ ROW = {"ID1": "a", "ID2": "b", "better_id": "a", "template_id": "t", "direction"
         (lambda: template_study([{**ROW, "template_id": None}]), "judgements: column 'template_id' is empty in row 1"),
         (lambda: template_study([ROW]), "t: no pair has a winner in both directions"),
         (lambda: template_study([ROW], level=2), "level must be a number above 0 and below 1, not 2"),
-        (lambda: template_study([ROW], templates=["x"]), "templates and run belong to a study that asks judges"),
+        (lambda: template_study([ROW], templates=["x"]), "templates, run and batch belong to a study that asks judges"),
+        (lambda: template_study(PAIRS, judge=swayed, templates=["a"], batch=True), "batch=True needs a run file"),
+        (lambda: template_study(PAIRS, judge=3, templates=["concise"]), "judge must be a name, a function, or several"),
+        (lambda: template_study(PAIRS, judge=[], templates=["concise"]), "judge is empty; name one judge or more"),
+        (lambda: template_study(PAIRS, judge=[swayed], templates=["concise"]), "judge: a list holds names of judges"),
+        (lambda: template_study(PAIRS, judge=ps.LexicalJudge(), templates=["concise"]), "judge: a study makes a judge"),
+        (
+            lambda: template_study(PAIRS, judge="lexical,api_key=1", templates=["concise"]),
+            "judge api_key: a key",
+        ),
+        (lambda: template_study(PAIRS, judge="lexicl", templates=["concise"]), "no judge is called 'lexicl'"),
+        (lambda: template_study(PAIRS, judge=swayed, trait="organization", templates=["concise"]), "trait belongs to"),
         (lambda: template_study(PAIRS, judge=swayed), "say which templates to study"),
         (lambda: template_study(PAIRS, judge=swayed, templates="concise"), "say which templates to study"),
         (lambda: template_study(PAIRS, judge=swayed, templates=["a", "a"]), "templates: 'a' stands there twice"),
-        (lambda: template_study(PAIRS.head(0), judge=swayed, templates=["a"]), "there are no pairs to judge"),
+        (lambda: template_study(PAIRS.head(0), judge=swayed, templates=["weigh"]), "there are no pairs to judge"),
         (
             lambda: template_study(pl.DataFrame(schema=dict.fromkeys(ROW, pl.String))),
             "there are no judgements to study",

@@ -9,6 +9,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 import typer
+from tests.batching import simulator
 from typer.testing import CliRunner
 
 from pairscale.checks.published import OTHER_WORDINGS
@@ -123,6 +124,21 @@ def test_a_study_asks_ranks_and_resumes(call, templates):
     assert pl.read_csv("study.csv").height == 2
 
 
+def test_a_study_of_one_model_under_two_settings_through_batches(call, folder, monkeypatch):
+    judges = ["openai:gpt-5.1,reasoning=none", "openai:gpt-5.1,reasoning=low"]
+    with simulator() as server:
+        for name, value in server.environment().items():
+            monkeypatch.setenv(name, value)
+        named = [word for judge in judges for word in ("--judge", judge)]
+        how = ["--template", "test1", "--run", "s.db", "--batch", "--interval", 0.01, "--json"]
+        result = call("bias-study", "essays", *named, *how)
+    table = json.loads(result.stdout)["table"]
+    assert [row["judge"] for row in table] == judges
+    assert [row["thinking"] for row in table] == ["no_thinking", "with_thinking"]
+    with pytest.raises(InputError, match="batches are for models"):
+        call("bias-study", "essays", "--judge", "lexical", "--run", "t.db", "--batch")
+
+
 def test_a_study_of_judgements_made_already(call, orders):
     parts = [
         pl.read_csv(name).with_columns(direction=pl.lit(name.removesuffix(".csv")), template_id=pl.lit("t"))
@@ -163,7 +179,7 @@ def test_every_display_of_the_published_study_says_whose_wordings_it_is_of(call,
         ([], "name texts, pairs or judgements as DATA, or see --published"),
         (["essays"], "essays is a folder of texts; say who judges them with --judge"),
         (["forward.csv"], "forward.csv has no column 'direction'"),
-        (["essays", "--template", "concise"], "--template, --run, --trait and --judge-arg belong to a judge"),
+        (["essays", "--template", "concise"], "--template, --run, --trait, --judge-arg and --batch need a judge"),
         (["essays", "--published"], "--published shows a study that was made already"),
         (["essays", "--judge", "nobody"], "no judge is called 'nobody'"),
         (["essays", "--judge", "lexical", "--template", "nowhere"], "'nowhere'"),

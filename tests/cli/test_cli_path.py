@@ -241,8 +241,9 @@ def test_templates_and_traits_teach(cli):
         set(ps.list_prompt_templates()) - {"test1", "test2", "test3", "test4", "test5"}
     )  # which are other names of five of them
     Path("own.txt").write_text(cli("templates", "default").out, "utf-8")
-    assert Path("own.txt").read_text("utf-8") == ps.get_prompt_template("default")
-    assert cli("templates", "own.txt").out == ps.get_prompt_template("default")
+    assert Path("own.txt").read_text("utf-8") == f"{ps.get_prompt_template('default')}\n"
+    assert ps.set_prompt_template(file="own.txt") == ps.get_prompt_template("default")
+    assert cli("templates", "own.txt").out == cli("templates", "default").out
     assert cli("traits", "clarity").out.startswith("clarity  (Clarity)\n    ")
     assert "\n    " not in cli("traits", "clarity", "--json").json["traits"][0]["description"]
 

@@ -40,6 +40,7 @@ PEOPLE = {"labellers", "instructions", "host", "port", "url"}
 IN_SHELL: dict[str, set[str]] = {
     "rank": PEOPLE,  # the page for --judge human; in Python, HumanJudge and pairscale.people.serve_questions
     "check-judge": {"reliability"},  # of the plan that the command adds; in Python, ps.plan
+    "fit": {"fit_statistics"},  # in Python, ps.fit_statistics(fit)
     "simulate": {"target"},  # of the table that the command shows; in Python, study.reach(target)
     "status": {"follow"},  # shows lines until the run ends
 }

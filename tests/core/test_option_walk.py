@@ -28,6 +28,7 @@ Agreement AuditReport BTFit BayesFit BatchResult Calibration CaseChange Comparis
 GateCriterion GateResult JudgeCard JudgeCheck
 MultiBatch MultiBatchResult PairSummary PairwiseAgreement PairwiseCase PairwiseRunResult PositionalBias
 ReverseConsistency RunDiff RunStatus Labelling SimulationStudy SubmitResult TemplateStudy Unmatched VariantsResult
+WinRate
 """.split()
 """Classes that functions return: their numbers are computed, not given."""
 

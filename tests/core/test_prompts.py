@@ -312,7 +312,7 @@ def test_a_save_that_fails_leaves_everything_as_it_was(home: Path, monkeypatch: 
         register_prompt_template("mine", MINE + "!", overwrite=True, save=True)
     assert get_prompt_template("mine") == MINE
     assert [path.name for path in (home / "templates").iterdir()] == ["mine.txt"]
-    assert (home / "templates" / "mine.txt").read_text() == MINE
+    assert (home / "templates" / "mine.txt").read_text() == MINE + "\n"
 
 
 def test_a_saved_template_is_a_file_like_any_other_and_a_link_stays_one(home: Path, tmp_path: Path) -> None:
@@ -324,7 +324,7 @@ def test_a_saved_template_is_a_file_like_any_other_and_a_link_stays_one(home: Pa
     saved.symlink_to(plain)
     register_prompt_template("mine", MINE + "!", overwrite=True, save=True)
     assert saved.is_symlink()
-    assert plain.read_text() == MINE + "!"
+    assert plain.read_text() == MINE + "!\n"
 
 
 def test_a_template_that_utf_8_cannot_hold_is_not_saved(home: Path) -> None:
@@ -381,7 +381,7 @@ def test_without_the_variable_the_platforms_folder_is_used(tmp_path: Path, monke
     monkeypatch.setenv("PAIRSCALE_HOME", "")
     monkeypatch.setattr(platformdirs, "user_config_path", lambda name: tmp_path / "config" / name)
     register_prompt_template("mine", MINE, save=True)
-    assert (tmp_path / "config" / "pairscale" / "templates" / "mine.txt").read_text() == MINE
+    assert (tmp_path / "config" / "pairscale" / "templates" / "mine.txt").read_text() == MINE + "\n"
 
 
 def test_platformdirs_and_polars_wait_until_they_are_needed() -> None:
@@ -396,8 +396,8 @@ def test_a_file_is_read_as_utf_8_with_or_without_a_byte_order_mark(tmp_path: Pat
     for data in (MINE + "\nGrüße\n", "\ufeff" + MINE + "\r\nGrüße\r\n"):
         path = tmp_path / "mine.txt"
         path.write_bytes(data.encode())
-        assert set_prompt_template(file=path) == set_prompt_template(file=str(path)) == MINE + "\nGrüße\n"
-        assert template_from(str(path)) == ("mine.txt", MINE + "\nGrüße\n")
+        assert set_prompt_template(file=path) == set_prompt_template(file=str(path)) == MINE + "\nGrüße"
+        assert template_from(str(path)) == ("mine.txt", MINE + "\nGrüße")
 
 
 def test_a_users_file_may_have_a_byte_order_mark(home: Path) -> None:

@@ -13,6 +13,7 @@ from scipy import stats
 import pairscale as ps
 from pairscale.core.errors import InputError, UnknownNameError
 from pairscale.judges.base import JudgePair
+from pairscale.judges.resolve import judge_with
 
 A, B = {"ID": "a", "item_id": "a", "text": "long text", "q": 1.5}, {"ID": "b", "item_id": "b", "text": "t", "q": -0.5}
 
@@ -417,3 +418,16 @@ class TestByName:
     def test_a_template_that_has_no_effect_is_said(self, caplog):
         ps.make_judge("lexical", template="default")
         assert "reads no prompt" in caplog.text
+
+
+def test_settings_may_follow_a_name(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "simulated-key")
+    low = ps.make_judge("openai:gpt-5.1,reasoning=low", judge_args={"reasoning": "none", "max_tokens": 9})
+    assert (low.condition.model, low.condition.settings["reasoning"]) == ("gpt-5.1", "low")
+    assert low.condition.settings["max_tokens"] == 9
+    panel = judge_with("simulated:truth,bias=1, simulated:truth,bias=2,seed=4")
+    assert [member.bias for member in panel.members] == [1, 2]
+    task = ps.pairwise_judge("openai:gpt-5.1,reasoning=low", criterion="kinder", key="kinder")
+    assert (task.judge.condition.model, task.judge.condition.settings["reasoning"]) == ("gpt-5.1", "low")
+    with pytest.raises(InputError, match="judge 'both' must look like name=value"):
+        ps.make_judge("lexical,both")

@@ -150,10 +150,12 @@ def test_rank_intervals(fit, bayes):
     assert [row["lower"] for row in data_of(rank_chart(bayes).to_dict())] == log["rank_p2.5"].to_list()
 
 
-def test_ranks_need_their_intervals():
+def test_ranks_of_a_fit_without_their_intervals():
     table = results(numbered(5))
-    with pytest.raises(InputError, match="rank_intervals=True"):
-        rank_chart(ps.fit_bt_model(table))
+    expected = rank_chart(ps.fit_bt_model(table, level=0.9, rank_intervals=True)).to_dict()
+    assert data_of(ps.fit_bt_model(table, level=0.9).plot(kind="ranks").to_dict()) == data_of(expected)
+    with pytest.raises(InputError, match="se=False leaves nothing"):
+        rank_chart(ps.fit_bt_model(table, se=False))
     with pytest.raises(InputError, match="not EloFit"):
         rank_chart(ps.fit_elo_model(table, seed=1))
     with pytest.raises(InputError, match="not str"):

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     import os
 
     from pairscale.adaptive.refits import FitFn
+    from pairscale.store.reading import Comparisons
 
 __all__ = ["AdaptiveResult", "rank_samples"]
 
@@ -74,6 +75,15 @@ class AdaptiveResult(PlotMixin, ReportMixin, table="items", columns=ITEM_FIGURES
     items: pl.DataFrame
     logs: dict[str, Any]
     output_file: Path | None = None
+
+    @property
+    def results(self) -> pl.DataFrame:
+        """The comparisons of the run, as :func:`submit_pairs` gives them."""
+        return self.state.results
+
+    def as_comparisons(self) -> Comparisons:
+        """The same with all items, and how the pairs were chosen, for :func:`pairscale.fit`."""
+        return self.state.as_comparisons()
 
     @property
     def notices(self) -> tuple[str, ...]:

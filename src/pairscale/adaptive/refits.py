@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from inspect import signature
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
@@ -368,10 +369,27 @@ def fit_function(fit_fn: FitFn | str | None) -> FitFn:
     if not isinstance(fit_fn, str):
         if not callable(fit_fn):
             raise InputError(f"fit_fn must be one of {listed(list(_FITS))}, or a function, not {fit_fn!r:.80}")
+        _require_arguments(fit_fn)
         return fit_fn
     if fit_fn not in _FITS:
         raise UnknownNameError(f"fit_fn {fit_fn!r} is not known; give one of {listed(list(_FITS))}, or a function")
     return _FITS[fit_fn]
+
+
+_NAMED = ("model_variant", "settings", "seed", "prior_sd", "warm", "near_stop", "gate", "repeats")
+
+
+def _require_arguments(fit_fn: FitFn) -> None:
+    """Refuse a function that cannot be called as :class:`FitFn` is, such as R's ``fit_fn(state, config)``."""
+    try:
+        signature(fit_fn).bind_partial(None, None, **dict.fromkeys(_NAMED))
+    except ValueError:  # without a signature
+        return
+    except TypeError as error:
+        raise InputError(
+            f"fit_fn is called with rows and ids, and by name with {', '.join(_NAMED)} ({error}); take those, or "
+            "**settings, instead of R's (state, config)"
+        ) from None
 
 
 def fit_name(fit_fn: FitFn | str | None) -> str:

@@ -19,6 +19,7 @@ from pairscale.models.logs import ITEM_FIGURES, ROUND_LOG, round_log_row, summar
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from pairscale.store.reading import Comparisons
     from pairscale.store.runfile import RunFile
 
 __all__ = [
@@ -110,6 +111,19 @@ class AdaptiveState(PlotMixin, table="_ranking", columns=ITEM_FIGURES, charts=("
     def stop_reason(self) -> str | None:
         """Why the run has stopped, or the last call paused it; None when its steps were used up, or nothing ran yet."""
         return self.engine.stop_reason or self.ended
+
+    @property
+    def results(self) -> pl.DataFrame:
+        """The comparisons of the run, as :func:`submit_pairs` gives them."""
+        return self.as_comparisons().table
+
+    def as_comparisons(self) -> Comparisons:
+        """The same with all items, and how the pairs were chosen, for :func:`pairscale.fit`."""
+        from pairscale.adaptive.session import reading
+        from pairscale.store.reading import read_comparisons
+
+        with reading(self) as store:
+            return read_comparisons(store, store.get_meta("adaptive_condition"))
 
     @property
     def step_log(self) -> pl.DataFrame:

@@ -355,8 +355,19 @@ def _of_results(table: pl.DataFrame, columns: ResultColumns) -> pl.DataFrame:
     winner = pl.when(OF_ITS_PAIR).then(_winner(found.table))
     said = found.table.with_columns(label=winner if tie is None else winner.otherwise(tie)).drop_nulls("label")
     units, unit = _units(said, judge)
+    said = said.with_columns(unit=units)
+    once = said.unique(["unit", judge], keep="first", maintain_order=True)
+    if 2 * once.height < said.height:  # these are no repeats, but questions on tasks that no column names
+        row = said.filter(pl.struct("unit", judge).is_duplicated()).row(0, named=True)
+        raise TableError(
+            f"labels: {row[judge]!r} judges {row['ID1']!r} and {row['ID2']!r} more than once, and no column of "
+            f"{listed((*TASK_COLUMNS, _TURN))} tells these questions apart; call the column that tells them apart "
+            "question_id"
+        )
+    if once.height < said.height:
+        notice(f"answers left out because the judge had answered the same {unit} before: {said.height - once.height:,}")
     notice(f"{found.line}; each {unit} is a unit, each {judge} a rater, and the label says which of the two won")
-    return said.select(units, rater=judge, label="label")
+    return once.select("unit", rater=judge, label="label")
 
 
 def _winner(table: pl.DataFrame) -> pl.Expr:
@@ -387,12 +398,9 @@ def _units(table: pl.DataFrame, judge: str) -> tuple[pl.Series, str]:
         again = asked.is_duplicated()
         if not again.any():
             return asked["unit"], " and ".join(parts)
-    row = table.filter(again).row(0, named=True)
-    raise TableError(
-        f"labels: {row[judge]!r} judges {row['ID1']!r} and {row['ID2']!r} more than once, and no column of "
-        f"{listed((*TASK_COLUMNS, _TURN))} tells these questions apart; keep one of them, or call the column that "
-        "tells them apart question_id"
-    )
+    # A judge met a pair twice. Its order is no question of its own then: other judges met it the other way round.
+    coarse = {name: part for name, part in parts.items() if name != "order"}
+    return table.select(unit=pl.concat_str(*coarse.values(), separator="\n"))["unit"], " and ".join(coarse)
 
 
 def _column(table: pl.DataFrame, role: str) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from pairscale.checks.effect import PairedEffect, leaning, position_effect, sign_test
-from pairscale.checks.orders import KEY, by_pair, count_votes, decided_rows, votes_of
+from pairscale.checks.orders import KEY, by_pair, count_votes, decided_rows, split_orders, votes_of
 from pairscale.core.display import ReportMixin, ReprMixin
 from pairscale.core.errors import InputError, TableError
 from pairscale.core.notices import notice
@@ -221,7 +221,8 @@ def check_positional_bias(
     consistent pair gives position 1 exactly one win of two, always. ``p_paired`` and ``effect`` respect that.
 
     Args:
-        consistency: what :func:`compute_reverse_consistency` gave, or a table like its ``details``.
+        consistency: what :func:`compute_reverse_consistency` gave, a table like its ``details``, or results that hold
+            both orders.
         n_boot: bootstrap resamples of the pairs, for the interval of the consistency (percentiles).
         conf_level: of that interval and of the effect's.
         seed: makes the bootstrap reproducible.
@@ -237,6 +238,10 @@ def check_positional_bias(
 to the second (p = 1.000)'
     """
     n_boot, conf_level = require_int(n_boot, "n_boot", least=1), require_level(conf_level, "conf_level")
+    if not hasattr(consistency, "details") and not (isinstance(consistency, Mapping) and "details" in consistency):
+        table = to_frame(consistency, "details")
+        if {"ID1", "ID2", "better_id"} <= set(table.columns):
+            consistency = compute_reverse_consistency(*split_orders(table))
     details = _positioned(_details(consistency))
     votes = consistency.votes if isinstance(consistency, ReverseConsistency) else votes_of(details)
     share = float(details["is_consistent"].mean())  # type: ignore[arg-type]

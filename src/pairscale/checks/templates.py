@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from inspect import signature
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -16,7 +17,7 @@ from pairscale.core.display import PlotMixin, ReportMixin
 from pairscale.core.errors import InputError, TableError
 from pairscale.core.jobs import run_tasks, values_of
 from pairscale.core.notices import notice
-from pairscale.core.options import ProgressMode, checked, require_int, require_level
+from pairscale.core.options import ProgressMode, checked, require_int, require_level, require_number, require_progress
 from pairscale.core.tables import Table, as_text, listed, require_columns, row_numbers, to_frame
 from pairscale.pairing.table import as_pairs, swapped
 from pairscale.providers.families import capabilities
@@ -26,12 +27,15 @@ from pairscale.store.marks import STUDY_MARK
 if TYPE_CHECKING:
     import os
 
-    from pairscale.collect.live import SubmitResult
+    from pairscale.collect.batch.registry import RegistryEntry
     from pairscale.core.comparisons import Condition
+    from pairscale.core.traits import Trait
     from pairscale.judges.base import Judge
+    from pairscale.providers.prices import Price
+    from pairscale.store.runfile import RunFile
 
-JudgeFactory: TypeAlias = Callable[[str], "Judge | Callable[..., Any]"]
-"""Makes the judge that asks with the template of that name."""
+StudyJudge: TypeAlias = "str | Callable[..., Any]"
+"""A judge's name, a judge ``judge(A, B)``, or a function that makes the judge for a template's name."""
 
 STUDY: dict[str, pl.DataType] = {
     "template_id": pl.String(),
@@ -125,8 +129,13 @@ def template_study(
     data: Table | Sequence[StudyCell],
     *,
     templates: Sequence[str] = (),
-    judge: JudgeFactory | Mapping[str, JudgeFactory] | None = None,
+    judge: StudyJudge | Sequence[str] | Mapping[str, StudyJudge] | None = None,
     run: str | os.PathLike[str] | None = None,
+    trait: str | Trait | None = None,
+    judge_args: Mapping[str, Any] | None = None,
+    price: Price | Mapping[str, Any] | None = None,
+    batch: bool = False,
+    interval: float = 60.0,
     concurrency: int = CONCURRENCY,
     retries: int = RETRIES,
     timeout: float | None = TIMEOUT,
@@ -146,8 +155,16 @@ def template_study(
     Args:
         data: judgements, or pairs.
         templates: with ``judge``: the templates' names or files.
-        judge: ``judge(template)`` makes the judge that uses this template; a mapping gives several, by name.
+        judge: A judge's name, also with settings of its own (``openai:gpt-5.1,reasoning=low``), or several in a list; a
+            function ``judge(A, B)``, which is given the template as ``prompt_template`` if it takes it; or
+            ``judge(template)``, which makes the judge that uses this template. A mapping names several of any kind.
         run: the run file; None keeps nothing.
+        trait: With names or ``judge(A, B)``: what to judge.
+        judge_args: With names or ``judge(A, B)``: settings of every judge.
+        price: With names: prices of the models.
+        batch: Ask through the providers' batch APIs, at their lower price, and wait for the answers, which may take a
+            day. It needs ``run``; an interrupted study waits on with the same call.
+        interval: With ``batch``: seconds between two looks; longer while nothing changes.
         concurrency: Questions open at once.
         retries: How often to ask again after a transient failure.
         timeout: Seconds that one answer may take; None for no limit.
@@ -170,13 +187,18 @@ def template_study(
     """
     level, concurrency = require_level(level), require_int(concurrency, "concurrency", least=1)
     if judge is None:
-        if templates or run is not None:
-            raise InputError("templates and run belong to a study that asks judges; give judge= too")
+        if templates or run is not None or batch:
+            raise InputError("templates, run and batch belong to a study that asks judges; give judge= too")
         cells = list(data) if _are_cells(data) else _cells_of(data)
         notices: list[str] = []
     else:
+        if batch and run is None:
+            raise InputError("batch=True needs a run file, which knows the batches while they are under way; give run=")
+        interval = require_number(interval, "interval", least=0)
         options = RunOptions(concurrency, retries, timeout=timeout, max_cost=max_cost)
-        cells, notices = _asked(data, templates, judge, run, options, progress)
+        settings = {"trait": trait, "judge_args": judge_args, "price": price}
+        judges = _made(judge, templates, settings)
+        cells, notices = _asked(data, judges, run, options, progress, interval if batch else None)
     if not cells:
         raise InputError("there are no judgements to study")
     rows = []
@@ -279,76 +301,184 @@ def _missing(table: pl.DataFrame) -> str | None:
 # Judgements made now.
 
 
-def _asked(
-    data: Table,
-    templates: Sequence[str],
-    judge: JudgeFactory | Mapping[str, JudgeFactory],
-    run: str | os.PathLike[str] | None,
-    options: RunOptions,
-    progress: ProgressMode,
-) -> tuple[list[StudyCell], list[str]]:
-    from pairscale.judges.resolve import make_judge  # judgements that were made already need no judge
+@dataclass(frozen=True, slots=True)
+class _StudyJudge:
+    """A judge that asks with one template, and what it is called in the study."""
 
+    name: str
+    template: str
+    judge: Judge
+
+
+def _made(
+    judge: StudyJudge | Sequence[str] | Mapping[str, StudyJudge], templates: Sequence[str], settings: Mapping[str, Any]
+) -> list[_StudyJudge]:
+    """Every judge with every template: one that does not exist is refused before anything is paid for."""
     if isinstance(templates, str) or not templates:
         raise InputError("say which templates to study, such as templates=['default', 'concise']")
     twice = [name for at, name in enumerate(templates) if name in templates[:at]]
     if twice:
         raise InputError(f"templates: {listed(twice)} stands there twice")
+    judges = []
+    for name, source in _named_judges(judge).items():
+        for template in templates:
+            made = _judge_for(source, template, settings)
+            judges.append(_StudyJudge(name or made.condition.judge_id, template, made))
+    return judges
+
+
+def _named_judges(judge: StudyJudge | Sequence[str] | Mapping[str, StudyJudge]) -> Mapping[str, StudyJudge]:
+    """Judges by the names that the study shows; the name of a function is known when it has made its judge."""
+    if isinstance(judge, Mapping):
+        named = dict(judge)
+    elif isinstance(judge, str):
+        named = {judge: judge}
+    elif isinstance(judge, Sequence):
+        if not all(isinstance(member, str) for member in judge):
+            raise InputError("judge: a list holds names of judges; give functions as a mapping, {'mine': function}")
+        named = {name: name for name in judge}
+    else:
+        named = {"": judge}
+    if not named:
+        raise InputError("judge is empty; name one judge or more")
+    return named
+
+
+def _judge_for(source: StudyJudge, template: str, settings: Mapping[str, Any]) -> Judge:
+    from pairscale.judges.base import Judge
+    from pairscale.judges.resolve import judge_with, make_judge  # judgements that were made already need no judge
+
+    if isinstance(source, Judge):
+        raise InputError(
+            "judge: a study makes a judge for each template; give its name, such as 'openai:gpt-5.1', or a function of "
+            "the template that makes it"
+        )
+    if isinstance(source, str) or not _takes_template(source):
+        return judge_with(source, template=template, **settings)
+    own = [name for name, value in settings.items() if value is not None]
+    if own:
+        raise InputError(f"{own[0]} belongs to judges that are named; a function of the template sets its own")
+    return make_judge(source(template))
+
+
+def _takes_template(function: Callable[..., Any]) -> bool:
+    """Whether a function takes a template alone, and not two texts."""
+    if not callable(function):
+        raise InputError(f"judge must be a name, a function, or several of them, not {function!r:.80}")
+    try:
+        signature(function).bind("default")
+    except TypeError:
+        return False
+    return True
+
+
+def _asked(
+    data: Table,
+    judges: Sequence[_StudyJudge],
+    run: str | os.PathLike[str] | None,
+    options: RunOptions,
+    progress: ProgressMode,
+    interval: float | None,
+) -> tuple[list[StudyCell], list[str]]:
     forward = as_pairs(data)
     if forward.height == 0:
         raise InputError("there are no pairs to judge")
     # A pair's own name means one order of it; the reversed pairs are other questions.
     forward = forward.drop("pair_uid", "custom_id", strict=False)
-    reverse = swapped(forward, np.ones(forward.height, dtype=bool))
-    factories = judge if isinstance(judge, Mapping) else {"": judge}
-    # All judges first: a template that does not exist should be refused before anything is paid for.
-    judges = [(who, template, make_judge(make(template))) for who, make in factories.items() for template in templates]
+    orders = (forward, swapped(forward, np.ones(forward.height, dtype=bool)))
     notices = []
-    for name in factories:
-        conditions = {asked.condition.condition_id for who, _, asked in judges if who == name}
-        if len(conditions) < len(templates):
-            notices.append(notice(f"{name or 'the judge'} answers without regard to the template; templates are equal"))
-    answered = run_sync(lambda: _answered(run, judges, (forward, reverse), options, progress), run=run)
+    for name in dict.fromkeys(asked.name for asked in judges):
+        conditions = [asked.judge.condition.condition_id for asked in judges if asked.name == name]
+        if len(set(conditions)) < len(conditions):
+            notices.append(notice(f"{name} answers without regard to the template; templates are equal"))
+    require_prices([asked.judge for asked in judges], options.max_cost)
+    if interval is not None:
+        told = None if require_progress(progress) == "none" else _tell_waiting
+        waiting = {"interval": interval, "told": told}
+        answered = run_sync(lambda: _batched(str(run), judges, orders, options.max_cost, waiting), run=run)
+    else:
+        answered = run_sync(lambda: _answered(run, judges, orders, options, progress), run=run)
     cells = []
-    for (name, template, asked), answers in zip(judges, answered, strict=True):
-        condition = asked.condition
+    for asked, (there, back) in zip(judges, answered, strict=True):
+        condition = asked.judge.condition
+        thinking = _thinking(condition)
+        failed = 2 * forward.height - there.height - back.height
         cells.append(
-            StudyCell(
-                template,
-                answers[0].results,
-                answers[1].results,
-                condition.backend,
-                condition.model,
-                _thinking(condition),
-                name or condition.judge_id,
-                sum(answer.failed_pairs.height for answer in answers),
-            )
+            StudyCell(asked.template, there, back, condition.backend, condition.model, thinking, asked.name, failed)
         )
     return cells, notices
 
 
 async def _answered(
     run: str | os.PathLike[str] | None,
-    judges: Sequence[tuple[str, str, Judge]],
+    judges: Sequence[_StudyJudge],
     orders: tuple[pl.DataFrame, pl.DataFrame],
     options: RunOptions,
     progress: ProgressMode,
-) -> list[list[SubmitResult]]:
+) -> list[tuple[pl.DataFrame, pl.DataFrame]]:
     """What each judge says to the pairs as they stand and the other way round, in one run file and one budget."""
     from pairscale.collect.live import submit_into
     from pairscale.store.runfile import open_run
 
-    require_prices([asked for _, _, asked in judges], options.max_cost)
+    answered = []
     with open_run(run, write=True) as store:
-        known = {(cell["template_id"], cell["judge"]): cell for cell in store.get_meta(STUDY_MARK) or ()}
-        for name, template, asked in judges:
-            judge_id, condition_id = name or asked.condition.judge_id, asked.condition.condition_id
-            known[template, judge_id] = {"template_id": template, "judge": judge_id, "condition_id": condition_id}
-        store.set_meta(STUDY_MARK, list(known.values()))
-        return [
-            [await submit_into(store, pairs, asked, options, progress=progress) for pairs in orders]
-            for _, _, asked in judges
-        ]
+        _mark(store, judges)
+        for asked in judges:
+            there, back = [await submit_into(store, pairs, asked.judge, options, progress=progress) for pairs in orders]
+            answered.append((there.results, back.results))
+    return answered
+
+
+def _tell_waiting(batches: Sequence[RegistryEntry]) -> None:
+    waiting = sum(batch.open for batch in batches)
+    if waiting:
+        notice(f"{waiting:,} of {len(batches):,} batches under way")
+
+
+async def _batched(
+    run: str,
+    judges: Sequence[_StudyJudge],
+    orders: tuple[pl.DataFrame, pl.DataFrame],
+    max_cost: float | None,
+    waiting: Mapping[str, Any],
+) -> list[tuple[pl.DataFrame, pl.DataFrame]]:
+    """The same through the providers' batch APIs: all batches are created, then awaited."""
+    from pairscale.collect.batch.manager import BatchManager
+    from pairscale.judges.batched import require_batches
+    from pairscale.store.runfile import open_run
+
+    models = [require_batches(asked.judge) for asked in judges]
+    with open_run(run, write=True) as store:
+        _mark(store, judges)
+    manager = BatchManager(run)
+    try:
+        await manager.resume()
+        plans = []
+        for model in models:
+            for pairs in orders:
+                plan, _ = await manager.submit(pairs, model, max_cost=max_cost)
+                plans.append(plan)
+        await manager.wait(**waiting)
+    finally:
+        await manager.aclose()
+    with open_run(run) as store:
+        tables = [plan.outcome(store, raw=False)[0] for plan in plans]
+    missing = len(tables) * orders[0].height - sum(table.height for table in tables)
+    if missing:
+        notice(f"{missing:,} questions have no answer from a batch; the same call asks them again")
+    return list(zip(tables[::2], tables[1::2], strict=True))
+
+
+def _mark(store: RunFile, judges: Sequence[_StudyJudge]) -> None:
+    """Write down which conditions are the cells of the study, for its report."""
+    cells = {(cell["template_id"], cell["judge"]): cell for cell in store.get_meta(STUDY_MARK) or ()}
+    for asked in judges:
+        cells[asked.template, asked.name] = {
+            "template_id": asked.template,
+            "judge": asked.name,
+            "condition_id": asked.judge.condition.condition_id,
+        }
+    store.set_meta(STUDY_MARK, list(cells.values()))
 
 
 def _thinking(condition: Condition) -> str | None:

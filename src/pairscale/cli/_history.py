@@ -187,9 +187,9 @@ def _moved(path: str, before: Path, target: Path) -> str:
 
 
 def _settings(given: list[str]) -> list[str]:
-    from pairscale.cli._inputs import setting
+    from pairscale.core.options import read_setting
 
-    return [f"{name} = {_toml(value)}" for name, value in map(setting, given)]
+    return [f"{name} = {_toml(value)}" for name, value in map(read_setting, given)]
 
 
 def _toml(value: Any) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,6 +11,7 @@ import typer
 import pairscale as ps
 from pairscale.cli._common import say
 from pairscale.core.errors import InputError
+from pairscale.core.options import read_setting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,13 +41,13 @@ def make_named_judge(
 
 def settings_of(given: Sequence[str] | None) -> dict[str, Any]:
     """The settings that ``--judge-arg`` gives."""
-    return dict(setting(text) for text in given or [])
+    return dict(read_setting(text) for text in given or [])
 
 
 def price_of(price: str) -> dict[str, Any]:
     """The prices that ``--price`` gives: a text, or the name of a JSON file."""
     if "=" in price:
-        parts = dict(setting(part.strip(), "--price") for part in price.split(","))
+        parts = dict(read_setting(part.strip(), "--price") for part in price.split(","))
         if not {"input", "output"} <= set(parts) <= {"input", "output", "cached", "batch"}:
             raise InputError(f"--price {price!r} must look like input=1.25,output=10, also with cached= and batch=")
         return parts
@@ -82,28 +82,3 @@ def show_request(judge: ps.Judge, pair: dict[str, Any], *, calls: int, as_json: 
         return
     typer.echo(f"{calls:,} calls to {address}, nothing was sent; the first:\n")
     typer.echo(json.dumps(body, indent=2, ensure_ascii=False))
-
-
-_KEY = re.compile(
-    r"(?:^|[_-])(?:(?:api|access)?[_-]?key|token|secret|password|authorization|credentials?)$", re.IGNORECASE
-)
-
-
-def setting(text: str, option: str = "--judge-arg") -> tuple[str, float | int | str]:
-    """A setting, ``name=value``; the value is a number, or true or false, where it looks like one."""
-    name, equals, value = text.partition("=")
-    if _KEY.search(name):
-        raise InputError(
-            f"{option} {name}: a key on the command line is seen by others and stays in the history of your shell; set "
-            "the environment variable that `pairscale providers` names"
-        )
-    if not equals or not name.isidentifier():
-        raise InputError(f"{option} {text!r} must look like name=value, such as bias=0.3")
-    if value.lower() in {"true", "false"}:
-        return name, value.lower() == "true"
-    for kind in (int, float):
-        try:
-            return name, kind(value)
-        except ValueError:
-            continue
-    return name, value

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,8 +13,8 @@ import pairscale as ps
 from pairscale.cli import _names
 from pairscale.cli import _options as opt
 from pairscale.cli._common import chart_file, emit, resumable, say, say_unsaved, show_table
-from pairscale.cli._groups import Asking, Judging, Reading, with_groups
-from pairscale.cli._inputs import make_named_judge, run_file
+from pairscale.cli._groups import Asking, Reading, with_groups
+from pairscale.cli._inputs import run_file, settings_of
 from pairscale.cli._opening import read_pairs, say_judged
 from pairscale.core.errors import InputError
 
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 EXAMPLES = (
     "pairscale bias-study essays/ --judge mine:better --run study.db",
     "pairscale bias-study p.csv --judge a:b --template weigh --template mine.txt",
+    "pairscale bias-study p.csv --judge openai:gpt-4.1,seed=1 --run s.db --batch",
     "pairscale bias-study judgements.csv --out study.csv --chart study.svg",
     "pairscale bias-study --published",
 )
@@ -35,7 +35,11 @@ _Data = Annotated[
 ]
 _Judge = Annotated[
     list[str] | None,
-    typer.Option(metavar="JUDGE", autocompletion=_names.judges, help="As in `pairscale judge`; can be repeated."),
+    typer.Option(
+        metavar="JUDGE",
+        autocompletion=_names.judges,
+        help="As in `pairscale judge`, also with settings: openai:gpt-5.1,reasoning=low; can be repeated.",
+    ),
 ]
 _Template = Annotated[
     list[str] | None,
@@ -54,6 +58,16 @@ _Run = Annotated[
 _JudgeArg = Annotated[
     list[str] | None,
     typer.Option(metavar="NAME=VALUE", help="A setting of every judge; can be repeated."),
+]
+_Batch = Annotated[
+    bool,
+    typer.Option(
+        "--batch", help="Ask through the providers' batch APIs and wait, up to a day; the same command waits on."
+    ),
+]
+_Interval = Annotated[
+    float,
+    typer.Option(min=0, metavar="SECONDS", help="With --batch: seconds between two checks, longer if nothing changes."),
 ]
 _NPairs = Annotated[int | None, typer.Option(min=1, metavar="N", help="Maximum number of pairs, drawn at random.")]
 _Published = Annotated[
@@ -77,6 +91,8 @@ def command(
     run: _Run = None,
     trait: opt.TraitName = None,
     judge_arg: _JudgeArg = None,
+    batch: _Batch = False,
+    interval: _Interval = 60.0,
     n_pairs: _NPairs = None,
     asking: Asking = Asking(),
     level: Annotated[float, typer.Option(metavar="SHARE", help="Level of the intervals.")] = 0.95,
@@ -109,20 +125,19 @@ def command(
     elif data is None:
         raise InputError("name texts, pairs or judgements as DATA, or see --published")
     elif not judge:
-        if template or run or trait or judge_arg:
-            raise InputError("--template, --run, --trait and --judge-arg belong to a judge; name one with --judge")
+        if template or run or trait or judge_arg or batch:
+            raise InputError("--template, --run, --trait, --judge-arg and --batch need a judge; name one with --judge")
         study = template_study(_judgements(data, reading.encoding), level=level, n_jobs=n_jobs)
     else:
         pairs, ids, opening = read_pairs(data, reading, a_col, b_col)
         opening.say(judge)
         pairs = _drawn(pairs, ids, n_pairs, seed)
-        judging = Judging(trait, judge_arg=judge_arg)
-        factories = {name: _factory(name, judging, asking.price) for name in dict.fromkeys(judge)}
         say_unsaved(run)
         with resumable(run), contextlib.redirect_stdout(sys.stderr):  # what a judge prints is no part of the result
             study = template_study(
-                pairs, templates=template or ["default"], judge=factories, run=run, level=level, n_jobs=n_jobs,
-                **asking.limits,
+                pairs, templates=template or ["default"], judge=judge, run=run, trait=trait,
+                judge_args=settings_of(judge_arg) or None, batch=batch, interval=interval,
+                level=level, n_jobs=n_jobs, **asking.arguments,
             )  # fmt: skip
     biased = int((study.table["p_paired"] < 1 - study.level).sum())
     best = study.ranking.row(0, named=True)
@@ -169,10 +184,6 @@ def _judgements(data: Path, encoding: str | None) -> pl.DataFrame:
     if "direction" not in table.columns:
         raise InputError(f"{data} has no column 'direction', so these are not judgements; say who judges with --judge")
     return table
-
-
-def _factory(name: str, judging: Judging, price: str | None) -> Any:
-    return lambda template: make_named_judge(name, replace(judging, template=template), price)
 
 
 def _drawn(pairs: pl.DataFrame, ids: list[str] | None, n_pairs: int | None, seed: int) -> pl.DataFrame:

@@ -184,6 +184,13 @@ _Chart = Annotated[
     Path | None,
     typer.Option(metavar="FILE", callback=chart_file, help="Draw the result: svg, png, html or json, by the ending."),
 ]
+_FitStatistics = Annotated[
+    bool,
+    typer.Option(
+        "--fit-statistics",
+        help="For bt: also show how well each text and each judge fits the scores (infit, outfit).",
+    ),
+]
 _ChartKind = Annotated[
     ChartKind,
     typer.Option(
@@ -202,6 +209,7 @@ def command(
     condition: _Condition = None,
     columns_of: ResultCols = ResultCols(),
     key: opt.Key = None,
+    fit_statistics: _FitStatistics = False,
     chart: _Chart = None,
     chart_kind: _ChartKind = "scores",
     columns: opt.WhichColumns = None,
@@ -227,11 +235,13 @@ def command(
     if ranks and (of_model.separate or model == "elo"):
         why = "groups never compared have none" if of_model.separate else "Elo ratings have none"
         raise InputError(f"--chart-kind ranks draws rank intervals, and {why}; take scores or wins")
+    if fit_statistics and model != "bt":
+        raise InputError(f"--fit-statistics belongs to --model bt, not to --model {model}; leave it out")
     _require_own(of_model.given, model, of_model.engine)
     covariance = of_model.covariance
     if covariance is not None and out is not None and covariance.resolve() == out.resolve():
         raise InputError(f"--covariance and --out both name {out}; name two files")
-    needs_rows = chart is not None and chart_kind == "wins"
+    needs_rows = fit_statistics or (chart is not None and chart_kind == "wins")
     keep = counted_by(
         model, answer=of_model.answer, judges=of_model.judges, weights=of_model.weights, cluster=of_model.cluster
     )
@@ -264,15 +274,31 @@ def command(
     if chart is not None:
         _draw(fit, known.table, chart_kind, chart)
 
+    tables = _statistics(fit) if fit_statistics else {}
+
     def show() -> None:
         show_table(shown.items if columns == "all" else shown.short)
         typer.echo("")
         for line in shown.lines:
             typer.echo(line)
+        for table in tables.values():
+            typer.echo("")
+            show_table(table)
 
     document = {"model": model, "read": known.line, **shown.facts, "items": shown.items}
+    if fit_statistics:
+        document["fit_statistics"] = tables
     written = shown.short if columns == "short" else shown.items
     emit(document, written, as_json=as_json, out=out, show=show)
+
+
+def _statistics(fit: BTFit | BayesFit | EloFit) -> dict[str, pl.DataFrame]:
+    """How well texts and, where they are named, judges fit the scores."""
+    found = ps.fit_statistics(fit)
+    tables = {"items": found.items}
+    if found.judges is not None:
+        tables["judges"] = found.judges
+    return tables
 
 
 _LEARNED: tuple[Literal["learned"]] = ("learned",)

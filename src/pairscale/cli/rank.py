@@ -15,11 +15,11 @@ from pairscale.cli import _names
 from pairscale.cli import _options as opt
 from pairscale.cli._common import as_argument, emit, printable, resumable, say_unsaved, show_table
 from pairscale.cli._groups import Asking, Judging, Reading, with_groups
-from pairscale.cli._inputs import make_named_judge, run_file, say_reused, setting, show_request
+from pairscale.cli._inputs import make_named_judge, run_file, say_reused, show_request
 from pairscale.cli._opening import read_texts, say_judged
 from pairscale.cli._people import answering
 from pairscale.core.errors import InputError, JudgeError
-from pairscale.core.options import require_choice
+from pairscale.core.options import read_setting, require_choice
 
 if TYPE_CHECKING:
     import polars as pl
@@ -189,7 +189,7 @@ def _configured(given: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
     known = {entry["name"]: at for at, table in enumerate(tables) for entry in table}
     found: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
     for text in given:
-        name, value = setting(text, "--set")
+        name, value = read_setting(text, "--set")
         if name not in known:
             raise InputError(f"--set {name}: there is no such field; docs/adaptive.md lists them")
         found[known[name]][name] = {"true": True, "false": False}.get(str(value).lower(), value)

@@ -155,7 +155,7 @@ def openai_upload_batch_file(
 
     Example:
         >>> import pairscale as ps
-        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It is raining, as it has all week."}]
+        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It is raining, as it has for weeks."}]
         >>> requests = ps.build_openai_batch_requests(pair, "gpt-4.1")
         >>> openai_upload_batch_file(ps.write_openai_batch_file(requests, "uploaded.jsonl"))["purpose"]
         'batch'
@@ -188,7 +188,7 @@ def openai_create_batch(
 
     Example:
         >>> import pairscale as ps
-        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It is raining, as it has all week."}]
+        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It is raining, as it has for weeks."}]
         >>> requests = ps.build_openai_batch_requests(pair, "gpt-4.1")
         >>> file = openai_upload_batch_file(ps.write_openai_batch_file(requests, "created.jsonl"))
         >>> openai_create_batch(file["id"], "/v1/chat/completions")["status"]
@@ -205,7 +205,7 @@ def openai_get_batch(batch_id: str, api_key: str | None = None) -> Mapping[str, 
 
     Example:
         >>> import pairscale as ps
-        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It is raining, as it has all week."}]
+        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It is raining, as it has for weeks."}]
         >>> done = ps.llm_submit_pairs_batch(pair, "openai", "gpt-4.1", poll=False)
         >>> openai_get_batch(done.batch_ids[0])["object"]
         'batch'
@@ -234,7 +234,7 @@ def openai_poll_batch_until_complete(
 
     Example:
         >>> import pairscale as ps
-        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It is raining, as it has all week."}]
+        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It is raining, as it has for weeks."}]
         >>> done = ps.llm_submit_pairs_batch(pair, "openai", "gpt-4.1", poll=False)
         >>> openai_poll_batch_until_complete(done.batch_ids[0], interval_seconds=0.01, verbose=False)["status"]
         'completed'
@@ -252,7 +252,7 @@ def openai_download_batch_output(batch_id: str, path: str | os.PathLike[str], ap
 
     Example:
         >>> import pairscale as ps
-        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It is raining, as it has all week."}]
+        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It is raining, as it has for weeks."}]
         >>> done = ps.llm_submit_pairs_batch(pair, "openai", "gpt-4.1", interval_seconds=0.01)
         >>> openai_download_batch_output(done.batch_ids[0], "output.jsonl").read_text("utf-8").count("custom_id")
         1
@@ -279,7 +279,7 @@ def anthropic_create_batch(
 
     Example:
         >>> import pairscale as ps
-        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It is raining, as it has all week."}]
+        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It is raining, as it has for weeks."}]
         >>> requests = ps.build_anthropic_batch_requests(pair, "claude-sonnet-4-5")
         >>> anthropic_create_batch(requests)["processing_status"]
         'in_progress'
@@ -296,7 +296,7 @@ def anthropic_get_batch(
 
     Example:
         >>> import pairscale as ps
-        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It is raining, as it has all week."}]
+        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It is raining, as it has for weeks."}]
         >>> requests = ps.build_anthropic_batch_requests(pair, "claude-sonnet-4-5")
         >>> anthropic_get_batch(anthropic_create_batch(requests)["id"])["processing_status"]
         'in_progress'
@@ -325,7 +325,7 @@ def anthropic_poll_batch_until_complete(
 
     Example:
         >>> import pairscale as ps
-        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It is raining, as it has all week."}]
+        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It is raining, as it has for weeks."}]
         >>> requests = ps.build_anthropic_batch_requests(pair, "claude-sonnet-4-5")
         >>> batch = anthropic_create_batch(requests)
         >>> anthropic_poll_batch_until_complete(batch["id"], interval_seconds=0.01, verbose=False)["processing_status"]
@@ -346,7 +346,7 @@ def anthropic_download_batch_results(
 
     Example:
         >>> import pairscale as ps
-        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It is raining, as it has all week."}]
+        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It is raining, as it has for weeks."}]
         >>> requests = ps.build_anthropic_batch_requests(pair, "claude-sonnet-4-5")
         >>> batch = anthropic_create_batch(requests)
         >>> batch = anthropic_poll_batch_until_complete(batch["id"], interval_seconds=0.01, verbose=False)
@@ -381,7 +381,7 @@ def gemini_create_batch(
 
     Example:
         >>> import pairscale as ps
-        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It is raining, as it has all week."}]
+        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It is raining, as it has for weeks."}]
         >>> requests = ps.build_gemini_batch_requests(pair, "gemini-2.5-flash")
         >>> gemini_create_batch(requests, "gemini-2.5-flash")["metadata"]["state"]
         'BATCH_STATE_PENDING'
@@ -400,7 +400,7 @@ def gemini_get_batch(batch_name: str, api_key: str | None = None, api_version: s
 
     Example:
         >>> import pairscale as ps
-        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It is raining, as it has all week."}]
+        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It is raining, as it has for weeks."}]
         >>> requests = ps.build_gemini_batch_requests(pair, "gemini-2.5-flash")
         >>> gemini_get_batch(gemini_create_batch(requests, "gemini-2.5-flash")["name"])["metadata"]["state"]
         'BATCH_STATE_RUNNING'
@@ -429,7 +429,7 @@ def gemini_poll_batch_until_complete(
 
     Example:
         >>> import pairscale as ps
-        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It is raining, as it has all week."}]
+        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It is raining, as it has for weeks."}]
         >>> requests = ps.build_gemini_batch_requests(pair, "gemini-2.5-flash")
         >>> name = gemini_create_batch(requests, "gemini-2.5-flash")["name"]
         >>> gemini_poll_batch_until_complete(name, interval_seconds=0.01, verbose=False)["metadata"]["state"]
@@ -461,7 +461,7 @@ def gemini_download_batch_results(
 
     Example:
         >>> import pairscale as ps
-        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It is raining, as it has all week."}]
+        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It is raining, as it has for weeks."}]
         >>> requests = ps.build_gemini_batch_requests(pair, "gemini-2.5-flash")
         >>> name = gemini_create_batch(requests, "gemini-2.5-flash")["name"]
         >>> batch = gemini_poll_batch_until_complete(name, interval_seconds=0.01, verbose=False)

@@ -76,6 +76,11 @@ class MultiBatchResult(ReprMixin, table="combined", columns=ANSWER_COLUMNS):
     batch_failures: pl.DataFrame
     rest: pl.DataFrame
 
+    @property
+    def results(self) -> pl.DataFrame | None:
+        """The same as ``combined``, under the name that every other result has."""
+        return self.combined
+
     def __repr__(self) -> str:
         n = 0 if self.combined is None else self.combined["outcome"].is_in(ANSWERS).sum()
         return f"<MultiBatchResult: {len(self.jobs)} batches, {n:,} pairs answered>"

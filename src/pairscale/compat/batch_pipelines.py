@@ -124,7 +124,7 @@ def _pipeline(
             found = manager.entries([entry.key for entry in found] or mine)
             answered, failed = manager.results(mine, raw=True)
             results = batch_table(answered, failed, backend, model, raw=way.include_raw)
-            source, output = _copied(found, way, where)
+            source, output = _copied(backend, found, way, where)
             return BatchResult(
                 judge.provider,
                 source,
@@ -176,19 +176,30 @@ def _require_place(name: str, path: str | os.PathLike[str] | None) -> None:
         raise InputError(f"{name}: the folder {real.parent} may not be written; name another")
 
 
-def _copied(found: Sequence[RegistryEntry], way: _Way, run: str | os.PathLike[str]) -> tuple[Path | None, Path | None]:
+_IN_ONE_DOCUMENT = ("anthropic", "gemini")
+"""Providers whose requests are one JSON document in the manual; those of others are JSON Lines."""
+
+
+def _copied(
+    backend: str, found: Sequence[RegistryEntry], way: _Way, run: str | os.PathLike[str]
+) -> tuple[Path | None, Path | None]:
     """The first batch's files, under the names that were asked for."""
     if not found:
         return None, None
+    source = Path(found[0].input_path)
+    as_document = backend in _IN_ONE_DOCUMENT
+    input_path = way.batch_input_path
+    if input_path is None and as_document:
+        input_path = source.with_suffix(".json")
     paths = []
-    for wanted, path in (
-        (way.batch_input_path, Path(found[0].input_path)),
-        (way.batch_output_path, Path(found[0].output_path)),
-    ):
+    for wanted, path in ((input_path, source), (way.batch_output_path, Path(found[0].output_path))):
         if wanted is not None and path.is_file():
             try:
                 with replacing(Path(wanted)) as temporary:
-                    shutil.copyfile(path, temporary)
+                    if as_document and path == source:
+                        _write_document(path, temporary)
+                    else:
+                        shutil.copyfile(path, temporary)
                 if wanted is way.batch_output_path:
                     copy_pairs(run, found[0].key, Path(wanted))
             except FileFormatError as error:
@@ -196,6 +207,14 @@ def _copied(found: Sequence[RegistryEntry], way: _Way, run: str | os.PathLike[st
             path = Path(wanted)  # noqa: PLW2901
         paths.append(path if path.is_file() else None)
     return paths[0], paths[1]
+
+
+def _write_document(lines: Path, document: Path) -> None:
+    """The requests of a batch as the JSON document that the manual's pipelines write: ``{"requests": [...]}``."""
+    with lines.open("r", encoding="utf-8") as source, document.open("w", encoding="utf-8") as target:
+        target.write('{"requests": [\n')
+        target.write(",\n".join(line.rstrip("\n") for line in source))
+        target.write("\n]}\n")
 
 
 @checked
@@ -247,7 +266,7 @@ def run_openai_batch_pipeline(
         A :class:`BatchResult`.
 
     Example:
-        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It is raining, as it has all week."}]
+        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It is raining, as it has for weeks."}]
         >>> run_openai_batch_pipeline(pair, "gpt-4.1", interval_seconds=0.01).results["better_id"].to_list()
         ['b']
     """
@@ -289,7 +308,7 @@ def run_anthropic_batch_pipeline(
         prompt_template: Name, file or text of a prompt template.
         reasoning: ``none``, ``enabled``, or how hard to think.
         include_thoughts: Ask for the thoughts, which turns thinking on.
-        batch_input_path: File for a copy of the requests.
+        batch_input_path: File for the requests, as one JSON document ``{"requests": [...]}``.
         batch_output_path: File for a copy of the results.
         poll: Wait until the batch has ended; False returns as soon as it is created.
         interval_seconds: Seconds between two checks; up to ten times that while nothing changes.
@@ -300,7 +319,7 @@ def run_anthropic_batch_pipeline(
         settings: ``run``, ``batch_size``, ``n_segments``, and those of :class:`LLMJudge`.
 
     Example:
-        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It is raining, as it has all week."}]
+        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It is raining, as it has for weeks."}]
         >>> done = run_anthropic_batch_pipeline(pair, "claude-sonnet-4-5", interval_seconds=0.01)
         >>> done.results["better_id"].to_list()
         ['b']
@@ -339,7 +358,7 @@ def run_gemini_batch_pipeline(
         trait_description: Definition of the custom trait; required with ``trait_name``.
         prompt_template: Name, file or text of a prompt template.
         thinking_level: ``minimal low medium high``; by default the model's, ``low`` for Gemini 3.
-        batch_input_path: File for a copy of the requests.
+        batch_input_path: File for the requests, as one JSON document ``{"requests": [...]}``.
         batch_output_path: File for a copy of the results.
         poll: Wait until the batch has ended; False returns as soon as it is created.
         interval_seconds: Seconds between two checks; longer while nothing changes.
@@ -351,7 +370,7 @@ def run_gemini_batch_pipeline(
         settings: ``run``, ``batch_size``, ``n_segments``, and those of :class:`LLMJudge`.
 
     Example:
-        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It is raining, as it has all week."}]
+        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It is raining, as it has for weeks."}]
         >>> run_gemini_batch_pipeline(pair, "gemini-2.5-flash", interval_seconds=0.01).results["better_id"].to_list()
         ['b']
     """
@@ -414,7 +433,7 @@ def llm_submit_pairs_batch(
         A :class:`BatchResult`; ``poll=False`` returns as soon as the batches are created.
 
     Example:
-        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It is raining, as it has all week."}]
+        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It is raining, as it has for weeks."}]
         >>> llm_submit_pairs_batch(pair, "openai", "gpt-4.1", interval_seconds=0.01).results["better_id"].to_list()
         ['b']
     """
@@ -435,7 +454,7 @@ def llm_download_batch_results(x: Any) -> pl.DataFrame:
         x: what it returned, or anything with ``results``.
 
     Example:
-        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It is raining, as it has all week."}]
+        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It is raining, as it has for weeks."}]
         >>> done = llm_submit_pairs_batch(pair, "openai", "gpt-4.1", interval_seconds=0.01)
         >>> llm_download_batch_results(done)["better_id"].to_list()
         ['b']

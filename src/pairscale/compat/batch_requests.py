@@ -60,7 +60,7 @@ def build_openai_batch_requests(
         ``custom_id method url body``; a body is a dict.
 
     Example:
-        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It is raining, as it has all week."}]
+        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It is raining, as it has for weeks."}]
         >>> build_openai_batch_requests(pair, "gpt-4.1").select("custom_id", "url").row(0)
         ('EXP_a_vs_b', '/v1/chat/completions')
     """
@@ -97,7 +97,7 @@ def build_anthropic_batch_requests(
         ``custom_id params``; params are a dict.
 
     Example:
-        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It is raining, as it has all week."}]
+        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It is raining, as it has for weeks."}]
         >>> build_anthropic_batch_requests(pair, "claude-sonnet-4-5")["params"][0]["model"]
         'claude-sonnet-4-5'
     """
@@ -143,7 +143,7 @@ def build_gemini_batch_requests(
         ``custom_id ID1 ID2 request``; a request is a dict.
 
     Example:
-        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It is raining, as it has all week."}]
+        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It is raining, as it has for weeks."}]
         >>> build_gemini_batch_requests(pair, "gemini-2.5-flash").select("custom_id", "ID1", "ID2").row(0)
         ('GEM_a_vs_b', 'a', 'b')
     """
@@ -202,7 +202,7 @@ def write_openai_batch_file(batch_tbl: Table, path: str | os.PathLike[str]) -> P
         The file.
 
     Example:
-        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It is raining, as it has all week."}]
+        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It is raining, as it has for weeks."}]
         >>> write_openai_batch_file(build_openai_batch_requests(pair, "gpt-4.1"), "requests.jsonl").name
         'requests.jsonl'
     """

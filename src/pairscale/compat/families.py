@@ -57,14 +57,14 @@ _DEFAULTS: Mapping[str, Any] = {
 _COMPARE_DOC = """Have one pair judged by a model of {service}; see :func:`llm_compare_pair`.
 
     Example:
-        >>> row = {name}("a", "Rain.", "b", "It is raining, as it has all week.", "{model}")
+        >>> row = {name}("a", "Rain.", "b", "It is raining, as it has for weeks.", "{model}")
         >>> row["better_id"].to_list()
         ['b']
     """
 _SUBMIT_DOC = """Have pairs judged by a model of {service}; see :func:`submit_llm_pairs`.
 
     Example:
-        >>> pair = [{{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It is raining, as it has all week."}}]
+        >>> pair = [{{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It is raining, as it has for weeks."}}]
         >>> {name}(pair, "{model}", progress=False).results["better_id"].to_list()
         ['b']
     """

@@ -31,7 +31,7 @@ _WITHOUT_EFFECT = {
 }
 """Settings of the R packages that mean nothing here, and why."""
 _NOT_HERE = {
-    "judge": "statistics per judge are fit_statistics(fit, results)",
+    "judge": "statistics per judge are fit_statistics(fit)",
     "fix_theta": "scores cannot be fixed; reference= sets one item to 0",
     "fix_delta": "the tie parameter cannot be fixed; ties='drop', 'half' or 'davidson'",
     "normprob": "only logistic expectations are implemented",

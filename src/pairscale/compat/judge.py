@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pairscale.compat._given import model_settings
@@ -15,12 +16,17 @@ from pairscale.judges.base import JudgePair, Verdict
 from pairscale.judges.llm import LLMJudge
 from pairscale.judges.orders import BothOrders
 from pairscale.judges.resolve import make_llm_judge
+from pairscale.providers.keys import KEY_VARIABLES, key_in_environment
 from pairscale.runtime import close, run_sync
 
 if TYPE_CHECKING:
     from pairscale.judges.base import Item, Judge
     from pairscale.providers.base import LLMRequest
     from pairscale.providers.client import Exchange
+    from pairscale.providers.keys import ApiKey
+
+
+_NO_KEY = "no-key-yet"
 
 
 def _asked(judge: Judge, A: Item, B: Item, state: Any, settings: Mapping[str, Any], *, raw: bool) -> dict[str, Any]:
@@ -52,10 +58,18 @@ def _item(item: Item) -> dict[str, Any]:
 
 
 class AdaptiveLLMJudge(LLMJudge):
-    """A language model as a judge that can be called, and that reads an item's text from any of its columns."""
+    """A language model as a judge that can be called, and that reads an item's text from any of its columns.
+
+    Without a key it is made as in R, and looks for one when it is asked.
+    """
 
     text_col = "text"
     include_raw = False
+
+    def __init__(self, provider: str, *asked: Any, api_key: ApiKey | None = None, **settings: Any) -> None:
+        self._make = partial(super().__init__, provider, *asked, **settings)
+        self._lacks_key = api_key is None and provider in KEY_VARIABLES and not key_in_environment(provider)[0]
+        self._make(api_key=_NO_KEY if self._lacks_key else api_key)
 
     def __call__(
         self, A: Mapping[str, Any], B: Mapping[str, Any], state: Any = None, **settings: Any
@@ -72,7 +86,14 @@ class AdaptiveLLMJudge(LLMJudge):
         return super().read(done, self._texts(pair), request, batch=batch)
 
     async def compare(self, pair: JudgePair) -> Verdict:
-        """Ask the model."""
+        """Ask the model.
+
+        Raises:
+            InputError: If there is still no key, or an item has no text.
+        """
+        if self._lacks_key:
+            self._make(api_key=None)
+            self._lacks_key = False
         for item in (pair.first, pair.second):
             if self.text_col not in item:
                 raise InputError(f"the item {item.get('ID')!r} has no column {self.text_col!r} (text_col)")
@@ -121,7 +142,7 @@ def make_adaptive_judge_llm(
         trait_description: Definition of the custom trait; required with ``trait_name``.
         prompt_template: A template's name, file or text; the default template if None.
         endpoint: OpenAI's endpoint, ``chat.completions`` or ``responses``; None chooses by the model.
-        api_key: The key; by default that of the environment.
+        api_key: The key; by default that of the environment when the judge is first asked.
         include_raw: Add ``raw_response`` to what a call of the judge returns. For the results of a run, give it to
             :func:`adaptive_rank` or :func:`submit_pairs`.
         text_col: The column of the items that holds their text.
@@ -132,11 +153,11 @@ def make_adaptive_judge_llm(
         ``invalid_reason``.
 
     Raises:
-        InputError: If the model or the key is missing, or a setting is unknown.
+        InputError: If the model is missing, or a setting is unknown; when it is asked, if there is no key.
 
     Example:
         >>> judge = make_adaptive_judge_llm("openai", "gpt-4.1")
-        >>> judge({"ID": "a", "text": "Rain."}, {"ID": "b", "text": "It is raining, as it has all week."})
+        >>> judge({"ID": "a", "text": "Rain."}, {"ID": "b", "text": "It is raining, as it has for weeks."})
         {'is_valid': True, 'Y': 0, 'invalid_reason': None}
     """
     settings = model_settings(backend, judge_args or {})

@@ -87,7 +87,7 @@ def submit_llm_pairs(
         JudgeError: the key is not accepted, or there is no such model.
 
     Example:
-        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It is raining, as it has all week."}]
+        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It is raining, as it has for weeks."}]
         >>> submit_llm_pairs(pair, "gpt-4.1", progress=False).results["better_id"].to_list()
         ['b']
     """
@@ -160,7 +160,7 @@ def llm_compare_pair(
         One row of results. Without an answer, ``better_id`` is empty and ``error_message`` says why.
 
     Example:
-        >>> row = llm_compare_pair("a", "Rain.", "b", "It is raining, as it has all week.", "gpt-4.1")
+        >>> row = llm_compare_pair("a", "Rain.", "b", "It is raining, as it has for weeks.", "gpt-4.1")
         >>> row.select("ID1", "ID2", "better_id").row(0)
         ('a', 'b', 'b')
     """

@@ -99,13 +99,20 @@ def adaptive_get_logs(state: AdaptiveState) -> dict[str, Any]:
 def as_r_logs(found: dict[str, Any]) -> dict[str, Any]:
     """Logs of a run with the columns that R calls otherwise behind their own."""
     items = [with_r_names(table) for table in found["item_log"]]
-    return found | {"round_log": with_r_names(found["round_log"]), "item_log": items}
+    steps = _as_r_steps(found["step_log"])
+    return found | {"step_log": steps, "round_log": with_r_names(found["round_log"]), "item_log": items}
+
+
+def _as_r_steps(steps: pl.DataFrame) -> pl.DataFrame:
+    """A step log with R's word for a step that was committed."""
+    return steps.with_columns(pl.col("status").replace("committed", "ok"))
 
 
 def adaptive_step_log(state: AdaptiveState) -> pl.DataFrame:
     """The step log: one row per step that was tried, in the order in which the answers came.
 
-    An answer that was not valid leaves ``pair_id`` and ``Y`` empty, and changes nothing else.
+    ``status`` is ``ok``, ``invalid`` or ``starved``. An answer that was not valid leaves ``pair_id`` and ``Y`` empty,
+    and changes nothing else.
 
     Example:
         >>> import pairscale as ps
@@ -115,7 +122,7 @@ def adaptive_step_log(state: AdaptiveState) -> pl.DataFrame:
         >>> ps.adaptive_step_log(state).select("step_id", "A", "B", "Y").rows()
         [(1, 1, 2, 1), (2, 2, 3, 1), (3, 3, 1, 0)]
     """
-    return require_state(state).step_log
+    return _as_r_steps(require_state(state).step_log)
 
 
 def adaptive_round_log(state: AdaptiveState) -> pl.DataFrame:

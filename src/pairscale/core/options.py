@@ -17,6 +17,7 @@ import functools
 import inspect
 import math
 import os
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from decimal import Decimal
 from numbers import Integral, Real
@@ -392,3 +393,28 @@ def _figure(bound: float) -> str:
 
 def _refused(name: str, wanted: str, value: Any) -> InputError:
     return InputError(f"{name} must be {wanted}, not {shown(value)}")
+
+
+_SECRET = re.compile(
+    r"(?:^|[_-])(?:(?:api|access)?[_-]?key|token|secret|password|authorization|credentials?)$", re.IGNORECASE
+)
+
+
+def read_setting(text: str, option: str = "--judge-arg") -> tuple[str, float | int | str]:
+    """A setting, ``name=value``; the value is a number, or true or false, where it looks like one."""
+    name, equals, value = text.partition("=")
+    if _SECRET.search(name):
+        raise InputError(
+            f"{option} {name}: a key on the command line is seen by others and stays in the history of your shell; set "
+            "the environment variable that `pairscale providers` names"
+        )
+    if not equals or not name.isidentifier():
+        raise InputError(f"{option} {text!r} must look like name=value, such as bias=0.3")
+    if value.lower() in {"true", "false"}:
+        return name, value.lower() == "true"
+    for kind in (int, float):
+        try:
+            return name, kind(value)
+        except ValueError:
+            continue
+    return name, value

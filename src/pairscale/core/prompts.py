@@ -173,7 +173,7 @@ def register_prompt_template(
     # As a file would give it back, so that the session and the saved copy are one template and not nearly one.
     text = set_prompt_template(template, file).replace("\r\n", "\n")
     if save:
-        _write(path, text)
+        _write(path, f"{text}\n")  # reading takes the last line break away
     if name in _BUILT_IN and name not in _REGISTERED:
         notice(f"the prompt template {name!r} now means yours, not the built-in one")
     _REGISTERED[name] = text
@@ -267,7 +267,12 @@ def _unknown(name: str, known: list[str]) -> str:
 
 
 def _built_in(name: str) -> str:
-    return files("pairscale.core").joinpath("templates", f"{name}.txt").read_text("utf-8")
+    return _without_last_break(files("pairscale.core").joinpath("templates", f"{name}.txt").read_text("utf-8"))
+
+
+def _without_last_break(text: str) -> str:
+    """The text of a file without the line break that ends its last line, as R reads it."""
+    return text.removesuffix("\n")
 
 
 # Names and files. A name becomes a file name, so it can be nothing that leads out of the folder or hides in it.
@@ -316,7 +321,7 @@ def _read(path: Path) -> str:
     if len(data) > _LARGEST_FILE:
         raise TemplateError(f"the template file {path} is larger than {_LARGEST_FILE:,} bytes, so it is not a template")
     try:
-        text = data.decode("utf-8-sig").replace("\r\n", "\n")
+        text = _without_last_break(data.decode("utf-8-sig").replace("\r\n", "\n"))
     except UnicodeDecodeError as error:
         raise TemplateError(
             f"the template file {path} is not UTF-8 text (byte {error.start:,}); save it as UTF-8, or check the file"

@@ -16,7 +16,7 @@ import polars as pl
 from pairscale.core.errors import MissingExtraError, TableError
 
 Table: TypeAlias = Any
-"""A table of any kind: Polars, pandas, Arrow, a list of dicts, or a dict of columns."""
+"""A table of any kind: Polars, pandas, Arrow, a list of dicts, a dict of columns, or an object with ``results``."""
 
 _TEXT, _INT, _REAL = pl.String(), pl.Int64(), pl.Float64()
 
@@ -167,8 +167,8 @@ def to_frame(data: Table, what: str = "the table") -> pl.DataFrame:
     """Any kind of table as a Polars frame.
 
     Args:
-        data: Polars (also lazy), pandas, Arrow, a list of dicts, or a dict of columns. A named index of a pandas
-            table becomes a column.
+        data: Polars (also lazy), pandas, Arrow, a list of dicts, a dict of columns, or what ``submit_pairs``, ``rank``
+            and others return, by its ``results``. A named index of a pandas table becomes a column.
         what: its name in an error message.
 
     Raises:
@@ -176,6 +176,9 @@ def to_frame(data: Table, what: str = "the table") -> pl.DataFrame:
     """
     if isinstance(data, pl.DataFrame):
         return data
+    held = getattr(data, "results", None)
+    if isinstance(held, pl.DataFrame):
+        return held
     try:
         frame = _converted(data)
     except ModuleNotFoundError as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from pairscale.core.comparisons import Outcome
@@ -124,7 +124,10 @@ def as_outcome(said: Any) -> PairwiseOutcome | None:
         The outcome; None when it is none.
     """
     if isinstance(said, PairwiseOutcome):
-        return said
+        meant = foreign_outcome(said.winner, said.reasoning, said.detail)
+        if meant is None or meant.outcome is said.outcome:
+            return said
+        return replace(meant, cost=said.cost)  # a tie of AG2 that its details call a flip, an error or no answer
     if not hasattr(said, "winner"):
         return None
     return foreign_outcome(said.winner, getattr(said, "reasoning", None), getattr(said, "detail", None))

@@ -17,7 +17,7 @@ from pairscale.evaluate.suite import Task, as_words
 from pairscale.evaluate.traces import Trace
 from pairscale.judges.base import Item, Judge, JudgePair, Verdict, judge_member
 from pairscale.judges.orders import merge_orders, merge_preferences
-from pairscale.judges.resolve import make_judge
+from pairscale.judges.resolve import make_judge, own_settings
 from pairscale.providers.registry import PROVIDERS
 from pairscale.runtime import RETRIES, ask_unrecorded, close
 
@@ -89,7 +89,8 @@ def make_task_judge(
 ) -> Judge:
     """The judge that is asked about two answers to a task; see :func:`pairwise_judge`."""
     if isinstance(config, str) and config.partition(":")[0] in PROVIDERS:
-        return TaskJudge(config, criterion, dict(judge_args or {}))
+        name, own = own_settings(config)
+        return TaskJudge(name, criterion, {**(judge_args or {}), **own})
     return make_judge(config, judge_args=judge_args)
 
 

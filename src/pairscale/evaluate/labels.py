@@ -117,8 +117,8 @@ def read_labels(
     labelled twice are problems. Two equal labels of a labeller count once; of two different ones neither counts.
 
     Args:
-        path: a table with ``case_id`` and ``preferred``, or the run file of ``pairscale label``; see
-            :func:`human_labels`.
+        path: a table with ``case_id`` (or ``task_id`` and ``criterion``) and ``preferred``, or the run file of
+            ``pairscale label``; see :func:`human_labels`.
         key_file: the key.
         encoding: of text files that are not UTF-8.
 
@@ -131,10 +131,11 @@ def read_labels(
         >>> read_labels("labels.csv").problems["problem"].to_list()
         ["preferred is 'three'; it must be 1, 2 or tie"]
     """
-    rows = _label_rows(path, encoding)
+    rows = [_named(row) for row in _label_rows(path, encoding)]
     if rows and not any("case_id" in row for row in rows):
         raise FileFormatError(
-            f"{path} has no column 'case_id'; labels have case_id and preferred (of a table of results, "
+            f"{path} has no column 'case_id', nor both 'task_id' and 'criterion'; labels have case_id and preferred "
+            f"(of a table of results, "
             f"`pairscale import {path} RUN --samples TEXTS` makes a run file)"
         )
     if rows and not any("preferred" in row for row in rows):
@@ -165,6 +166,13 @@ def read_labels(
     table = pl.DataFrame([_only(label, LABELS) for label in kept], schema=LABELS)
     wrong = pl.DataFrame([_only(label, PROBLEMS) for label in problems], schema=PROBLEMS)
     return Labels(table.sort("row"), wrong.sort("row"), missing)
+
+
+def _named(row: dict[str, Any]) -> dict[str, Any]:
+    """A label with the name of its case, which the task and the criterion give where it is missing."""
+    if row.get("case_id") is not None or row.get("task_id") is None or row.get("criterion") is None:
+        return row
+    return {**row, "case_id": case_name(str(row["task_id"]), str(row["criterion"]))}
 
 
 def _label_rows(path: str | os.PathLike[str], encoding: str | None) -> list[dict[str, Any]]:

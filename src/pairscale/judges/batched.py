@@ -6,22 +6,40 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from pairscale.core.errors import InputError
 from pairscale.core.provenance import text_hash
 from pairscale.core.traits import Trait
-from pairscale.judges.base import JudgePair, Verdict
+from pairscale.judges.base import Judge, JudgePair, Verdict
 from pairscale.judges.llm import LLMJudge
-from pairscale.judges.orders import BothOrders, swapped
+from pairscale.judges.orders import BothOrders, swapped, unwrapped
 from pairscale.providers.base import ReplyError
+from pairscale.providers.batches import batch_format
 from pairscale.providers.client import Exchange
 
 if TYPE_CHECKING:
     from pairscale.providers.base import HTTPCall
     from pairscale.providers.batches import Line
 
-__all__ = ["BatchJudge", "calls_of", "is_both_orders", "max_batch_cost", "restored", "verdict_of"]
+__all__ = [
+    "BatchJudge",
+    "calls_of",
+    "is_both_orders",
+    "max_batch_cost",
+    "require_batches",
+    "restored",
+    "verdict_of",
+]
 
 BatchJudge: TypeAlias = LLMJudge | BothOrders
 """A language model, asked once per pair or in both orders."""
+
+
+def require_batches(judge: Judge) -> BatchJudge:
+    """A judge that can be asked through a batch API; any other is refused."""
+    if not isinstance(judge, LLMJudge | BothOrders) or not isinstance(unwrapped(judge), LLMJudge):
+        raise InputError(f"judge {judge.condition.judge_id}: batches are for models, such as openai:gpt-5.1")
+    batch_format(judge.provider)
+    return judge
 
 
 def is_both_orders(judge: BatchJudge) -> bool:

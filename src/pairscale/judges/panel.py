@@ -117,10 +117,20 @@ def _named(conditions: Sequence[Condition]) -> list[str]:
 
 
 def split_panel(judge: str) -> list[str]:
-    """The members of a panel that is written as one name, with commas; one name when it is none."""
+    """The members of a panel that is written as one name, with commas; one name when it is none.
+
+    What looks like ``name=value`` is a setting of the member before it.
+    """
     parts = [part.strip() for part in judge.split(",")]
-    is_path = judge.startswith("replay:")
-    return [judge] if is_path or not all(parts) else parts
+    if judge.startswith("replay:") or not all(parts):
+        return [judge]
+    members = parts[:1]
+    for part in parts[1:]:
+        if part.partition("=")[0].isidentifier() and "=" in part:
+            members[-1] += f",{part}"
+        else:
+            members.append(part)
+    return members
 
 
 def panel_settings(judge: Judge, btl: Mapping[str, Any], preset: str = "pairscale") -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pairscale.core.errors import InputError, UnknownNameError
 from pairscale.core.files import read_table
 from pairscale.core.notices import notice
-from pairscale.core.options import checked, optional, require_choice, require_flag, require_mapping
+from pairscale.core.options import checked, optional, read_setting, require_choice, require_flag, require_mapping
 from pairscale.core.prompts import template_from
 from pairscale.core.tables import listed
 from pairscale.core.traits import Trait, as_trait, trait_description
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pairscale.judges.llm import LLMJudge
     from pairscale.providers.prices import Price
 
-__all__ = ["imported", "judge_with", "make_judge", "make_llm_judge", "want_probability"]
+__all__ = ["imported", "judge_with", "make_judge", "make_llm_judge", "own_settings", "want_probability"]
 
 _EMBEDDED = {"lexical": LexicalJudge, "simulated": SimulatedJudge, "replay": ReplayJudge, "human": HumanJudge}
 _ALTERNATIVES = 20
@@ -63,7 +63,8 @@ def make_judge(
         judge: ``provider:model`` (``openai:gpt-5.1``, ``anthropic:…``, ``gemini:…``, ``together:…``, ``ollama:…``, or
             ``compatible:…`` with ``base_url``); ``lexical``; ``simulated:COLUMN`` (the truth is in that column of the
             samples); ``replay:FILE``; ``human`` (people on a page, see :class:`HumanJudge`); ``module:function``
-            (imported, also from the current folder); a callable; or a :class:`Judge`.
+            (imported, also from the current folder); a callable; or a :class:`Judge`. Settings may follow a name:
+            ``openai:gpt-5.1,reasoning=low,temperature=1``.
         trait: what to judge: a built-in trait's key, or a :class:`Trait`. A callable that takes them is given
             ``trait_name`` and ``trait_description``.
         template: a prompt template's name or file. A callable that takes it is given its text as
@@ -86,6 +87,12 @@ def make_judge(
     optional(require_mapping, judge_call_args, "judge_call_args")
     prompt = None if template is None else template_from(template)
     settings = dict(judge_args or {})
+    if isinstance(judge, str):
+        judge, own = own_settings(judge)
+        if own:
+            return judge_with(
+                judge, trait=trait, template=template, judge_args=settings | dict(judge_call_args or {}) | own
+            )
     judge = _object(judge)
     if not isinstance(judge, Judge) and require_flag(settings.pop("both_orders", False), "both_orders"):
         others: dict[str, Any] = {"trait": trait, "template": template, "judge_call_args": judge_call_args}
@@ -104,6 +111,14 @@ def make_judge(
     if kind in PROVIDERS:
         return _llm(judge, trait, prompt, settings | dict(judge_call_args or {}))
     raise UnknownNameError(f"no judge is called {judge!r}{_known(judge)}")
+
+
+def own_settings(judge: str) -> tuple[str, dict[str, Any]]:
+    """A judge's name, and the settings that follow it, as in ``openai:gpt-5.1,reasoning=low``."""
+    name, *settings = judge.split(",")
+    if not settings or judge.startswith("replay:"):
+        return judge, {}
+    return name, dict(read_setting(text.strip(), "judge") for text in settings)
 
 
 def _object(judge: str | Judge | Callable[..., Any]) -> str | Judge | Callable[..., Any]:
@@ -137,7 +152,7 @@ def judge_with(
 
     Args:
         judge: A name, a callable or a :class:`Judge`; see :func:`make_judge`. Several of them, as a list or as one text
-            with commas, share the comparisons; the settings are those of each.
+            with commas, share the comparisons; the settings are those of each, and those after a name are its own.
         trait: What to judge.
         template: The prompt template.
         judge_args: Settings of the judge; of a callable, ``name`` and ``both_orders``, and keyword arguments of every
@@ -161,6 +176,9 @@ def judge_with(
         judge = several[0]
     assert not isinstance(judge, Sequence) or isinstance(judge, str)  # noqa: S101 - it is one judge now
     settings = dict(optional(require_mapping, judge_args, "judge_args") or {})
+    if isinstance(judge, str):
+        judge, own = own_settings(judge)
+        settings |= own
     kind = judge.partition(":")[0] if isinstance(judge, str) else None
     if require_choice(answer, "answer", ("winner", "probability")) == "probability":
         want_probability(judge, settings)

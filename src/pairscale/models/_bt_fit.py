@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from statistics import NormalDist
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -128,6 +129,8 @@ class BTFit(PlotMixin, ReportMixin, table="theta", charts=("scores", "ranks", "w
         prior_sd: the standard deviation of the prior of ``map``, also where it was learned; None for other engines.
         repeat_agreement: how far repeats of a pair agree, and how they were counted; None when each counted as new
             evidence.
+        comparisons: the comparisons that it was made of.
+        options: the options that it was made with.
     """
 
     theta: pl.DataFrame
@@ -143,6 +146,8 @@ class BTFit(PlotMixin, ReportMixin, table="theta", charts=("scores", "ranks", "w
     covariance: Floats | None = None
     prior_sd: float | None = None
     repeat_agreement: RepeatAgreement | None = None
+    comparisons: pl.DataFrame | None = None
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def __repr__(self) -> str:
         n_comparisons = int(self.theta["comparisons"].sum() / 2)

@@ -38,7 +38,7 @@ from pairscale.models._rows import Decided, Ties
 from pairscale.models._uncertainty import Interval, Requested, Uncertainty, assess, seed_used
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from pairscale.models.likelihood import Root
     from pairscale.models.sampling import Repeats
@@ -161,12 +161,14 @@ def fit_bt_model(
         >>> fit.theta["ID"].to_list()
         ['a', 'b', 'c']
     """
+    options = {name: value for name, value in dict(locals()).items() if name not in ("bt_data", "ids", "verbose")}
+    frame = to_frame(bt_data, "bt_data")
     if position:
-        _require_sides(bt_data)
+        _require_sides(frame)
     method = _engine(engine, eps, prior_sd, position, ties)
     asked = _asked(level, se, interval, covariance, cluster is not None, bootstrap, rank_intervals, seed, n_jobs)
     require_choice(unconnected, "unconnected", get_args(Unconnected))
-    decided = read_decided(bt_data, ties=ties, weights=weights, cluster=cluster)
+    decided = read_decided(frame, ties=ties, weights=weights, cluster=cluster)
     expected = _all_ids(ids, decided.ids)
     decided, agreement = weigh_evidence(decided, repeats)
     everyone = aggregate(decided, ties=ties, ordered=position)
@@ -194,12 +196,7 @@ def fit_bt_model(
     if verbose:
         _say_how(method, solution)
     exact = all(is_exact(piece) for piece in pieces)
-    settings = {
-        **method.settings, "level": level, "unconnected": unconnected,
-        "se_mean": ("exact" if exact else "probes") if se else None, "reference": reference, "position": position,
-        "ties": ties, "weights": _named(weights), "cluster": _named(cluster), "bootstrap": bootstrap,
-        "interval": asked.interval if se else None, "repeats": repeats,
-    }  # fmt: skip
+    settings = method.settings | _settings(options, asked, exact=exact)
     order = None if len(tables) > 1 else _order(tables[0], counts)
     return BTFit(
         theta=tables[0] if len(tables) == 1 else _stacked(tables),
@@ -215,7 +212,18 @@ def fit_bt_model(
         covariance=None if known[0].covariance is None else known[0].covariance[np.ix_(order, order)],  # type: ignore[arg-type]
         prior_sd=method.spread if method.name == "map" else None,
         repeat_agreement=agreement,
+        comparisons=frame,
+        options=options,
     )
+
+
+def with_rank_intervals(fit: BTFit) -> BTFit:
+    """The same fit with rank intervals, made again where it has none."""
+    if "rank_lower" in fit.theta.columns:
+        return fit
+    if fit.comparisons is None:
+        raise InputError("this fit has no rank intervals; fit_bt_model(..., rank_intervals=True) makes them")
+    return fit_bt_model(fit.comparisons, **{**fit.options, "rank_intervals": True})
 
 
 def _solved(
@@ -227,6 +235,17 @@ def _solved(
     known = [assess(piece, root, decided, method, asked) for piece, root in zip(pieces, roots, strict=True)]
     said = [*(notices for _, notices in answers), *(one.notices for one in known)]
     return roots, known, [text for notices in said for text in notices]
+
+
+def _settings(options: Mapping[str, Any], asked: Requested, *, exact: bool) -> dict[str, Any]:
+    """The options of a fit for the provenance."""
+    return {
+        "level": options["level"], "unconnected": options["unconnected"],
+        "se_mean": ("exact" if exact else "probes") if options["se"] else None, "reference": options["reference"],
+        "position": options["position"], "ties": options["ties"], "weights": _named(options["weights"]),
+        "cluster": _named(options["cluster"]), "bootstrap": options["bootstrap"],
+        "interval": asked.interval if options["se"] else None, "repeats": options["repeats"],
+    }  # fmt: skip
 
 
 def _named(column: str | Sequence[Any] | None) -> str | None:

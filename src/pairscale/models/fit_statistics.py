@@ -21,7 +21,8 @@ from pairscale.core.columns import judge_column
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import FitError, InputError
 from pairscale.core.notices import notice
-from pairscale.core.tables import Table, listed, to_frame
+from pairscale.core.tables import Table, listed, times_of, to_frame
+from pairscale.models._bt_fit import BTFit
 from pairscale.models._rows import read_decided
 from pairscale.models.likelihood import outcome_probabilities
 
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pairscale.core.arrays import Floats, Ints
-    from pairscale.models._bt_fit import BTFit
     from pairscale.models._rows import Decided, Ties
 
 __all__ = ["ITEM_WORDS", "JUDGE_WORDS", "FitStatistics", "fit_statistics", "flagged", "mean_squares"]
@@ -76,48 +76,61 @@ class _Residuals:
     variance: Floats
     agrees: Floats
     judge: Ints | None
+    times: Floats
 
 
-def fit_statistics(bt_data: Table, fit: BTFit, *, judge: str | Sequence[Any] | None = None) -> FitStatistics:
+def fit_statistics(
+    bt_data: Table | BTFit, fit: BTFit | None = None, *, judge: str | Sequence[Any] | None = None
+) -> FitStatistics:
     """Infit and outfit mean squares of every item, and of every judge.
 
     Args:
-        bt_data: the comparisons that ``fit`` was made of. Every comparison counts the same, also where the fit had
-            weights.
-        fit: from :func:`pairscale.fit_bt_model`. Its position effect and its way with ties are kept to.
+        bt_data: the fit, from :func:`pairscale.fit` or :func:`pairscale.fit_bt_model`; or other comparisons, to be held
+            against ``fit``. Every comparison counts the same, also where the fit had weights.
+        fit: with other comparisons: the fit. Its position effect and its way with ties are kept to.
         judge: the column that names the judge, or one name per row; without it ``judge_id``, else ``judge``.
 
     Raises:
+        InputError: when there is no Bradley–Terry fit.
         FitError: when no comparison is of two items with a score.
 
     Example:
         >>> import pairscale as ps
-        >>> fit = ps.fit_bt_model(ps.example_writing_results)
-        >>> fit_statistics(ps.example_writing_results, fit)
+        >>> fit_statistics(ps.fit(ps.example_writing_results))
         <FitStatistics: 3 of 20 items misfit>
     """
+    if fit is None:
+        fit = bt_data
+        bt_data = getattr(fit, "comparisons", None)
+    if not isinstance(fit, BTFit) or bt_data is None:
+        raise InputError("fit_statistics takes a Bradley-Terry fit, ps.fit(results), or other results and a fit")
     frame = to_frame(bt_data, "bt_data")
     if judge is None:
         judge = judge_column(frame)
+    counted = []
+    if judge is None and times_of(frame) is not None:
+        counted.append(notice("so many comparisons were counted, without their judges; none has statistics"))
     ties = cast("Ties", fit.provenance.settings.get("ties", "drop"))
     decided = read_decided(frame, ties=ties, cluster=judge)
     residuals, said = _residuals(decided, fit)
     ids = fit.theta["ID"].to_list()
     both = np.concatenate([residuals.first, residuals.second])
-    items = mean_squares(both, np.tile(residuals.square, 2), np.tile(residuals.variance, 2), len(ids))
+    square = np.tile(residuals.square, 2)
+    variance = np.tile(residuals.variance, 2)
+    items = mean_squares(both, square, variance, len(ids), np.tile(residuals.times, 2))
     items = items.insert_column(0, pl.Series("ID", ids, dtype=pl.String)).filter(pl.col("comparisons") > 0)
     judges = None
     if residuals.judge is not None:
         size = len(decided.clusters)
-        judges = mean_squares(residuals.judge, residuals.square, residuals.variance, size)
+        judges = mean_squares(residuals.judge, residuals.square, residuals.variance, size, residuals.times)
         judges = judges.insert_column(0, pl.Series("judge_id", decided.clusters, dtype=pl.String))
         sure = np.isfinite(residuals.agrees)
-        times = np.bincount(residuals.judge[sure], minlength=size)
-        agreed = np.bincount(residuals.judge[sure], residuals.agrees[sure], size)
+        times = np.bincount(residuals.judge[sure], residuals.times[sure], size)
+        agreed = np.bincount(residuals.judge[sure], residuals.times[sure] * residuals.agrees[sure], size)
         share = pl.Series("agreement", np.divide(agreed, times, out=np.full(size, np.nan), where=times > 0))
         judges = judges.with_columns(share.fill_nan(None)).filter(pl.col("comparisons") > 0)
         judges = flagged(judges, "judge_id", JUDGE_WORDS)
-    return FitStatistics(flagged(items, "ID", ITEM_WORDS), judges, (*decided.notices, *said))
+    return FitStatistics(flagged(items, "ID", ITEM_WORDS), judges, (*decided.notices, *said, *counted))
 
 
 def _residuals(decided: Decided, fit: BTFit) -> tuple[_Residuals, list[str]]:
@@ -157,21 +170,21 @@ def _residuals(decided: Decided, fit: BTFit) -> tuple[_Residuals, list[str]]:
             variance=variance,
             agrees=np.where(result == 0.5, np.nan, (1 + ahead * (2 * result - 1)) / 2),
             judge=None if decided.cluster is None else decided.cluster[kept],
+            times=np.ones(len(first)) if decided.times is None else decided.times[kept].astype(np.float64),
         ),
         said,
     )
 
 
-def mean_squares(number: Ints, square: Floats, variance: Floats, size: int) -> pl.DataFrame:
+def mean_squares(number: Ints, square: Floats, variance: Floats, size: int, times: Floats) -> pl.DataFrame:
     """Infit and outfit of each of ``size`` items or judges, by number: ``comparisons infit outfit``."""
-    times = np.bincount(number, minlength=size)
-    safe = np.maximum(times, 1)
-    spread = np.bincount(number, variance, size)
+    total = np.bincount(number, times, size)
+    spread = np.bincount(number, times * variance, size)
     return pl.DataFrame(
         {
-            "comparisons": times.astype(np.int64),
-            "infit": np.bincount(number, square, size) / np.where(spread > 0, spread, 1),
-            "outfit": np.bincount(number, square / variance, size) / safe,
+            "comparisons": total.astype(np.int64),
+            "infit": np.bincount(number, times * square, size) / np.where(spread > 0, spread, 1),
+            "outfit": np.bincount(number, times * (square / variance), size) / np.maximum(total, 1),
         }
     )
 

@@ -90,7 +90,7 @@ def _fit(rows: pl.DataFrame, name: str, words: tuple[str, str]) -> pl.DataFrame:
     known = rows[name].unique(maintain_order=True)
     number = rows[name].replace_strict(known, np.arange(len(known)), return_dtype=pl.Int64()).to_numpy()
     p, q = rows["p"].to_numpy(), rows["q"].to_numpy()
-    table = mean_squares(number, q**2, p * q, len(known)).insert_column(0, known)
+    table = mean_squares(number, q**2, p * q, len(known), np.ones(len(p))).insert_column(0, known)
     return flagged(table, name, words)
 
 

@@ -100,11 +100,12 @@ def rank_chart(fit: _Ranking, *, title: str = "Ranks, and how far they are open"
     """The ranks that every item may have, best on top.
 
     Args:
-        fit: a Bradley–Terry fit with ``rank_intervals=True``, a Bayesian one, an adaptive run, or variants.
+        fit: a Bradley–Terry fit (repeated with rank intervals if it has none), a Bayesian one, an adaptive run, or
+            variants.
         title: above the chart.
 
     Raises:
-        InputError: when the fit has no rank intervals.
+        InputError: when the fit cannot have rank intervals.
         MissingExtraError: when altair is not installed.
     """
     return _caterpillar(_ranks(fit), title, "Rank intervals of {n} items, best on top: {first} to {last}.")
@@ -224,7 +225,7 @@ def _scores(fit: Any) -> _Items:
 
 
 def _ranks(fit: Any) -> _Items:
-    from pairscale.models.bradley_terry import BTFit
+    from pairscale.models.bradley_terry import BTFit, with_rank_intervals
     from pairscale.models.logs import summarize_items
 
     fit = _fit_of(fit)
@@ -237,8 +238,7 @@ def _ranks(fit: Any) -> _Items:
         raise InputError(f"rank intervals come from a Bradley-Terry or Bayesian fit, not {type(fit).__name__}")
     if len(fit.components) > 1:
         raise InputError("items that were never compared with each other have no ranks; see score_chart")
-    if "rank_lower" not in fit.theta.columns:
-        raise InputError("this fit has no rank intervals; fit_bt_model(..., rank_intervals=True) makes them")
+    fit = with_rank_intervals(fit)
     note = f"Bars: the ranks that an item may have, {percent(fit.provenance.settings.get('level', 0.95))} intervals."
     return _Items(_rows(fit.theta, "rank", "rank_lower", "rank_upper"), axis, (note,), None, 0, ranks=True)
 

@@ -16,6 +16,7 @@ from pairscale.core.encodings import encoding_of, read_bytes
 from pairscale.core.errors import InputError, TableError
 from pairscale.core.files import TABLE_SUFFIXES, read_rows, read_table
 from pairscale.core.notices import notice
+from pairscale.core.options import checked
 from pairscale.core.results import ResultColumns, Results, read_form, text_columns
 from pairscale.core.tables import Table, id_text, listed, to_frame, unnumbered
 from pairscale.store.label_keys import key_path, known_key, read_key
@@ -25,7 +26,16 @@ if TYPE_CHECKING:
 
     from pairscale.store.runfile import RunFile
 
-__all__ = ["PEOPLE", "Comparisons", "condition_of", "is_run", "labels_variants", "read_comparisons", "read_results"]
+__all__ = [
+    "PEOPLE",
+    "Comparisons",
+    "condition_of",
+    "is_run",
+    "labels_variants",
+    "read_comparisons",
+    "read_criteria",
+    "read_results",
+]
 
 _HEAD = 2**20  # bytes of a file, which hold the names of its columns
 
@@ -89,6 +99,48 @@ def _names_variants(key: str | os.PathLike[str], encoding: str | None) -> bool:
     return any("first_variant" in row for row in read_rows(key, encoding=encoding_of(key, encoding))[:1])
 
 
+@checked
+def read_results(
+    source: Table | str | Path | RunFile,
+    *,
+    condition: str | None = None,
+    a_col: str | None = None,
+    b_col: str | None = None,
+    winner_col: str | None = None,
+    encoding: str | None = None,
+    key: str | Path | None = None,
+) -> pl.DataFrame:
+    """Read results of every form that :func:`pairscale.fit` takes.
+
+    Args:
+        source: A run file or its database, a file of results or of people's labels, a table, Parquet files by a pattern
+            (``results/*.parquet``), or what ``submit_pairs``, ``judge``, ``rank`` and others return.
+        condition: Of a run file with several: a judge, a condition (its beginning is enough), ``people`` or ``all``. Of
+            labels under several criteria: a criterion, or ``all``.
+        a_col: Of a table: the column of the first text, or its path (``pair.0.id``) where values are nested.
+        b_col: Of a table: the column of the second text.
+        winner_col: Of a table: the column that says who won.
+        encoding: Of a table: the encoding of a text file that is not UTF-8.
+        key: Of labels that do not say what they compare: the key of their manifest, or their table of pairs.
+
+    Returns:
+        ``ID1 ID2 better_id`` and the columns they came with; ``outcome`` where a tie can be told from no answer, and
+        ``order_known`` (false) where it is not known who stood first.
+
+    Raises:
+        InputError: If the results cannot be read, or a choice is missing or belongs to another kind of file.
+
+    Example:
+        >>> import pairscale as ps
+        >>> games = [{"winner": "a", "loser": "b"}, {"winner": "c", "loser": "a"}]
+        >>> ps.read_results(games).select("ID1", "ID2", "better_id").rows()
+        [('a', 'b', 'a'), ('c', 'a', 'c')]
+    """
+    return read_comparisons(
+        source, condition, a_col=a_col, b_col=b_col, winner_col=winner_col, encoding=encoding, key=key
+    ).table
+
+
 def read_comparisons(
     data: Table | str | Path | RunFile,
     condition: str | None = None,
@@ -121,25 +173,30 @@ def read_comparisons(
     """
     columns = ResultColumns(a_col, b_col, winner_col, encoding)
     is_open = _is_open(data)
-    if is_open or (isinstance(data, str | os.PathLike) and is_run(data) and not is_pattern(data)):
+    is_adaptive = hasattr(data, "as_comparisons")  # a run that knows all items and how its pairs were chosen
+    if is_open or is_adaptive or (isinstance(data, str | os.PathLike) and is_run(data) and not is_pattern(data)):
         from pairscale.store.runfile import open_run
 
         if columns or key is not None or encoding is not None:
             raise InputError(
                 "a_col, b_col, winner_col, key and encoding belong to tables; a run file knows its columns"
             )
+        if is_adaptive:
+            if condition is not None:
+                raise InputError("condition= belongs to run files; this is one run, with the answers of its judge")
+            return cast("Comparisons", data.as_comparisons())  # type: ignore[union-attr]
         if is_open:
             return _of_run(cast("RunFile", data), condition, keep)
         with open_run(cast("str", data)) as store:
             return _of_run(store, condition, keep)
-    found = read_results(data, columns, key, keep)
+    found = read_criteria(data, columns, key, keep)
     chosen, criteria = _of_criterion(found, condition, str(data) if isinstance(data, str | os.PathLike) else "data")
     if aloud and (chosen.form is not None or chosen.unknown):
         notice(chosen.line)
     return Comparisons(chosen.table, f"{chosen.line}{criteria}")
 
 
-def read_results(
+def read_criteria(
     data: Table | str | os.PathLike[str],
     columns: ResultColumns,
     key: str | os.PathLike[str] | None = None,

@@ -22,7 +22,7 @@ from pairscale.core.samples import read_samples
 from pairscale.core.tables import RESULTS, Table, listed
 from pairscale.store._companion import IMPORTED, companion_of, needed_items, read_head, restore, write_companion
 from pairscale.store._results import result_blocks
-from pairscale.store.reading import read_results
+from pairscale.store.reading import read_criteria
 from pairscale.store.runfile import RunFile, open_run
 from pairscale.store.writer import Asked, Entry
 
@@ -148,7 +148,7 @@ def _import_exported(path: Path, run: str | os.PathLike[str], texts: pl.DataFram
 
 def _read(path: Table | str | os.PathLike[str], columns: ResultColumns) -> pl.DataFrame:
     """A results table in memory, without copies of itself; its form is said where it is not ours."""
-    found = read_results(path, columns)
+    found = read_criteria(path, columns)
     if found.form is not None or found.unknown:
         notice(found.line)
     return _sided(without_copies(found.table, NUMBER_ROWS)[0])

@@ -1,0 +1,131 @@
+"""What the manuals of R's pairwiseLLM and of AG2 say, kept to the letter."""
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+from tests.batching import MODELS, pairs_of, simulator
+
+import pairscale as ps
+from pairscale.core.errors import FileFormatError, InputError
+
+TEXT = "{TRAIT_NAME} {TRAIT_DESCRIPTION}\n{SAMPLE_1} or {SAMPLE_2}"
+
+
+@pytest.fixture
+def keys(monkeypatch):
+    with simulator() as server:
+        for name, value in server.environment().items():
+            monkeypatch.setenv(name, value)
+        yield server
+
+
+@pytest.mark.parametrize(("content", "read"), [(TEXT, TEXT), (f"{TEXT}\n", TEXT), (f"{TEXT}\r\n\r\n", f"{TEXT}\n")])
+def test_a_template_file_is_read_as_lines(tmp_path, content, read):
+    Path(tmp_path / "own.txt").write_bytes(content.encode())
+    assert ps.set_prompt_template(file=tmp_path / "own.txt") == read
+    assert not ps.get_prompt_template("default").endswith("\n")
+
+
+@pytest.mark.parametrize("text", [TEXT, f"{TEXT}\n"])
+def test_a_saved_template_is_the_one_of_the_session(tmp_path, monkeypatch, text):
+    monkeypatch.setenv("PAIRSCALE_HOME", str(tmp_path))
+    assert ps.register_prompt_template("kept", text, save=True) == text
+    from pairscale.core import prompts
+
+    del prompts._REGISTERED["kept"]
+    try:
+        assert ps.get_prompt_template("kept") == text
+    finally:
+        ps.remove_prompt_template("kept")
+
+
+def test_steps_that_were_committed_are_ok():
+    texts = [{"ID": name, "text": name} for name in "abcd"]
+    judge = ps.FunctionJudge(lambda A, B: {"is_valid": A["ID"] != "a", "Y": int(A["ID"] < B["ID"])}, name="mine")
+    out = ps.adaptive_rank(texts, judge=judge, n_steps=8, seed=1, progress="none", fit_fn="laplace")
+    log = ps.adaptive_step_log(out.state)
+    assert set(log["status"]) == {"ok", "invalid", "starved"}
+    assert log.filter(status="ok").height == out.summary["committed_pairs"].item()
+    assert out.logs["step_log"].equals(log)
+    assert ps.adaptive_get_logs(out.state)["step_log"].equals(log)
+    assert out.state.step_log["status"].replace("committed", "ok").equals(log["status"])
+
+
+def test_a_judge_without_a_key_fails_when_it_is_asked(keys, monkeypatch):
+    texts = {"ID": "a", "text": "Rain."}, {"ID": "b", "text": "It is raining, as it has all week."}
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
+        monkeypatch.delenv(name)
+    judge = ps.make_adaptive_judge_llm("openai", "gpt-4.1")
+    both = ps.make_adaptive_judge_llm("anthropic", "claude-sonnet-4-5", judge_args={"both_orders": True})
+    for asked in (judge, both):
+        with pytest.raises(InputError, match="there is no key for"):
+            asked(*texts)
+    monkeypatch.setenv("OPENAI_API_KEY", "simulated-key")
+    assert judge(*texts)["Y"] == 0
+
+
+def test_a_fit_function_of_r_is_refused_before_anything_is_asked():
+    state = ps.adaptive_rank_start(["a", "b", "c"], seed=1)
+    asked = []
+    with pytest.raises(InputError, match=r"fit_fn is called with rows and ids.* instead of R's \(state, config\)"):
+        ps.adaptive_rank_run_live(
+            state, lambda A, B: asked.append(A), n_steps=2, fit_fn=lambda state, config: None, progress="none"
+        )
+    assert asked == []
+
+
+@pytest.mark.parametrize("backend", ["anthropic", "gemini", "openai"])
+def test_the_requests_of_a_pipeline(keys, tmp_path, backend):
+    pipeline = getattr(ps, f"run_{backend}_batch_pipeline")
+    pairs = pairs_of(3)
+    given = pipeline(pairs, MODELS[backend], batch_input_path=tmp_path / "in.json", interval_seconds=0.01)
+    unnamed = pipeline(pairs, MODELS[backend], interval_seconds=0.01)
+    assert given.batch_input_path == tmp_path / "in.json"
+    for done in (given, unnamed):
+        text = done.batch_input_path.read_text("utf-8")
+        requests = [json.loads(line) for line in text.splitlines()] if backend == "openai" else json.loads(text)
+        assert len(requests if backend == "openai" else requests["requests"]) == pairs.height
+        assert done.batch_input_path.suffix == (".jsonl" if (backend, done) == ("openai", unnamed) else ".json")
+    if backend == "anthropic":
+        assert set(json.loads(given.batch_input_path.read_text("utf-8"))["requests"][0]) == {"custom_id", "params"}
+
+
+class OneWay:
+    """A comparator that asks in both orders, and writes down what each preferred as AG2's judge does."""
+
+    key = "own"
+
+    def __init__(self, outcome):
+        self.outcome = outcome
+
+    async def compare(self, *, task, trace_a, trace_b, reference_outputs):
+        return self.outcome
+
+
+@pytest.mark.parametrize(
+    ("outcome", "directions"),
+    [
+        (ps.PairwiseOutcome.flip("a place, not a text"), {"first": 0, "second": 0}),
+        (ps.PairwiseOutcome("tie", "", {"order1": "second", "order2": "second"}, cost=0.5), {"first": 0, "second": 1}),
+    ],
+)
+def test_a_comparator_of_ones_own_may_flip(outcome, directions):
+    old, new = (ps.InMemoryTraceSource({"t1": text}) for text in ("Paris.", "Rome."))
+    found = ps.evaluate_pairwise(old, new, comparators=[OneWay(outcome)])
+    assert (found.flips("own"), found.tally("own")) == (1, (0, 0, 0))
+    assert found.flip_directions("own") == directions
+    assert isinstance(found.win_rate("own"), ps.WinRate)
+
+
+def test_labels_are_matched_by_task_and_criterion(tmp_path):
+    row = {"task_id": "t1", "criterion": "more helpful", "preferred": "2", "first_variant": "b"}
+    pl.DataFrame([row]).write_ndjson(tmp_path / "labels.jsonl")
+    assert ps.read_labels(tmp_path / "labels.jsonl").table["case_id"].to_list() == ["t1::more helpful"]
+    judge = ps.human_labels(tmp_path / "labels.jsonl", criterion="more helpful", key="people")
+    old, new = (ps.InMemoryTraceSource({"t1": text}) for text in ("Paris.", "Rome."))
+    assert ps.evaluate_pairwise(old, new, comparators=[judge]).tally("people") == (1, 0, 0)
+    pl.DataFrame([{"task_id": "t1", "preferred": "2"}]).write_ndjson(tmp_path / "bare.jsonl")
+    with pytest.raises(FileFormatError, match="no column 'case_id', nor both 'task_id' and 'criterion'"):
+        ps.read_labels(tmp_path / "bare.jsonl")
