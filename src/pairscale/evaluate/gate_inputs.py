@@ -17,6 +17,7 @@ from pairscale.evaluate.baseline import (
     require_same_inputs,
     write_baseline,
 )
+from pairscale.evaluate.formats.reading import unfinished_of
 from pairscale.evaluate.gate_options import GateOptions
 from pairscale.evaluate.inference.gate import cases_to_decide
 from pairscale.evaluate.jobs import answer_source
@@ -86,6 +87,7 @@ def read_given(
     else:  # one file: A's if it is to be recorded, else B's
         a, _, tasks, _ = read_sides(a, a, suite, columns, (names[0 if update else 1],) * 2, _first(tell))
     answers_a, answers_b = (_load(one, name) for one, name in zip((a, b if both else a), names, strict=True))
+    _require_finished((a, b), options)
     known: Baseline | None = None
     if path is not None and update:
         known = write_baseline(answers_a, path, source=_origin(origin), name=names[0])
@@ -113,6 +115,15 @@ def _first(tell: Callable[[str], object]) -> Callable[[str], object]:
             tell(line)
 
     return once
+
+
+def _require_finished(sources: tuple[Any, Any], options: GateOptions) -> None:
+    """Refuse logs that ended too early, as the tasks that they lack may be those that a variant failed on."""
+    logs = [log.words for source in sources for log in unfinished_of(source)]
+    if logs and options.missing != "excluded":
+        raise InputError(
+            f"{' and '.join(logs)}; finish the run, or give missing=excluded to compare only the tasks that it reached"
+        )
 
 
 def _load(given: Any, name: str) -> list[tuple[str, Trace]]:

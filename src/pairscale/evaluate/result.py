@@ -147,6 +147,7 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
         variant_b: what B is called.
         label: what several runs share.
         unmatched: tasks that could not be compared, because a side has no answer.
+        unfinished: the logs of answers that ended too early, in words; no verdict rests on such answers.
         unasked: tasks that were not reached: decided before, or the money was spent.
         stopped: why it ended before all tasks were asked: ``decided``, ``max_cost``, or None.
         sequential: whether the outcomes were looked at after every case; intervals then allow for that.
@@ -169,6 +170,7 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
     variant_b: str = "B"
     label: str | None = None
     unmatched: tuple[Unmatched, ...] = ()
+    unfinished: tuple[str, ...] = ()
     unasked: tuple[str, ...] = ()
     stopped: str | None = None
     sequential: bool = False
@@ -392,6 +394,7 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
             "variants": [asdict(one) | {"failure_rate": one.failure_rate} for one in self.variants],
             "flips": flips,
             "unmatched": [asdict(one) for one in self.unmatched],
+            "unfinished": list(self.unfinished),
             "unasked": list(self.unasked),
             "control": list(self.control),
             "cards": {key: card.to_dict() for key, card in self.cards.items()},

@@ -13,7 +13,8 @@ from pairscale.core.provenance import Provenance, text_hash
 from pairscale.evaluate.comparators import PairwiseComparator
 from pairscale.evaluate.grading import Evaluation
 from pairscale.evaluate.inference.failures import Failures
-from pairscale.evaluate.jobs import paired
+from pairscale.evaluate.formats.reading import unfinished_of
+from pairscale.evaluate.jobs import answer_source, paired
 from pairscale.evaluate.result import PairwiseCase, PairwiseRunResult
 from pairscale.evaluate.sharing import can_compare_together, compared_together
 from pairscale.evaluate.source import StopRule
@@ -86,6 +87,7 @@ async def compare_variants(
     require_int(repeats, "repeats", least=1)
     require_two_names(*names)
     made = {name: make_variant(given, name) for name, given in zip(names, variants, strict=True)}
+    unfinished = tuple(log.words for variant in made.values() for log in unfinished_of(variant))
 
     async def compare() -> PairwiseRunResult:
         with open_run(settings.run, write=True) as store:
@@ -94,7 +96,9 @@ async def compare_variants(
                 jobs = [runner.job(task, repeat, *names) for task in suite for repeat in range(1, repeats + 1)]
                 used = {"run": store.name, "suite": suite.name, "repeats": repeats, "stop_when": settings.stop_when}
                 provenance = Provenance("run_pairwise", used, settings.seed, runner.identities)
-                return await evaluation.result(jobs, names=names, provenance=provenance, **settings.saving())
+                return await evaluation.result(
+                    jobs, names=names, unfinished=unfinished, provenance=provenance, **settings.saving()
+                )
 
     settings = replace(settings, comparators=tuple(settings.comparators))
     if not can_compare_together(settings):
@@ -124,7 +128,9 @@ async def compare_answers(
     """
     require_two_names(*names)
     tasks = None if suite is None else as_suite(suite)
-    jobs, unmatched = await paired(source_a, source_b, tasks, names)
+    sources = [answer_source(source, name) for source, name in zip((source_a, source_b), names, strict=True)]
+    unfinished = tuple(log.words for source in sources for log in unfinished_of(source))
+    jobs, unmatched = await paired(sources[0], sources[1], tasks, names)
 
     async def compare() -> PairwiseRunResult:
         with open_run(settings.run, write=True) as store:
@@ -133,8 +139,9 @@ async def compare_answers(
                 used = {"run": store.name, "suite": of, "stop_when": settings.stop_when}
                 provenance = Provenance("evaluate_pairwise", used, settings.seed)
                 return await evaluation.result(
-                    jobs, names=names, unmatched=unmatched, provenance=provenance, **settings.saving()
-                )
+                    jobs, names=names, unmatched=unmatched, unfinished=unfinished, provenance=provenance,
+                    **settings.saving(),
+                )  # fmt: skip
 
     settings = replace(settings, comparators=tuple(settings.comparators))
     if not can_compare_together(settings):

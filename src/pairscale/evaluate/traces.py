@@ -242,9 +242,7 @@ class InMemoryTraceSource:
         2
     """
 
-    def __init__(
-        self, traces: Mapping[str, Trace | str] | Iterable[tuple[str | TraceRef | None, Trace | str]]
-    ) -> None:
+    def __init__(self, traces: Mapping[str, Trace | str] | Iterable[tuple[str | TraceRef | None, Trace | str]]) -> None:
         pairs = traces.items() if isinstance(traces, Mapping) else traces
         self._traces = [(_task_id(task), as_trace(given, f"task {task!r:.60}")) for task, given in pairs]
 

@@ -77,6 +77,7 @@ def verdict_of(run: PairwiseRunResult, key: str) -> str:
     lies on its side of one half, in every way to count failures. Graded cases are not decided more or less: there it
     rests on the mean preference over all answered cases. Where the outcomes were looked at after every case, it
     rests on all answered cases, a tie and a flip as half a win, and on a confidence sequence instead of an interval.
+    Answers of a log that ended too early are no basis for a verdict.
 
     Args:
         run: the result.
@@ -88,6 +89,11 @@ def verdict_of(run: PairwiseRunResult, key: str) -> str:
     behind = _behind(run, key, found)
     if found is None:
         return "; ".join([*behind, *_failed(run, key), _undecided_advice(run, key)])
+    if run.unfinished:
+        logs = " and ".join(run.unfinished)
+        so_far = f"so far, {_share(found, names[1])}"
+        finish = "the tasks that are missing may be the hard ones: finish the run, and compare again"
+        return "; ".join([f"inconclusive, as {logs}", so_far, *behind, *_failed(run, key), finish])
     ways = {run.failures: found}
     if cases["failed"].null_count() < cases.height:
         ways |= {
