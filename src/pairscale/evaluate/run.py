@@ -11,9 +11,9 @@ from pairscale.core.errors import InputError
 from pairscale.core.options import ProgressMode, optional, require_int, require_number
 from pairscale.core.provenance import Provenance, text_hash
 from pairscale.evaluate.comparators import PairwiseComparator
+from pairscale.evaluate.formats.reading import unfinished_of
 from pairscale.evaluate.grading import Evaluation
 from pairscale.evaluate.inference.failures import Failures
-from pairscale.evaluate.formats.reading import unfinished_of
 from pairscale.evaluate.jobs import answer_source, paired
 from pairscale.evaluate.result import PairwiseCase, PairwiseRunResult
 from pairscale.evaluate.sharing import can_compare_together, compared_together
