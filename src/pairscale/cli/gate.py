@@ -209,13 +209,13 @@ def _state(found: ps.GateResult) -> str:
 def _report(found: ps.GateResult, dates: str) -> None:
     """What the person should know besides the verdict; ``dates`` are those of the prices, in words."""
     from pairscale.evaluate.calibration import calibrated_lines
+    from pairscale.evaluate.wording import asked_words
 
     run = found.result
     if run is None:
         return
     cases = len({(case.task_id, case.repeat) for case in run.cases})
-    asked = f"{run.asked:,} questions asked now" if run.asked else "all known already, nothing asked"
-    say(f"{cases:,} cases, {asked}{f', ${run.cost:.4f}{dates}' if run.cost else ''}")
+    say(f"{cases:,} cases, {asked_words(run)}{f', ${run.cost:.4f}{dates}' if run.cost else ''}")
     if run.unmatched:
         shown = ", ".join(printable(one.task_id) for one in run.unmatched[:5])
         more = f" and {len(run.unmatched) - 5:,} more" if len(run.unmatched) > 5 else ""

@@ -14,6 +14,7 @@ from pairscale.core.files import replacing
 from pairscale.core.options import require_path
 from pairscale.core.provenance import utc_now
 from pairscale.evaluate.gate_wording import STATES, VERDICT_WORDS, percent, share_words
+from pairscale.evaluate.wording import asked_words
 
 if TYPE_CHECKING:
     from pairscale.evaluate.gate_result import GateCriterion, GateResult
@@ -113,7 +114,7 @@ def _facts(gate: GateResult) -> list[str]:
     if run is None:
         return facts
     if run.asked or run.cost:
-        facts.append(f"{run.asked:,} questions{f', ${run.cost:.4f}' if run.cost else ''}")
+        facts.append(f"{asked_words(run)}{f', ${run.cost:.4f}' if run.cost else ''}")
     if run.unasked:
         facts.append(f"{len(run.unasked):,} tasks not {'needed' if run.stopped == 'decided' else 'asked'}")
     one = gate.criteria[0]

@@ -121,7 +121,8 @@ class Evaluation:
                 await runtime.run()
             finally:
                 await source.aclose()
-                self.asked = runtime.asked + (0 if self._runner is None else self._runner.asked)
+                self.answered = 0 if self._runner is None else self._runner.asked
+                self.asked = runtime.asked + self.answered
         self.stopped = source.stopped or runtime.stopped
         if source.stopped == "max_cost" and runtime.stopped is None:
             runtime.tell_budget()
@@ -163,6 +164,7 @@ class Evaluation:
             ),
             cards=cards_of(self._comparators),
             asked=self.asked,
+            answered=self.answered,
             cost=self.cost,
             duration_ms=round((time.perf_counter() - start) * 1000, 3),
             created_at=created,

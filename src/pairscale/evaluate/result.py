@@ -156,6 +156,7 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
         variants: what the answers of A and of B took: failures, latency, tokens, cost.
         cards: by key, the judge card by which :meth:`calibrated` corrects the win rate.
         asked: how many questions this call put to variants and judges; 0 when everything was known already.
+        answered: how many of these were tasks for variants; the others were questions to judges.
         cost: what this call spent, in US dollars, as far as judges and variants say.
         duration_ms: how long this call took.
         created_at: when, UTC.
@@ -179,6 +180,7 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
     variants: tuple[VariantFigures, ...] = ()
     cards: Mapping[str, JudgeCard] = field(default_factory=dict[str, JudgeCard])
     asked: int = 0
+    answered: int = 0
     cost: float = 0.0
     duration_ms: float = 0.0
     created_at: str = field(default_factory=utc_now)
