@@ -158,11 +158,9 @@ class GateResult(ReprMixin, table="frame"):
     def to_dict(self) -> dict[str, Any]:
         """Everything but the cases, as JSON has it."""
         run = self.result
-        counts = (
-            None
-            if run is None
-            else {"asked": run.asked, "answered": run.answered, "cost": run.cost, "stopped": run.stopped}
-        )
+        counts = None
+        if run is not None:
+            counts = {name: getattr(run, name) for name in ("asked", "answered", "cost", "stopped")}
         return {
             "verdict": self.verdict,
             "passed": self.passed,

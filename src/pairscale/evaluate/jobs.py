@@ -223,13 +223,11 @@ async def paired(
             else:
                 load = _loader(sources, (one.a[at], one.b[at]), one.name, one.task)
                 jobs.append(CaseJob(one.name, at + 1, names, load))
-    listed = {id_key(one.task_id) for one in left} | {id_key(job.task_id) for job in jobs}
-    never_reached = [
-        {id_key(name): name for log in unfinished_of(source) for name in log.never_reached} for source in sources
-    ]
-    for key, name in (never_reached[0] | never_reached[1]).items():
-        if key not in listed:  # the other side has no answer to it either
-            left.append(Unmatched(name, 1, "both"))
+    if suite is None:
+        seen = {id_key(one.name) for one in matches}
+        logs = [log for source in sources for log in unfinished_of(source)]
+        never_reached = dict.fromkeys(name for log in logs for name in log.never_reached)
+        left += [Unmatched(name, 1, "both") for name in never_reached if id_key(name) not in seen]
     if not jobs:
         raise InputError("A and B have no task in common; answers are paired by task_id, else by the text of the task")
     return jobs, (*left, *(one for one in unmatched if one.missing == "suite"))

@@ -42,6 +42,8 @@ from pairscale.runtime import CONCURRENCY, RETRIES, TIMEOUT
 from pairscale.store.label_keys import key_path
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from pairscale.core.tables import Table
     from pairscale.core.traits import Trait
     from pairscale.models.sampling import Answer
@@ -330,12 +332,13 @@ def _spread(results: pl.DataFrame, answer: Answer, seed: int) -> tuple[float | N
     rows = results.filter(pl.col("outcome").is_in([Outcome.WIN, Outcome.TIE]))
     ids = pl.concat([rows["ID1"], rows["ID2"]]).unique(maintain_order=True).to_list()
     if answer == "probability":
-        fit = fit_logits(rows, ids, seed=seed)
-        error = float(np.median(fit.error))
-    else:
-        fit = fit_btl(rows, ids, seed=seed, prior_sd="learned", repeats="learned")
-        error = None
-    return None if fit.prior_sd is None else float(np.median(fit.prior_sd)), error
+        stated = fit_logits(rows, ids, seed=seed)
+        return _median(stated.prior_sd), _median(stated.error)
+    return _median(fit_btl(rows, ids, seed=seed, prior_sd="learned", repeats="learned").prior_sd), None
+
+
+def _median(draws: NDArray[np.float64] | None) -> float | None:
+    return None if draws is None else float(np.median(draws))
 
 
 def _calibrated(found: CheckPairs, results: pl.DataFrame) -> dict[str, Any]:
