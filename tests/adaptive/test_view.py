@@ -341,7 +341,7 @@ def test_plain_refits() -> None:
             "not yet: reliability below 0.90, too few refits to compare with",
         ),
         (
-            "refit 3: 1,500 comparisons, reliability 0.8999, rank stability 0.9496",
+            "refit 3: 1,500 comparisons, reliability 0.8999 (provisional), rank stability 0.9496",
             f"not yet: {long} (at most 0.10)",
         ),
         (

@@ -98,7 +98,7 @@ def test_the_rate_at_equal_style(cli, answers):
     styles = ("--control", "length", "--control", "markdown")
     done = cli(*FILES, "--judge", "vary:longer", *styles)
     assert done.code == 0
-    assert "at equal length, headers, lists, bold: B wins" in done.out
+    assert "at equal length: B wins" in done.out  # no answers differ in Markdown
     assert "effect of length: of two equally good answers, the one with far more of it wins" in done.out
     assert "note: " in done.out
     found = cli(*FILES, "--judge", "vary:longer", *styles, "--json").json["controlled"]["says more"]
@@ -119,6 +119,7 @@ def test_a_suite_is_answered_first(cli, answers):
     assert "B failed in 2 of 20 cases" in done.err
     assert "note: B failed in 2 of 20 cases (counted as lost)" in done.err
     assert "t3, win: B failed: ValueError: three" in done.err
+    assert "20 cases, 36 questions asked, 40 answers by the variants" in done.err
     assert (answers / "cases.csv").read_text().count("\n") == 21
     assert len(list((answers / "runs").glob("*.json"))) == 1
 
@@ -135,6 +136,7 @@ def test_failures_count_as_asked(cli, answers):
     assert all(found["bounds"]["c"] == {"lower": 0.9, "upper": 1.0} for found in shown.values())
     told = cli("ab", "suite.jsonl", *options).out
     assert "win rate of B 90.0 to 100.0 % over all ways to count failures" in told
+    assert "ways to count failures" not in cli(*FILES, "--judge", "vary:longer").out  # nothing failed
     assert "B: failed 2 of 20 (10 %), median latency" in told
     assert "mean tokens unknown, mean cost unknown" in told
     wrong = cli("ab", "suite.jsonl", *options, "--failures", "never")

@@ -92,6 +92,18 @@ def test_the_exit_code_says_whether_the_verdict_is_among_those_to_fail_on(cli, a
     assert f"exit code {code}: the gate {'failed' if code else 'passed'}" in done.err
 
 
+@pytest.mark.parametrize("fail_if", ["worse", "worse,inconclusive", "not-better"])
+def test_losing_five_of_five_does_not_pass(cli, answers, fail_if):
+    lines("few_a.jsonl", ["x" * 20] * 5)
+    lines("few_b.jsonl", ["x"] * 5)
+    done = cli("gate", "few_a.jsonl", "few_b.jsonl", *HOW, "--fail-if", fail_if)
+    assert done.code == 4
+    assert done.out.startswith("untested: B is untested: the gate cannot fail with 5 tasks")
+    assert "exit code 4: untested, as the gate could not have failed" in done.err
+    told = done.err.index("the gate cannot fail with 5 tasks: to show that B is worse takes at least 8")
+    assert told < done.err.index("5 cases, 10 questions asked")
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [

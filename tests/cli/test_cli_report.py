@@ -1,7 +1,9 @@
 """`pairscale report`: the page beside the run, tables, what may be shared, and what to look at again."""
 
+import html
 import json
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -81,3 +83,19 @@ def test_charts_to_point_at_need_a_package(cli, folder, monkeypatch):
     done = cli("report", "nowhere.db", "--interactive")
     assert (done.code, done.out) == (1, "")
     assert done.lines == ['error: --interactive needs an optional package: pip install "pairscale[plots]"']
+
+
+def test_the_line_to_get_a_page_again_gives_the_same_page(cli):
+    Path("votes.csv").write_text("left,right,who\na,b,a\nb,c,b\na,c,a\nc,d,c\na,d,d\n", "utf-8")
+    Path("texts.csv").write_text("ID,text\na,one\nb,two\nc,three\nd,four\n", "utf-8")
+    cols = ("--a-col", "left", "--b-col", "right", "--winner-col", "who")
+    options = ("--samples", "texts.csv", *cols, "--title", "Which is 'best'?", "--without-texts")
+    assert cli("report", "votes.csv", *options).code == 0
+    first = Path("votes.html").read_text("utf-8")
+    heading = first.index("<h3>To get it again</h3>")
+    [line] = re.findall(r"<pre>(.*?)</pre>", first[heading:])
+    command, *arguments = shlex.split(html.unescape(line))
+    assert command == "pairscale"
+    Path("votes.html").unlink()
+    assert cli(*arguments).code == 0
+    assert Path("votes.html").read_text("utf-8") == first

@@ -86,7 +86,20 @@ def test_the_estimate_of_check_judge_is_that_of_the_answer_form(cli, tmp_path):
     seen = {}
     for answer in ("winner", "probability"):
         shown = cli(*options, "--reliability", "0.7", "--answer", answer, "--json").json["plan"]
-        wanted = ps.plan(8, reliability=0.7, answer=answer, price=0.0, progress=False)
+        known = {"sd": shown["sd"], "error": shown["error"]}
+        wanted = ps.plan(8, reliability=0.7, answer=answer, price=0.0, progress=False, **known)
         assert (shown["answer"], shown["comparisons"]) == (answer, wanted.comparisons)
         seen[answer] = wanted.comparisons
     assert seen["probability"] != seen["winner"]
+
+
+def test_check_judge_plans_with_the_spread_that_the_answers_show(cli):
+    """With a spread of 1 for whatever texts, it said "more than 142" for texts that a run of 72 ranked."""
+    ps.example_writing_samples.select("ID", "text").head(12).write_csv("texts.csv")
+    found = cli("check-judge", "texts.csv", "--judge", "lexical", "--json").json
+    done = cli("rank", "texts.csv", "--judge", "lexical", "--fit", "laplace", "--json").json
+    assert found["plan"]["sd"] > 2
+    needed = done["summary"][0]["committed_pairs"]
+    assert needed / 1.5 < found["plan"]["comparisons"] < 1.5 * needed
+    shown = cli("check-judge", "texts.csv", "--judge", "lexical").out
+    assert f"simulated with scores with a standard deviation of {found['plan']['sd']:.1f} logits" in shown

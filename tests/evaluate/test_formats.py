@@ -390,6 +390,62 @@ def test_json_that_holds_no_answers(tmp_path, content):
         read_answers(write(tmp_path / "x.json", content))
 
 
+# Logs that ended too early
+
+
+def inspect_log(path, n_samples, status, *, answer="yes", n_planned=60, epochs=1):
+    run = {"model": "m", "dataset": {"sample_ids": [*range(1, n_planned + 1)]}, "config": {"epochs": epochs}}
+    samples = [
+        {"id": n, "epoch": epoch, "input": f"q{n}", "output": {"completion": answer}}
+        for epoch in range(1, epochs + 1)
+        for n in range(1, n_samples + 1)
+    ]
+    return write(path, {"version": 2, "status": status, "eval": run, "samples": samples})
+
+
+def test_a_log_that_died_gives_no_verdict(tmp_path, caplog):
+    whole = inspect_log(tmp_path / "a.json", 60, "success")
+    dead = inspect_log(tmp_path / "b.json", 42, "error", answer="a longer answer")
+    words = f"{dead} has the status error and 42 of 60 samples"
+    with caplog.at_level(logging.WARNING):
+        result = compared(whole, dead)
+    assert words in caplog.text
+    assert result.unfinished == (words,)
+    assert result.verdict("longer").startswith(f"inconclusive, as {words}; so far, B won 100 % of 42 cases")
+    assert ps.PairwiseRunResult.load(result.save(tmp_path)).verdict("longer") == result.verdict("longer")
+    assert [one.missing for one in result.unmatched] == ["b"] * 18
+    assert compared(dead, whole).verdict("longer").startswith("inconclusive, as ")
+    suite = [{"task_id": str(n), "input": f"q{n}"} for n in range(1, 61)]
+    answered = compared(suite, None, variant_a=str(whole), variant_b=str(dead))
+    assert answered.verdict("longer").startswith(f"inconclusive, as {words}; so far, B won 70 % of 60 cases")
+    with pytest.raises(InputError, match="has the status error and 42 of 60 samples; finish the run"):
+        ps.gate(dead, whole, criterion="longer", judge=longer, progress=False)
+
+
+def test_tasks_that_both_logs_never_reached_are_listed(tmp_path):
+    dead = [inspect_log(tmp_path / name, 42, "cancelled", answer=name) for name in ("a.json", "longer.json")]
+    result = compared(*dead)
+    assert [(one.task_id, one.missing) for one in result.unmatched] == [(str(n), "both") for n in range(43, 61)]
+
+
+@pytest.mark.parametrize("epochs", [1, 2])
+def test_a_log_with_an_error_that_has_all_samples_is_whole(tmp_path, caplog, epochs):
+    whole = inspect_log(tmp_path / "a.json", 60, "success", epochs=epochs)
+    late = inspect_log(tmp_path / "b.json", 60, "error", answer="a longer answer", epochs=epochs)
+    with caplog.at_level(logging.WARNING):
+        assert compared(whole, late).verdict("longer").startswith("B is better")
+    assert f"has the status error and {60 * epochs} of {60 * epochs} samples" in caplog.text
+
+
+def test_a_log_that_was_killed_has_no_header(tmp_path):
+    path = tmp_path / "killed.eval"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("_journal/start.json", json.dumps({"version": 2, "eval": {"dataset": {"samples": 3}}}))
+        archive.writestr("samples/1_epoch_1.json", json.dumps({"id": 1, "input": "q", "output": {"completion": "y"}}))
+    [answer] = read_answers(path).answers
+    assert answer.unfinished.words == f"{path} has the status started and 1 of 3 samples"
+
+
 # Hostile files
 
 

@@ -1,6 +1,7 @@
 """The verdicts of a gate: bounds on one side, ways to count failures, several criteria."""
 
 import json
+import logging
 import math
 import re
 from itertools import pairwise
@@ -126,7 +127,7 @@ def test_what_fails_and_what_is_decided():
     assert failing == {
         "worse": {"worse"},
         "inconclusive": {"inconclusive"},
-        "not-better": set(VERDICTS) - {"better"},
+        "not-better": set(VERDICTS) - {"better", "untested"},
     }
     assert {verdict for verdict in VERDICTS if not is_decided(verdict, ["worse"])} == {"inconclusive"}
     assert {verdict for verdict in VERDICTS if not is_decided(verdict, ["worse", "not-better"])} == {
@@ -301,12 +302,53 @@ def test_a_summary_shows_hostile_names_as_they_are_and_mentions_nobody(tmp_path)
         gated(a, b, criterion=HOSTILE[-1])
 
 
-@pytest.mark.parametrize(("tasks", "verdict"), [(1, "inconclusive"), (4, "inconclusive"), (5, "worse")])
+@pytest.mark.parametrize(("tasks", "verdict"), [(1, "untested"), (4, "untested"), (5, "worse")])
 def test_a_gate_of_fixed_size_needs_five_losses_of_five(tasks, verdict):
     """Equal variants lose four of four in 6 % of pull requests, and five of five in 3 %."""
     found = gated({f"t{n}": "long" for n in range(tasks)}, {f"t{n}": "x" for n in range(tasks)})
     assert found.verdict == verdict
     assert found.criteria[0].losses == tasks
+
+
+@pytest.mark.parametrize("fail_if", ["worse", "inconclusive", "not-better"])
+@pytest.mark.parametrize("output", ["x", "longer"])
+def test_a_gate_that_cannot_fail_is_untested_whatever_it_finds(tmp_path, caplog, fail_if, output):
+    """Seven tasks do not show that B is worse, even if it loses all of them; that B wins all proves as little."""
+    files = {"summary": tmp_path / "gate.md", "junit": tmp_path / "gate.xml"}
+    a, b = ({f"t{n}": text for n in range(7)} for text in ("long", output))
+    with caplog.at_level(logging.WARNING):
+        found = ps.gate(a, b, criterion="c", judge=longer, fail_if=fail_if, progress=False, **files)
+    why = "the gate cannot fail with 7 tasks: to show that B is worse takes at least 8, even if it loses all of them"
+    assert f"{why}; the verdict will be untested" in caplog.text
+    assert (found.verdict, found.passed, found.exit_code) == ("untested", False, 4)
+    [criterion] = found.criteria
+    assert (criterion.untested, criterion.failed) == (why, False)
+    assert criterion.sentence.startswith(f"B is untested: {why}; it won ")
+    assert found.to_dict()["exit_code"] == 4
+    assert files["summary"].read_text("utf-8").startswith("### pairscale gate: untested")
+    suite = ET.fromstring(files["junit"].read_text("utf-8"))[0]
+    assert (suite.get("failures"), suite.get("errors")) == ("0", "1")
+    assert suite.find("testcase/error").get("type") == "untested"
+
+
+def test_eight_tasks_are_enough_for_a_gate_to_fail():
+    a, b = ({f"t{n}": text for n in range(8)} for text in ("long", "x"))
+    found = ps.gate(a, b, criterion="c", judge=longer, progress=False)
+    assert (found.verdict, found.exit_code, found.criteria[0].untested) == ("worse", 3, None)
+    even = ps.gate(a, a, criterion="c", judge=longer, progress=False)
+    assert (even.verdict, even.passed) == ("inconclusive", True)
+    both = ps.gate(a, b, criterion=["c", "d"], judge=longer, progress=False)  # each has a higher level
+    assert (both.verdict, both.exit_code) == ("untested", 4)
+
+
+def test_a_gate_of_a_small_suite_is_untested(caplog):
+    suite = [{"task_id": str(n), "input": "q"} for n in range(3)]
+    with caplog.at_level(logging.WARNING):
+        found = ps.gate(
+            suite, criterion="c", judge=longer, variant_a=lambda _: "long", variant_b=lambda _: "x", progress=False
+        )
+    assert "the gate cannot fail with 3 tasks" in caplog.text
+    assert found.verdict == "untested"
 
 
 def criterion_of(winners, fail_if=("worse",), margin=0.05, **detail):

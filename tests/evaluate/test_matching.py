@@ -94,7 +94,7 @@ def test_names_that_differ_in_every_recording(tmp_path, caplog):
 def test_nothing_in_common_is_refused(tmp_path):
     a = write(tmp_path / "a.jsonl", [{"input": "Q?", "output": "x"}])
     b = write(tmp_path / "b.jsonl", [{"input": "R?", "output": "x"}])
-    with pytest.raises(InputError, match="A and B names no tasks, and no task of A and B has the same text"):
+    with pytest.raises(InputError, match="A and B name no tasks, and no task of A and B has the same text"):
         compared(a, b)
     with pytest.raises(InputError, match=r"A and B have no task in common \(A has 't1', B has 't2'\)"):
         compared({"t1": "x"}, {"t2": "x"})

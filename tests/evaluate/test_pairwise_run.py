@@ -321,6 +321,20 @@ def test_unmatched_tasks_are_listed():
         ps.evaluate_pairwise(a, ps.InMemoryTraceSource({"other": "x"}), comparators=[judge()])
 
 
+def test_answers_of_no_task_are_not_paired_with_each_other():
+    def source(*answers):
+        return ps.InMemoryTraceSource([(ps.TraceRef(str(n), task), text) for n, (task, text) in enumerate(answers)])
+
+    nameless = source((None, "about cats"), (None, "about dogs"))
+    with pytest.raises(InputError, match="A and B name no tasks"):
+        ps.evaluate_pairwise(nameless, source((None, "about ships")), comparators=[judge()])
+    found = ps.evaluate_pairwise(
+        source(("t1", "x"), (None, "cats")), source(("t1", "xx"), (None, "ships")), comparators=[judge()]
+    )
+    assert [case.task_id for case in found.cases] == ["t1"]
+    assert [(one.task_id, one.missing) for one in found.unmatched] == [("trace 1", "task_id"), ("trace 1", "task_id")]
+
+
 def test_tasks_are_what_answers_say_of_them(tmp_path):
     (tmp_path / "a.jsonl").write_text(
         '{"task_id": "t", "output": "x", "input": "Why?", "reference": "So.", "tags": ["k"]}'

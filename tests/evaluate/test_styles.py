@@ -70,7 +70,7 @@ def test_a_run_names_each_effect_with_an_interval(result):
         abs(case.length_b - case.length_a) <= (case.length_a + case.length_b) / 8 for case in result.cases
     )
     for line in (
-        "at equal length, headers, lists, bold: B wins",
+        "at equal length, lists: B wins",
         "effect of lists: ",
         "effect of bold: not known",
         "note: ",
@@ -138,12 +138,26 @@ def test_a_failed_variant_has_no_length_and_is_left_out():
     assert run.length_controlled("c").n == 3
 
 
+def test_there_is_nothing_to_control_for_where_no_answers_differ(tmp_path):
+    a, b = ({f"t{n}": word * (n + 1) for n in range(20)} for word in ("yes ", "certainly "))
+    result = ps.ab(a, b, criterion="c", judge=longer, control="markdown", progress=False)
+    found = result.controlled("c")
+    nothing = "no answers differ in headers, lists and bold, so there is nothing to control for"
+    assert (found.differing, found.notices, str(found)) == ((), (nothing,), nothing)
+    assert (found.rate, found.ci) == (found.raw_rate, found.raw_ci)
+    assert f"c: note: {nothing}" in result.summary()
+    page = result.report(tmp_path / "ab.html").read_text("utf-8")
+    for said in (result.summary(), page):
+        assert "at equal headers" not in said.lower()
+        assert "effect of headers" not in said
+
+
 def test_the_page_says_what_markdown_has_to_do_with_it(result, tmp_path):
     page = result.report(tmp_path / "ab.html").read_text("utf-8")
-    assert "At equal length, headers, lists, bold B would win" in page
+    assert "At equal length, lists B would win" in page
     assert "Length: of two equally good answers, the one with far more of it wins" in page
     unasked = replace(result, control=()).report(tmp_path / "plain.html").read_text("utf-8")
-    assert "At equal length, headers, lists, bold B would win" in unasked  # the answers have lists
+    assert "At equal length, lists B would win" in unasked  # the answers have lists
 
 
 def test_what_a_run_controls_for_is_kept_with_it_and_reported(tmp_path):
@@ -152,6 +166,6 @@ def test_what_a_run_controls_for_is_kept_with_it_and_reported(tmp_path):
     for control in (["tone"], ["length", "markdown"]):
         found = ps.ab(*written(tmp_path), **ways, control=control, save=saved)
         page = ps.report(run, out=tmp_path / "page.html").read_text("utf-8")
-        assert f"At equal {', '.join(found.control)} B would win" in page
+        assert f"At equal {', '.join(found.controlled('c').differing)} B would win" in page
         assert PairwiseRunResult.load(saved / f"{found.run_id}.json").control == found.control
     assert "At equal tone" not in page

@@ -1,4 +1,4 @@
-"""Runs that ask people on the page: pairs come from the engine, a choice is forced."""
+"""Runs that ask people on the page: pairs come from the engine, and ties are offered where the run counts them."""
 
 import threading
 
@@ -94,9 +94,9 @@ def test_a_choice_is_forced_and_nothing_is_taken_back(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_run_that_counts_ties_offers_them(tmp_path):
+@pytest.mark.parametrize("more", [{"adaptive_config": {"ties": "half"}}, {"preset": "pairscale"}])
+def test_a_run_that_counts_ties_offers_them(tmp_path, more):
     judge, results = HumanJudge(), []
-    more = {"adaptive_config": {"ties": "half"}}
     with serve_questions(judge.queue, ["ann"], address=Address(port=0), linger=0) as site:
         run = threading.Thread(target=rank, args=(judge, tmp_path / "run.db", results), kwargs=more)
         run.start()

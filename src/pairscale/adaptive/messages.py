@@ -22,6 +22,7 @@ __all__ = [
     "judge_health",
     "missing",
     "no_pair",
+    "provisional",
     "shown_figure",
     "shown_limit",
     "starvation",
@@ -112,7 +113,7 @@ def exhaustion(state: AdaptiveState) -> str:
         return f"{said}. {_wrong_members(last[0])}"
     reached, target = last[0]["reliability"], state.engine.btl.eap_reliability_min
     lacks = f", {target - reached:.2f} short of the target {shown_limit(target)}" if reached < target else ""
-    return f"{said}. The reliability is {shown_figure(reached, target)}{lacks}"
+    return f"{said}. The reliability is {shown_figure(reached, target)}{provisional(last[0])}{lacks}"
 
 
 def judge_health(figures: Mapping[str, Any]) -> list[str]:
@@ -188,6 +189,16 @@ def diagnostics(row: Mapping[str, Any]) -> str:
         return "diagnostics pass"
     failed = [name for gate, name in _DIAGNOSTICS.items() if row.get(f"diagnostics_{gate}_pass") is False]
     return "diagnostics fail" + (f" ({', '.join(failed)})" if failed else "")
+
+
+def provisional(row: Mapping[str, Any], why: str = ", as diagnostics fail") -> str:
+    """What is put behind a figure of a refit whose diagnostics failed; nothing for another refit.
+
+    Args:
+        row: of the round log.
+        why: empty where the diagnostics are shown beside the figure.
+    """
+    return f" (provisional{why})" if row.get("diagnostics_pass") is False else ""
 
 
 def missing(row: Mapping[str, Any]) -> list[str]:

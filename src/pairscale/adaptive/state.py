@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from pairscale.adaptive.engine import Engine
-from pairscale.adaptive.messages import how_it_stands
+from pairscale.adaptive.messages import how_it_stands, provisional
 from pairscale.adaptive.step_log import step_frame
 from pairscale.core.display import PlotMixin
 from pairscale.core.errors import InputError
@@ -82,9 +82,10 @@ class AdaptiveState(PlotMixin, table="_ranking", columns=ITEM_FIGURES, charts=("
         if self.invalid:
             said.append(f"{self.invalid:,} invalid answers")
         if self._rounds:
-            reliability = self._rounds[-1]["reliability"][0]
+            last = self._rounds[-1].row(0, named=True)
+            reliability = "-" if last["reliability"] is None else f"{last['reliability']:.3f}{provisional(last)}"
             refits = f"{len(self._rounds):,} refit{'s' * (len(self._rounds) != 1)}"
-            said.append(f"{refits}, reliability {'-' if reliability is None else f'{reliability:.3f}'}")
+            said.append(f"{refits}, reliability {reliability}")
         said.append(how_it_stands(self.stop_reason) if self.stop_reason else f"next: {engine.stage}")
         return ", ".join(said)
 

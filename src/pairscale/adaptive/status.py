@@ -26,8 +26,9 @@ def n_items(events: Sequence[Mapping[str, Any]]) -> int:
 def adaptive_status(store: RunFile) -> dict[str, Any] | None:
     """Where an adaptive run stands, from its logs alone and without replaying it; None when the file holds none.
 
-    ``preset goal prior n_items withdrawn steps committed_pairs invalid stage round_id n_refits reliability has_ended
-    stop_reason``, and ``judge``: how the judge answers, by the last refit (columns of the round log).
+    ``preset goal prior n_items withdrawn steps committed_pairs invalid stage round_id n_refits reliability
+    diagnostics_pass has_ended stop_reason``, and ``judge``: how the judge answers, by the last refit (columns of the
+    round log).
     """
     with store.snapshot():
         if not has_begun(store):
@@ -49,6 +50,7 @@ def adaptive_status(store: RunFile) -> dict[str, Any] | None:
         "round_id": last["round_id"],
         "n_refits": len(rounds),
         "reliability": rounds[-1]["reliability"] if rounds else None,
+        "diagnostics_pass": rounds[-1].get("diagnostics_pass") if rounds else None,
         "has_ended": has_ended,
         "stop_reason": stop_reason,
         "judge": {name: rounds[-1].get(name) for name in _JUDGE} if rounds else None,

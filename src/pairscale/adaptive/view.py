@@ -21,6 +21,7 @@ from pairscale.adaptive.messages import (
     gates_left,
     judge_health,
     no_pair,
+    provisional,
     shown_figure,
     shown_limit,
     stop_in_words,
@@ -198,7 +199,8 @@ class View:
             self._grown.append((done, reliability))
         if not self._is_drawn and self._mode not in ("steps", "line"):
             figures = self._shown_wrong() or _joined(
-                f"reliability {shown_figure(reliability, self._target)}", f"rank stability {_stability(row)}"
+                f"reliability {shown_figure(reliability, self._target)}{provisional(row, '')}",
+                f"rank stability {_stability(row)}",
             )
             line = "; ".join(part for part in (figures, _verdict(row), self._more()) if part)
             which = f"{'closing ' * bool(row.get('is_closing'))}refit {row['refit_id']}"
@@ -319,8 +321,12 @@ class View:
     def _shown_reliability(self) -> str:
         if wrong := self._shown_wrong():
             return wrong
+        return f"reliability {self._reliability_bar()}"
+
+    def _reliability_bar(self) -> str:
         reliability = self._refit.get("reliability")
-        return f"reliability {_bar(reliability, self._target)} {_of_target(reliability, self._target)}"
+        figure = _of_target(reliability, self._target)
+        return f"{_bar(reliability, self._target)} {figure}{provisional(self._refit, '')}"
 
     def _pace(self, now: float) -> Mark:
         """What was done lately, and in how many seconds."""
@@ -359,7 +365,7 @@ class View:
     def _facts(self, now: float) -> dict[str, str]:
         """The lines of the panel by their names; those without a text are left out."""
         steps, model, is_order = self._mode != "refits", self._mode != "steps", self._goal == "order"
-        row, pace, reliability = self._refit, self._pace(now), self._refit.get("reliability")
+        row, pace = self._refit, self._pace(now)
         running = f"refit of {self._fitting:,} comparisons is running" if self._fitting is not None else ""
         facts = {
             "stage": steps and (_where(self._stage, self._round) if self._steps else "starting"),
@@ -369,9 +375,7 @@ class View:
             "invalid": f"{self._invalid:,}",
             "judge": ", ".join(judge_health({**row, **self._judge})) if self._judge or row else "",
             "goal": model and self._shown_wrong(),
-            "reliability": model
-            and is_order
-            and f"{_bar(reliability, self._target)} {_of_target(reliability, self._target)}",
+            "reliability": model and is_order and self._reliability_bar(),
             "to the target": model and is_order and self._way_to_target(pace),
             "rank stability": model and is_order and _stability(row),
             "global order": model and ("known" if row.get("global_identified") else "not known yet"),

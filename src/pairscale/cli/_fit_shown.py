@@ -111,6 +111,8 @@ def _elo(fit: EloFit, seed: int) -> ShownFit:
 
 
 def _bayes(fit: BayesFit, seed: int) -> ShownFit:
+    from pairscale.adaptive.messages import provisional
+
     last, log = fit.fit, fit.round_log.row(0, named=True)
     items, prior = ps.summarize_items(fit), last.provenance.settings["prior_sd"]
     facts: dict[str, Any] = {
@@ -129,7 +131,7 @@ def _bayes(fit: BayesFit, seed: int) -> ShownFit:
     sizes = f"{items.height:,} items, {last.n_comparisons:,} comparisons, {last.posterior.n_draws:,} draws"
     lines = [
         f"{sizes} of {last.model_variant}",
-        f"EAP reliability {_number(log['reliability_EAP'])}",
+        f"EAP reliability {_number(log['reliability_EAP'])}{provisional(log)}",
     ]
     if log["epsilon_mean"] is not None:
         lines.append(f"lapse rate {log['epsilon_mean']:.3f} ({log['epsilon_p2.5']:.3f} to {log['epsilon_p97.5']:.3f})")

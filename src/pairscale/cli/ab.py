@@ -161,11 +161,10 @@ def command(
 
 def _report(found: ps.PairwiseRunResult, dates: str) -> None:
     """What the person should know besides the figures; ``dates`` are those of the prices, in words."""
-    from pairscale.evaluate.wording import failures_words
+    from pairscale.evaluate.wording import asked_words, failures_words
 
     cases = len({(case.task_id, case.repeat) for case in found.cases})
-    asked = f"{found.asked:,} questions asked now" if found.asked else "all known already, nothing asked"
-    say(f"{cases:,} cases, {asked}{f', ${found.cost:.4f}{dates}' if found.cost else ''}")
+    say(f"{cases:,} cases, {asked_words(found)}{f', ${found.cost:.4f}{dates}' if found.cost else ''}")
     for words, which in (
         ("task{} not compared, because A or B has no answer", [one for one in found.unmatched if one.repeat == 1]),
         ("duplicate{} not compared, because the other has no answer", [o for o in found.unmatched if o.repeat > 1]),
@@ -195,7 +194,7 @@ def _verdicts(found: ps.PairwiseRunResult, tell: Callable[[str], None]) -> None:
 def _show(found: ps.PairwiseRunResult) -> None:
     import polars as pl
 
-    from pairscale.evaluate.wording import bounds_words, graded_words, variant_lines
+    from pairscale.evaluate.wording import bounds_lines, graded_words, variant_lines
 
     _verdicts(found, typer.echo)
     many, rows = len(found.keys) > 1, []
@@ -207,7 +206,7 @@ def _show(found: ps.PairwiseRunResult) -> None:
             rows.append({**({"criterion": key} if many else {}), "win rate over": words, **figures})
     typer.echo("")
     show_table(pl.DataFrame(rows))
-    said = [(key, line) for key in found.keys for line in (*graded_words(found, key), bounds_words(found, key))]
+    said = [(key, line) for key in found.keys for line in (*graded_words(found, key), *bounds_lines(found, key))]
     for line in (*(f"{key}: {line}" if many else line for key, line in said), *variant_lines(found)):
         typer.echo(printable(line))
     _show_calibrated(found)
@@ -276,9 +275,11 @@ def _document(found: ps.PairwiseRunResult, dates: Sequence[str]) -> dict[str, An
             f"{x} / {y}": asdict(found.agreement(x, y)) for at, x in enumerate(found.keys) for y in found.keys[at + 1 :]
         },
         "unmatched": [asdict(one) for one in found.unmatched],
+        "unfinished": list(found.unfinished),
         "unasked": list(found.unasked),
         "stopped": found.stopped,
         "asked": found.asked,
+        "answered": found.answered,
         "cost": found.cost,
         "prices_as_of": ", ".join(dates) or None,
         "cases": found.frame(),

@@ -122,19 +122,22 @@ def command(
             Opening([printable(f"{n:,} case{'s' * (n != 1)} of two answers from {data}")]).say([judge])
             found = ps.check_judge(data, judge, **judging.arguments, **shared | asking.arguments)
     plan = None
-    if cases is None:
+    if found.spread is not None:
         say("estimating what the whole data set will need …")
         plan = ps.plan(
             found.n_items,
             reliability=reliability,
+            sd=found.spread,
             answer=answer,
+            error=found.error,
             bias=_effect(found),
             price=found.cost_each,
             seconds=found.seconds_each,
         )
     document = _document(found)
     if plan is not None:
-        document |= {"plan": {"answer": plan.answer, "comparisons": plan.comparisons, "cost": plan.cost}}
+        figures = {"answer": plan.answer, "comparisons": plan.comparisons, "cost": plan.cost}
+        document |= {"plan": figures | {"sd": found.spread, "error": found.error}}
     if is_card and out is not None:
         say(f"wrote the judge card to {found.save_card(out)}")
     emit(document, found.card.table, as_json=as_json, out=None if is_card else out, show=lambda: _show(found, plan))
@@ -193,9 +196,10 @@ def _show(found: JudgeCheck, plan: Any) -> None:
         typer.echo(f"a question      {', '.join(part for part in each if part)}")
     if plan is not None:
         typer.echo(f"whole study     {plan}")
-        typer.echo("                if the texts are close; texts far apart need fewer, see `pairscale plan --sd 2`")
-        if plan.answer == "probability":
-            typer.echo("                by probabilities with errors of about 1 logit; see `pairscale plan --error`")
+        spread = f"scores with a standard deviation of {found.spread:.1f} logits"
+        if found.error is not None:
+            spread += f" and probabilities with errors of about {found.error:.1f} logits"
+        typer.echo(f"                simulated with {spread}, as these answers suggest; see `pairscale plan`")
 
 
 def _of_card(card: ps.JudgeCard) -> list[str]:

@@ -49,6 +49,8 @@ def command(
     def show() -> None:
         import polars as pl
 
+        from pairscale.adaptive.messages import provisional
+
         theta = pl.col("theta_mean")
         length = (_BAR * (theta - theta.min()) / (theta.max() - theta.min())).round().cast(pl.Int64)
         bar = pl.lit("█" * _BAR).str.head(pl.max_horizontal(length, 1))
@@ -57,7 +59,10 @@ def command(
         )
         show_table(shown, digits=2)
         typer.echo(f"\n{asked} comparisons, each chosen by what was known so far; {_ending(result)}")
-        typer.echo(f"reliability {reliability:.2f}; Spearman with the intended order of the texts {agreement:.2f}")
+        unsure = provisional(result.refits.row(-1, named=True))
+        typer.echo(
+            f"reliability {reliability:.2f}{unsure}; Spearman with the intended order of the texts {agreement:.2f}"
+        )
         typer.echo("(reliability says how repeatable this judge's ranking is, not whether the judge is right)")
         typer.echo(f"report   {report}  (open it in a browser)")
         typer.echo(f"answers  {run}  (try: pairscale audit {run})")

@@ -127,12 +127,14 @@ def command(
 ) -> None:
     """May B take the place of A?
 
-    Exit code 0: the verdict is not among --fail-if; 3: it is; 1: the gate could not run; 2: wrong usage.
+    Exit code 0: the verdict is not among --fail-if; 3: it is; 4: untested; 1: the gate could not run; 2: wrong usage.
 
     The verdict is better, worse, not-worse (worse by less than --margin, if at all), equivalent (within the margin on
-    both sides) or inconclusive. Tasks are asked in a random order, and no more of them than the decision needs; the
-    bounds behind the verdict hold however often you look. If A and B are equal, the gate says worse with a chance of
-    at most 5 %; if B is worse by the whole margin, it says not-worse with a chance of at most 5 %.
+    both sides) or inconclusive; or untested, whatever --fail-if says, where the gate could not have failed: there are
+    too few tasks to show that B is worse, even if it loses all of them. Tasks are asked in a random order, and no more
+    of them than the decision needs; the bounds behind the verdict hold however often you look. If A and B are equal,
+    the gate says worse with a chance of at most 5 %; if B is worse by the whole margin, it says not-worse with a chance
+    of at most 5 %.
 
     A variant that fails on a task (an exception, an empty output) has lost it, unless --failures says otherwise. A
     judge that fails gives no outcome; with more such cases than --max-errors, the gate could not run. With --run, run
@@ -199,19 +201,21 @@ def _state(found: ps.GateResult) -> str:
         return "the gate could not run"
     if found.result is None:
         return "the baseline is recorded, and nothing was compared"
+    if found.exit_code == 4:
+        return "untested, as the gate could not have failed"
     return "the gate passed" if found.passed else f"the gate failed, as --fail-if is {', '.join(found.fail_if)}"
 
 
 def _report(found: ps.GateResult, dates: str) -> None:
     """What the person should know besides the verdict; ``dates`` are those of the prices, in words."""
     from pairscale.evaluate.calibration import calibrated_lines
+    from pairscale.evaluate.wording import asked_words
 
     run = found.result
     if run is None:
         return
     cases = len({(case.task_id, case.repeat) for case in run.cases})
-    asked = f"{run.asked:,} questions asked now" if run.asked else "all known already, nothing asked"
-    say(f"{cases:,} cases, {asked}{f', ${run.cost:.4f}{dates}' if run.cost else ''}")
+    say(f"{cases:,} cases, {asked_words(run)}{f', ${run.cost:.4f}{dates}' if run.cost else ''}")
     if run.unmatched:
         shown = ", ".join(printable(one.task_id) for one in run.unmatched[:5])
         more = f" and {len(run.unmatched) - 5:,} more" if len(run.unmatched) > 5 else ""

@@ -211,7 +211,7 @@ def _short(items: pl.DataFrame) -> pl.DataFrame:
 
 
 def _show(result: AdaptiveResult, run: str | None, selector: str | None) -> None:
-    from pairscale.adaptive.messages import shown_figure, top_sought
+    from pairscale.adaptive.messages import provisional, shown_figure, top_sought
 
     state = result.state
     said = f"\n{state.engine.committed:,} comparisons of {len(state.ids):,} texts"
@@ -220,7 +220,8 @@ def _show(result: AdaptiveResult, run: str | None, selector: str | None) -> None
         wrong = shown_figure(last["top_wrong"], last["top_wrong_allowed"], at_most=True)
         said += f"; goal {last['goal']}, {wrong} wrong members expected"
     elif last is not None:
-        said += f"; reliability {shown_figure(last['reliability'], last['eap_reliability_min'])}"
+        figure = shown_figure(last["reliability"], last["eap_reliability_min"])
+        said += f"; reliability {figure}{provisional(last)}"
     typer.echo(f"{said}; preset {state.preset}")
     if state.withdrawn:
         typer.echo(printable(f"withdrawn: {', '.join(state.withdrawn)}"))

@@ -140,10 +140,10 @@ def _follow(run: str) -> None:
 
 def _standing(run: Mapping[str, Any]) -> str:
     """An adaptive run in a line: stage, comparisons, reliability, and whether it continues."""
-    from pairscale.adaptive.messages import how_it_stands
+    from pairscale.adaptive.messages import how_it_stands, provisional
 
     reliability = run["reliability"]
-    known = "not known yet" if reliability is None else f"{reliability:.2f}"
+    known = "not known yet" if reliability is None else f"{reliability:.2f}{provisional(run)}"
     gone = f" ({len(run['withdrawn']):,} withdrawn)" if run["withdrawn"] else ""
     said = [f"{run['n_items']:,} items{gone}", f"{run['committed_pairs']:,} comparisons"]
     said += [f"{run['invalid']:,} invalid answers"] if run["invalid"] else []

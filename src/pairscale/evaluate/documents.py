@@ -48,6 +48,7 @@ def result_fields(
     )
     kept["unmatched"] = tuple(unmatched(**one) for one in found["unmatched"])
     kept |= {name: tuple(found[name]) for name in ("keys", "unasked", "control")}
+    kept["unfinished"] = tuple(found.get("unfinished", ()))
     own = {one.name for one in fields(VariantFigures)}
     kept["variants"] = tuple(
         VariantFigures(**{name: one[name] for name in one if name in own}) for one in found.get("variants", ())

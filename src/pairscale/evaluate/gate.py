@@ -85,10 +85,11 @@ def gate(
     """May B take the place of A? Compare them task by task until that is decided.
 
     The verdict is ``better``, ``worse``, ``not-worse`` (worse by less than the margin, if at all), ``equivalent``
-    (within the margin on both sides) or ``inconclusive``. Tasks are asked in a random order, and no more than the
-    decision needs: the bounds behind the verdict hold however often you look. If A and B are equal, the gate says
-    ``worse`` with a chance of at most 5 %; if B is worse by the whole margin, it says ``not-worse`` with a chance of at
-    most 5 %.
+    (within the margin on both sides) or ``inconclusive``; or ``untested``, and the gate has not passed, where it could
+    not have failed: there are too few tasks to show that B is worse, even if it loses all of them. Tasks are asked in a
+    random order, and no more than the decision needs: the bounds behind the verdict hold however often you look. If A
+    and B are equal, the gate says ``worse`` with a chance of at most 5 %; if B is worse by the whole margin, it says
+    ``not-worse`` with a chance of at most 5 %.
 
     A variant that fails on a task has lost it, unless ``failures`` says otherwise. ``better``, ``not-worse`` and
     ``equivalent`` must hold however failures count. A judge that fails gives no outcome, and too many such cases mean

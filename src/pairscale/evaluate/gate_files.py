@@ -13,7 +13,8 @@ from pairscale.core.errors import FileFormatError, InputError
 from pairscale.core.files import replacing
 from pairscale.core.options import require_path
 from pairscale.core.provenance import utc_now
-from pairscale.evaluate.gate_wording import VERDICT_WORDS, percent, share_words
+from pairscale.evaluate.gate_wording import STATES, VERDICT_WORDS, percent, share_words
+from pairscale.evaluate.wording import asked_words
 
 if TYPE_CHECKING:
     from pairscale.evaluate.gate_result import GateCriterion, GateResult
@@ -82,8 +83,7 @@ def gate_markdown(gate: GateResult) -> str:
 
     Names and tasks come from files, so everything that Markdown or HTML would take for more than a letter is escaped.
     """
-    state = "could not run" if gate.problem is not None else "passed" if gate.passed else "failed"
-    lines = [f"### pairscale gate: {state}", ""]
+    lines = [f"### pairscale gate: {STATES[gate.exit_code]}", ""]
     if gate.problem is not None:
         lines += [_escaped(f"{gate.problem}."), ""]
     if not gate.criteria:
@@ -93,7 +93,7 @@ def gate_markdown(gate: GateResult) -> str:
     b = _escaped("B" if run is None else run.variant_b)
     lines += [f"| criterion | verdict | wins of {b} | true share | cases |", "| --- | --- | ---: | ---: | ---: |"]
     for one in gate.criteria:
-        mark = "**" if one.failed else ""
+        mark = "**" if one.failed or one.verdict == "untested" else ""
         ends = "" if one.lower is None else f"{percent(one.lower)} to {percent(one.upper)}"
         verdict = f"{mark}{one.verdict}{mark}"
         lines.append(f"| {_escaped(one.key)} | {verdict} | {percent(one.rate)} | {ends} | {one.n:,} |")
@@ -114,7 +114,7 @@ def _facts(gate: GateResult) -> list[str]:
     if run is None:
         return facts
     if run.asked or run.cost:
-        facts.append(f"{run.asked:,} questions{f', ${run.cost:.4f}' if run.cost else ''}")
+        facts.append(f"{asked_words(run)}{f', ${run.cost:.4f}' if run.cost else ''}")
     if run.unasked:
         facts.append(f"{len(run.unasked):,} tasks not {'needed' if run.stopped == 'decided' else 'asked'}")
     one = gate.criteria[0]
@@ -144,12 +144,14 @@ def _capital(text: str) -> str:
 def gate_junit(gate: GateResult) -> str:
     """The result of a gate as JUnit XML: one test case per criterion.
 
-    A verdict that the gate fails on is a ``failure``; a gate that could not run is an ``error`` in every test case.
+    A verdict that the gate fails on is a ``failure``, and ``untested`` is an ``error``; a gate that could not run is an
+    ``error`` in every test case.
     """
     seconds = 0.0 if gate.result is None else gate.result.duration_ms / 1000
     cases = gate.criteria
     failed = 0 if gate.problem is not None else sum(one.failed for one in cases)
-    errors = 0 if gate.problem is None else max(1, len(cases))
+    untested = sum(one.verdict == "untested" for one in cases)
+    errors = untested if gate.problem is None else max(1, len(cases))
     suites = ET.Element("testsuites")
     suite = ET.SubElement(
         suites,
@@ -192,11 +194,11 @@ def _testcase(suite: ET.Element, one: GateCriterion, problem: str | None, second
     case = ET.SubElement(suite, "testcase", named)
     if problem is not None:
         ET.SubElement(case, "error", {"message": _xml(problem), "type": "could-not-run"}).text = _xml(problem)
-    elif one.failed:
+    elif one.failed or one.verdict == "untested":
         words = f"{one.sentence}. {_capital(one.advice)}."
         lost = "".join(f"\nlost: {task}" for task in one.lost)
         said = {"message": _xml(one.sentence), "type": VERDICT_WORDS[one.verdict]}
-        ET.SubElement(case, "failure", said).text = _xml(f"{_capital(words)}{lost}")
+        ET.SubElement(case, "failure" if one.failed else "error", said).text = _xml(f"{_capital(words)}{lost}")
 
 
 def _xml(text: str) -> str:

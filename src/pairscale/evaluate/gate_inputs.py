@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from pairscale.core.errors import InputError
+from pairscale.core.notices import notice
 from pairscale.core.tables import listed
 from pairscale.evaluate.baseline import (
     Baseline,
@@ -17,7 +18,9 @@ from pairscale.evaluate.baseline import (
     require_same_inputs,
     write_baseline,
 )
+from pairscale.evaluate.formats.reading import unfinished_of
 from pairscale.evaluate.gate_options import GateOptions
+from pairscale.evaluate.gate_wording import too_few_tasks
 from pairscale.evaluate.inference.gate import cases_to_decide
 from pairscale.evaluate.jobs import answer_source
 from pairscale.evaluate.matching import matched
@@ -69,15 +72,10 @@ def read_given(
     """
     path, update = options.baseline, options.update_baseline
     if any((*variants, *prompts)):
-        if update:
-            raise InputError("update_baseline records a file of answers; variants that are run have none yet")
         tasks, *_ = read_sides(a, b, suite, columns, names, tell, is_suite=True)
-        if path is None:
-            return Given(tasks, b, suite, variants, None)
-        if variants[0] is not None or prompts[0] is not None:
-            raise InputError("baseline holds the answers of A; leave out variant_a and prompt_a")
-        recorded = _recorded(path, tell)
-        return Given(tasks, b, suite, (recorded.source, variants[1]), recorded)
+        if b is None:
+            _tell_size(len(tasks), options, names, tell)
+        return _of_suite(Given(tasks, b, suite, variants, None), prompts, options, tell)
     both, origin = b is not None or columns.a_col is not None, a
     if not both and path is None:
         raise InputError("name the answers of A and of B; with a baseline, those of B alone")
@@ -86,6 +84,7 @@ def read_given(
     else:  # one file: A's if it is to be recorded, else B's
         a, _, tasks, _ = read_sides(a, a, suite, columns, (names[0 if update else 1],) * 2, _first(tell))
     answers_a, answers_b = (_load(one, name) for one, name in zip((a, b if both else a), names, strict=True))
+    _require_finished((a, b), options)
     known: Baseline | None = None
     if path is not None and update:
         known = write_baseline(answers_a, path, source=_origin(origin), name=names[0])
@@ -103,6 +102,20 @@ def read_given(
     return Given(a if known is None else known.source, b if both else a, tasks, variants, known)
 
 
+def _of_suite(
+    given: Given, prompts: tuple[str | None, str | None], options: GateOptions, tell: Callable[[str], object]
+) -> Given:
+    """A suite and its variants, where a baseline may hold the answers of A."""
+    if options.update_baseline:
+        raise InputError("update_baseline records a file of answers; variants that are run have none yet")
+    if options.baseline is None:
+        return given
+    if given.variants[0] is not None or prompts[0] is not None:
+        raise InputError("baseline holds the answers of A; leave out variant_a and prompt_a")
+    recorded = _recorded(options.baseline, tell)
+    return replace(given, variants=(recorded.source, given.variants[1]), baseline=recorded)
+
+
 def _first(tell: Callable[[str], object]) -> Callable[[str], object]:
     """Say each line once: a file that is read for both sides is one file."""
     said: set[str] = set()
@@ -113,6 +126,15 @@ def _first(tell: Callable[[str], object]) -> Callable[[str], object]:
             tell(line)
 
     return once
+
+
+def _require_finished(sources: tuple[Any, Any], options: GateOptions) -> None:
+    """Refuse logs that ended too early, as the tasks that they lack may be those that a variant failed on."""
+    logs = [log.words for source in sources for log in unfinished_of(source)]
+    if logs and options.missing != "excluded":
+        raise InputError(
+            f"{' and '.join(logs)}; finish the run, or give missing=excluded to compare only the tasks that it reached"
+        )
 
 
 def _load(given: Any, name: str) -> list[tuple[str, Trace]]:
@@ -153,7 +175,10 @@ def _require_pairs(
 
 
 def _tell_size(tasks: int, options: GateOptions, names: tuple[str, str], tell: Callable[[str], object]) -> None:
-    """Say before a judge is asked when the suite is too small for the margin."""
+    """Say before a judge is asked when there are too few tasks for the gate to fail, or for the margin."""
+    if untested := too_few_tasks(tasks, options.rule, names[1], fixed=options.fixed):
+        notice(f"{untested}; the verdict will be untested")
+        return
     needed = cases_to_decide(options.margin, level=options.rule.level, fixed=options.fixed)
     if needed is not None and tasks < needed:
         many = f"{tasks:,} task{'s' * (tasks != 1)}"

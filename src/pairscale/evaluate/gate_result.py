@@ -10,7 +10,7 @@ import polars as pl
 
 from pairscale.core.display import ReprMixin
 from pairscale.core.provenance import Provenance
-from pairscale.evaluate.gate_wording import advice_of, gate_line, sentence_of
+from pairscale.evaluate.gate_wording import advice_of, gate_line, sentence_of, too_few_tasks
 from pairscale.evaluate.inference.cases import by_task, read_cases, used_cases
 from pairscale.evaluate.inference.failures import Failures, ways_to_count
 from pairscale.evaluate.inference.gate import (
@@ -52,7 +52,7 @@ class GateCriterion:
 
     Attributes:
         key: the criterion.
-        verdict: ``better``, ``equivalent``, ``not-worse``, ``worse`` or ``inconclusive``.
+        verdict: ``better``, ``equivalent``, ``not-worse``, ``worse``, ``inconclusive`` or ``untested``.
         failed: whether the gate fails by it.
         rate: B's win rate over the tasks that decided it, ties and flips as half; None without an answer.
         lower: the lower bound of it, true with the chance ``level``; None without an answer.
@@ -69,6 +69,7 @@ class GateCriterion:
         by_failures: by the way to count failures, the verdict if that were the only way.
         cases_needed: about how many cases would decide it, where it is open.
         lost: tasks that B lost, the first of them.
+        untested: why the gate could not have failed by this criterion, in words; None where it could.
         sentence: the verdict in words.
         advice: what to do next.
     """
@@ -91,6 +92,7 @@ class GateCriterion:
     by_failures: Mapping[Failures, GateVerdict]
     cases_needed: int | None
     lost: tuple[str, ...]
+    untested: str | None = None
     sentence: str = ""
     advice: str = ""
 
@@ -128,18 +130,23 @@ class GateResult(ReprMixin, table="frame"):
     def verdict(self) -> GateVerdict | None:
         """The least favourable verdict of all criteria; None when nothing was compared."""
         found = {one.verdict for one in self.criteria}
-        order = sorted(VERDICTS, key=("worse", "inconclusive", "not-worse", "equivalent", "better").index)
-        return next((one for one in order if one in found), None)
+        return max(found, key=VERDICTS.index, default=None)
 
     @property
     def passed(self) -> bool:
-        """Whether the gate ran, and no verdict is among ``fail_if``."""
-        return self.problem is None and not any(one.failed for one in self.criteria)
+        """Whether the gate ran and could have failed, and no verdict is among ``fail_if``."""
+        return self.exit_code == 0
 
     @property
     def exit_code(self) -> int:
-        """What the command exits with: 0 passed, 3 failed, 1 could not run."""
-        return 1 if self.problem is not None else 0 if self.passed else 3
+        """What the command exits with: 0 passed, 3 failed, 4 untested, 1 could not run."""
+        if self.problem is not None:
+            return 1
+        if any(one.failed for one in self.criteria):
+            return 3
+        if any(one.verdict == "untested" for one in self.criteria):
+            return 4
+        return 0
 
     def frame(self) -> pl.DataFrame:
         """One row per criterion: ``criterion verdict failed rate lower upper n``."""
@@ -151,7 +158,9 @@ class GateResult(ReprMixin, table="frame"):
     def to_dict(self) -> dict[str, Any]:
         """Everything but the cases, as JSON has it."""
         run = self.result
-        counts = None if run is None else {"asked": run.asked, "cost": run.cost, "stopped": run.stopped}
+        counts = None
+        if run is not None:
+            counts = {name: getattr(run, name) for name in ("asked", "answered", "cost", "stopped")}
         return {
             "verdict": self.verdict,
             "passed": self.passed,
@@ -203,13 +212,15 @@ def gate_criterion(run: PairwiseRunResult, key: str, rule: GateRule) -> GateCrit
     unanswered = sum(not case.outcome.is_answer for case in asked)
     answered = sum(case.outcome.is_answer for case in cases)
     ties = answered - wins - losses
+    untested = _untested(run, cases, rule)
+    verdict = found.verdict if untested is None else "untested"
     needed = None
-    if found.verdict == "inconclusive" and answered:
+    if verdict == "inconclusive" and answered:
         needed = cases_to_decide(rule.margin, level=rule.level, ties=ties / answered, fixed=not run.sequential)
     criterion = GateCriterion(
         key,
-        found.verdict,
-        fails(found.verdict, rule.fail_if),
+        verdict,
+        fails(verdict, rule.fail_if),
         found.rate,
         None if found.ends is None else found.ends[0],
         None if found.ends is None else found.ends[1],
@@ -225,8 +236,18 @@ def gate_criterion(run: PairwiseRunResult, key: str, rule: GateRule) -> GateCrit
         {way: verdict_of_ways({way: one}, way) for way, one in found.shown.items()},
         needed,
         tuple(dict.fromkeys(case.task_id for case in cases if case.winner == "a" and case.outcome.is_answer))[:20],
+        untested,
     )
     return replace(criterion, sentence=sentence_of(criterion, run, rule), advice=advice_of(criterion, run, rule))
+
+
+def _untested(run: PairwiseRunResult, cases: list[PairwiseCase], rule: GateRule) -> str | None:
+    """Why the gate could not have failed by a criterion; None when it could."""
+    tasks = len({case.task_id for case in cases if case.outcome.is_answer})
+    if run.stopped == "decided":
+        tasks += len(run.unasked)  # they would have been asked, had they been needed
+    plain = all(case.repeat == 1 and case.preference is None for case in cases)
+    return too_few_tasks(tasks, rule, run.variant_b, fixed=not run.sequential and plain)
 
 
 def _by_sequence(run: PairwiseRunResult, cases: list[PairwiseCase], rule: GateRule) -> _Found:

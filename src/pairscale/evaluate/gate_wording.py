@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pairscale.evaluate.inference.failures import WAY_WORDS
+from pairscale.evaluate.inference.gate import tasks_to_fail
 from pairscale.evaluate.wording import are_identical, chance_words, goes_by_order, same_answers
 
 if TYPE_CHECKING:
@@ -12,7 +13,19 @@ if TYPE_CHECKING:
     from pairscale.evaluate.inference.gate import GateRule, GateVerdict
     from pairscale.evaluate.result import PairwiseRunResult
 
-__all__ = ["VERDICT_WORDS", "advice_of", "gate_line", "percent", "sentence_of", "share_words"]
+__all__ = [
+    "STATES",
+    "VERDICT_WORDS",
+    "advice_of",
+    "gate_line",
+    "percent",
+    "sentence_of",
+    "share_words",
+    "too_few_tasks",
+]
+
+STATES = {0: "passed", 1: "could not run", 3: "failed", 4: "untested"}
+"""What became of a gate, by its exit code."""
 
 VERDICT_WORDS: dict[GateVerdict, str] = {
     "better": "better",
@@ -20,10 +33,12 @@ VERDICT_WORDS: dict[GateVerdict, str] = {
     "not-worse": "not worse within the margin",
     "worse": "worse",
     "inconclusive": "neither better nor worse for sure",
+    "untested": "untested",
 }
 """The verdicts, behind "B is"."""
 
 _SHOWN = 5  # tasks that are named
+_RAISE_MAX_COST = "the run stopped at max_cost; raise it, and run the same command again"
 
 
 def percent(share: float | None) -> str:
@@ -42,9 +57,27 @@ def gate_line(gate: GateResult) -> str:
         return f"the gate could not run: {gate.problem}"
     if not gate.criteria:
         return f"nothing was compared; the baseline is there: {gate.baseline}"
-    state = "the gate passed" if gate.passed else "the gate failed"
+    state = "nothing was tested" if gate.exit_code == 4 else f"the gate {STATES[gate.exit_code]}"
     many = len(gate.criteria) > 1
     return "; ".join([state, *(f"{f'{one.key}: ' if many else ''}{one.sentence}" for one in gate.criteria)])
+
+
+def too_few_tasks(tasks: int, rule: GateRule, b: str, *, fixed: bool) -> str | None:
+    """Why a gate over so many tasks cannot fail; None when it can.
+
+    Args:
+        tasks: how many have an outcome.
+        rule: the margin and the level.
+        b: what B is called.
+        fixed: whether the gate looks once.
+    """
+    needed = tasks_to_fail(rule.margin, level=rule.level, fixed=fixed)
+    if tasks >= needed:
+        return None
+    return (
+        f"the gate cannot fail with {_count(tasks, 'task')}: to show that {b} is worse takes at least {needed:,}, even "
+        "if it loses all of them"
+    )
 
 
 def sentence_of(found: GateCriterion, run: PairwiseRunResult, rule: GateRule) -> str:
@@ -74,6 +107,7 @@ def sentence_of(found: GateCriterion, run: PairwiseRunResult, rule: GateRule) ->
         "equivalent": f"{b} is {near} within the margin: {won} ({sure}: between {low} and {high})",
         "inconclusive": f"it is not decided whether {b} is {question} than {a}: {won}, but with more cases that may "
         f"become anything from {percent(found.lower)} to {percent(found.upper)}",
+        "untested": f"{b} is untested: {found.untested}; {won}",
     }
     said = _depends(found, b) if _disagree(found) else words[found.verdict]
     if _goes_by_order(found, run):
@@ -96,6 +130,8 @@ def advice_of(found: GateCriterion, run: PairwiseRunResult, rule: GateRule) -> s
         return "look at why the judge did not answer, and run the gate again"
     if _goes_by_order(found, run):
         return "name a better judge, and run the gate again"
+    if found.verdict == "untested":
+        return _RAISE_MAX_COST if run.stopped == "max_cost" else "add tasks, and run the gate again"
     if found.verdict == "inconclusive":
         return _open(found, run, rule)
     if not found.failed and found.verdict != "worse":
@@ -124,7 +160,7 @@ def _open(found: GateCriterion, run: PairwiseRunResult, rule: GateRule) -> str:
         ]
         return f"find out why {' and '.join(failing)}, have these tasks answered again, and run the gate again"
     if run.stopped == "max_cost":
-        return "the run stopped at max_cost; raise it, and run the same command again"
+        return _RAISE_MAX_COST
     if run.stopped == "decided":
         return "the gate stopped when another criterion had failed; see that one"
     return same_answers(run) if are_identical(run, found.key) else _add_cases(found, run, rule)

@@ -117,7 +117,8 @@ class Evaluation:
                 await runtime.run()
             finally:
                 await source.aclose()
-                self.asked = runtime.asked + (0 if self._runner is None else self._runner.asked)
+                self.answered = 0 if self._runner is None else self._runner.asked
+                self.asked = runtime.asked + self.answered
         self.stopped = source.stopped or runtime.stopped
         if source.stopped == "max_cost" and runtime.stopped is None:
             runtime.tell_budget()
@@ -130,6 +131,7 @@ class Evaluation:
         names: tuple[str, str],
         provenance: Provenance,
         unmatched: tuple[Unmatched, ...] = (),
+        unfinished: tuple[str, ...] = (),
         run_id: str | None = None,
         label: str | None = None,
         control: tuple[str, ...] = (),
@@ -147,6 +149,7 @@ class Evaluation:
             *names,
             label=label,
             unmatched=unmatched,
+            unfinished=unfinished,
             unasked=tuple(dict.fromkeys(jobs[at].task_id for at in source.order if at not in done)),
             stopped=self.stopped,
             sequential=self._stop_rule is not None,
@@ -157,6 +160,7 @@ class Evaluation:
             ),
             cards=cards_of(self._comparators),
             asked=self.asked,
+            answered=self.answered,
             cost=self.cost,
             duration_ms=round((time.perf_counter() - start) * 1000, 3),
             created_at=created,

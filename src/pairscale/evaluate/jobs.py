@@ -15,11 +15,11 @@ from pairscale.core.notices import notice
 from pairscale.core.options import optional, require_number
 from pairscale.core.timelimit import TimeLimit, TimeLimitError
 from pairscale.evaluate.comparators import together
-from pairscale.evaluate.formats.reading import recorded, source_at
+from pairscale.evaluate.formats.reading import recorded, source_at, unfinished_of
 from pairscale.evaluate.matching import matched
 from pairscale.evaluate.result import Unmatched
 from pairscale.evaluate.store import TIMED_OUT, EvaluationStore
-from pairscale.evaluate.suite import SuiteLike, Task, as_suite
+from pairscale.evaluate.suite import SuiteLike, Task, as_suite, id_key
 from pairscale.evaluate.traces import Trace, TraceRef, TraceSource, as_trace
 from pairscale.evaluate.variants import Variant
 from pairscale.judges.function import ends_run, words_of
@@ -221,6 +221,11 @@ async def paired(
             else:
                 load = _loader(sources, (one.a[at], one.b[at]), one.name, one.task)
                 jobs.append(CaseJob(one.name, at + 1, names, load))
+    if suite is None:
+        seen = {id_key(one.name) for one in matches}
+        logs = [log for source in sources for log in unfinished_of(source)]
+        never_reached = dict.fromkeys(name for log in logs for name in log.never_reached)
+        left += [Unmatched(name, 1, "both") for name in never_reached if id_key(name) not in seen]
     if not jobs:
         raise InputError("A and B have no task in common; answers are paired by task_id, else by the text of the task")
     return jobs, (*left, *(one for one in unmatched if one.missing == "suite"))

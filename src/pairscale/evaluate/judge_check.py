@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import polars as pl
 
 from pairscale.checks.calibration import Calibration, calibrations_of
 from pairscale.checks.card import JudgeCard, JudgeIdentity
 from pairscale.checks.position import PositionalBias, check_positional_bias, compute_reverse_consistency
 from pairscale.collect.live import SubmitResult, submit_pairs
+from pairscale.core.comparisons import Outcome
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError
 from pairscale.core.notices import notice
@@ -32,12 +34,16 @@ from pairscale.evaluate.judge_questions import (
 )
 from pairscale.judges.base import Judge, judge_member
 from pairscale.judges.resolve import judge_with, want_probability
+from pairscale.models.bayes import fit_btl
+from pairscale.models.logits import fit_logits
 from pairscale.providers.prices import price_date
 from pairscale.providers.registry import PROVIDERS
 from pairscale.runtime import CONCURRENCY, RETRIES, TIMEOUT
 from pairscale.store.label_keys import key_path
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from pairscale.core.tables import Table
     from pairscale.core.traits import Trait
     from pairscale.models.sampling import Answer
@@ -66,6 +72,9 @@ class JudgeCheck(ReprMixin):
         tokens_each: tokens a question, where the judge says.
         prices_as_of: date of the prices behind ``cost_each``; None where the judge states its costs itself.
         card: all figures with their intervals, to be saved and read by later runs.
+        spread: standard deviation of the scores of the texts in logits, as far as the answers tell (posterior median);
+            None of cases, and where nothing was answered.
+        error: scale of the errors of the judge's probabilities in logits, likewise; None where winners are asked for.
     """
 
     judge_id: str
@@ -81,6 +90,8 @@ class JudgeCheck(ReprMixin):
     tokens_each: float | None
     prices_as_of: str | None
     card: JudgeCard
+    spread: float | None = None
+    error: float | None = None
 
     @property
     def prop_valid(self) -> float:
@@ -223,6 +234,9 @@ def check_judge(
         progress=progress,
     )  # fmt: skip
     checked = _check(found, questions, done, asked, seed)
+    if cases is None and checked.n_valid:
+        spread, error = _spread(_main(done, questions), answer, seed)
+        checked = replace(checked, spread=spread, error=error)
     if answer == "probability" and checked.n_valid and not checked.calibrations:
         notice("the judge gave no probability, so there is nothing to say about them")
     return checked
@@ -258,7 +272,7 @@ def _task_judge(
 
 def _check(found: CheckPairs, questions: Questions, done: SubmitResult, asked: Judge, seed: int) -> JudgeCheck:
     results, n_pairs = done.results, found.pairs.height
-    main = results.filter(pl.col("custom_id").is_in([*questions.forward, *questions.backward]))
+    main = _main(done, questions)
     n_valid = main.filter(pl.col("better_id").is_not_null()).height
     failed = set(done.failed_pairs["custom_id"].cast(pl.String))
     unasked = questions.table.height - results.height - len(failed)
@@ -310,6 +324,25 @@ def _check(found: CheckPairs, questions: Questions, done: SubmitResult, asked: J
         prices_as_of=price_date(judge_member(asked, "price")),
         card=card,
     )
+
+
+def _main(done: SubmitResult, questions: Questions) -> pl.DataFrame:
+    """The answers on the pairs themselves, without probes."""
+    return done.results.filter(pl.col("custom_id").is_in([*questions.forward, *questions.backward]))
+
+
+def _spread(results: pl.DataFrame, answer: Answer, seed: int) -> tuple[float | None, float | None]:
+    """How far apart the scores of the texts are, and how large the errors of the judge's probabilities."""
+    rows = results.filter(pl.col("outcome").is_in([Outcome.WIN, Outcome.TIE]))
+    ids = pl.concat([rows["ID1"], rows["ID2"]]).unique(maintain_order=True).to_list()
+    if answer == "probability":
+        stated = fit_logits(rows, ids, seed=seed)
+        return _median(stated.prior_sd), _median(stated.error)
+    return _median(fit_btl(rows, ids, seed=seed, prior_sd="learned", repeats="learned").prior_sd), None
+
+
+def _median(draws: NDArray[np.float64] | None) -> float | None:
+    return None if draws is None else float(np.median(draws))
 
 
 def _calibrated(found: CheckPairs, results: pl.DataFrame) -> dict[str, Any]:

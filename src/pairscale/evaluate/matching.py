@@ -132,9 +132,10 @@ def _how(sides: Sequence[Sequence[TraceRef]], names: tuple[str, str]) -> tuple[_
         why = f"{without[0]} names no tasks" if without else f"{names[0]} and {names[1]} share no task_id"
         return _by_input, f"{why}; answers are paired by the text of the task"
     if without:
+        verb = "names" if len(without) == 1 else "name"
         raise InputError(
-            f"{' and '.join(without)} names no tasks, and no task of {names[0]} and {names[1]} has the same text; name "
-            "the column of the tasks' names (id_col=), or of their text (input_col=)"
+            f"{' and '.join(without)} {verb} no tasks, and no task of {names[0]} and {names[1]} has the same text; "
+            "name the column of the tasks' names (id_col=), or of their text (input_col=)"
         )
     has = ", ".join(f"{name} has {listed(sorted(known), 3)}" for name, known in zip(names, ids, strict=True))
     raise InputError(

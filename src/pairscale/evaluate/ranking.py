@@ -44,7 +44,7 @@ RANKING = ("variant", "rank", "theta", "lower", "upper", "rank_lower", "rank_upp
 """The columns of a ranking."""
 
 
-_ONCE = ("run_id", "label", "asked", "cost", "duration_ms", "created_at", "provenance", "variants")
+_ONCE = ("run_id", "label", "asked", "answered", "cost", "duration_ms", "created_at", "provenance", "variants")
 """Fields of a result that are of a call, not of what it found."""
 
 

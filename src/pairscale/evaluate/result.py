@@ -147,6 +147,7 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
         variant_b: what B is called.
         label: what several runs share.
         unmatched: tasks that could not be compared, because a side has no answer.
+        unfinished: the logs of answers that ended too early, in words; no verdict rests on such answers.
         unasked: tasks that were not reached: decided before, or the money was spent.
         stopped: why it ended before all tasks were asked: ``decided``, ``max_cost``, or None.
         sequential: whether the outcomes were looked at after every case; intervals then allow for that.
@@ -155,6 +156,7 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
         variants: what the answers of A and of B took: failures, latency, tokens, cost.
         cards: by key, the judge card by which :meth:`calibrated` corrects the win rate.
         asked: how many questions this call put to variants and judges; 0 when everything was known already.
+        answered: how many of these were tasks for variants; the others were questions to judges.
         cost: what this call spent, in US dollars, as far as judges and variants say.
         duration_ms: how long this call took.
         created_at: when, UTC.
@@ -169,6 +171,7 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
     variant_b: str = "B"
     label: str | None = None
     unmatched: tuple[Unmatched, ...] = ()
+    unfinished: tuple[str, ...] = ()
     unasked: tuple[str, ...] = ()
     stopped: str | None = None
     sequential: bool = False
@@ -177,6 +180,7 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
     variants: tuple[VariantFigures, ...] = ()
     cards: Mapping[str, JudgeCard] = field(default_factory=dict[str, JudgeCard])
     asked: int = 0
+    answered: int = 0
     cost: float = 0.0
     duration_ms: float = 0.0
     created_at: str = field(default_factory=utc_now)
@@ -392,6 +396,7 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
             "variants": [asdict(one) | {"failure_rate": one.failure_rate} for one in self.variants],
             "flips": flips,
             "unmatched": [asdict(one) for one in self.unmatched],
+            "unfinished": list(self.unfinished),
             "unasked": list(self.unasked),
             "control": list(self.control),
             "cards": {key: card.to_dict() for key, card in self.cards.items()},

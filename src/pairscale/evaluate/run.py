@@ -11,9 +11,10 @@ from pairscale.core.errors import InputError
 from pairscale.core.options import ProgressMode, optional, require_int, require_number
 from pairscale.core.provenance import Provenance
 from pairscale.evaluate.comparators import PairwiseComparator
+from pairscale.evaluate.formats.reading import unfinished_of
 from pairscale.evaluate.grading import Evaluation
 from pairscale.evaluate.inference.failures import Failures
-from pairscale.evaluate.jobs import paired
+from pairscale.evaluate.jobs import answer_source, paired
 from pairscale.evaluate.result import PairwiseCase, PairwiseRunResult
 from pairscale.evaluate.source import StopRule
 from pairscale.evaluate.suite import SuiteLike, as_suite
@@ -80,13 +81,16 @@ async def compare_variants(
     require_int(repeats, "repeats", least=1)
     require_two_names(*names)
     made = {name: make_variant(given, name) for name, given in zip(names, variants, strict=True)}
+    unfinished = tuple(log.words for variant in made.values() for log in unfinished_of(variant))
     with open_run(settings.run, write=True) as store:
         async with settings.evaluation(store) as evaluation:
             runner = evaluation.runner(made, settings.variant_timeout)
             jobs = [runner.job(task, repeat, *names) for task in suite for repeat in range(1, repeats + 1)]
             used = {"run": store.name, "suite": suite.name, "repeats": repeats, "stop_when": settings.stop_when}
             provenance = Provenance("run_pairwise", used, settings.seed, runner.identities)
-            return await evaluation.result(jobs, names=names, provenance=provenance, **settings.saving())
+            return await evaluation.result(
+                jobs, names=names, unfinished=unfinished, provenance=provenance, **settings.saving()
+            )
 
 
 async def compare_answers(
@@ -108,14 +112,21 @@ async def compare_answers(
     """
     require_two_names(*names)
     tasks = None if suite is None else as_suite(suite)
-    jobs, unmatched = await paired(source_a, source_b, tasks, names)
+    sources = [answer_source(source, name) for source, name in zip((source_a, source_b), names, strict=True)]
+    unfinished = tuple(log.words for source in sources for log in unfinished_of(source))
+    jobs, unmatched = await paired(sources[0], sources[1], tasks, names)
     with open_run(settings.run, write=True) as store:
         async with settings.evaluation(store) as evaluation:
             suite_name = None if tasks is None else tasks.name
             used = {"run": store.name, "suite": suite_name, "stop_when": settings.stop_when}
             provenance = Provenance("evaluate_pairwise", used, settings.seed)
             return await evaluation.result(
-                jobs, names=names, unmatched=unmatched, provenance=provenance, **settings.saving()
+                jobs,
+                names=names,
+                unmatched=unmatched,
+                unfinished=unfinished,
+                provenance=provenance,
+                **settings.saving(),
             )
 
 

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Compared", "result_row", "saved_result"]
 
-_ONCE = ("run_id", "asked", "cost", "duration_ms", "created_at", "provenance")  # of a call, not of what it found
+_ONCE = ("run_id", "asked", "answered", "cost", "duration_ms", "created_at", "provenance")
+"""Fields of a result that are of a call, not of what it found."""
 
 
 @dataclass(frozen=True, slots=True)

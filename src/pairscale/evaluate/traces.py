@@ -233,7 +233,8 @@ class InMemoryTraceSource:
 
     Args:
         traces: by task: a mapping from ``task_id`` to a :class:`Trace` or a text, or such pairs, of which several may
-            have the same task. None and NaN are answers that are missing.
+            have the same task. None and NaN are answers that are missing. A :class:`TraceRef` may stand for its task;
+            where it names none, answers are paired by the text of the task, or refused.
 
     Example:
         >>> source = InMemoryTraceSource({"task-1": "Paris.", "task-2": Trace("Rome.", cost=0.01)})
@@ -241,12 +242,9 @@ class InMemoryTraceSource:
         2
     """
 
-    def __init__(self, traces: Mapping[str, Trace | str] | Iterable[tuple[str, Trace | str]]) -> None:
+    def __init__(self, traces: Mapping[str, Trace | str] | Iterable[tuple[str | TraceRef | None, Trace | str]]) -> None:
         pairs = traces.items() if isinstance(traces, Mapping) else traces
-        self._traces = [
-            (str(storable(getattr(task, "task_id", task))), as_trace(given, f"task {task!r:.60}"))
-            for task, given in pairs
-        ]
+        self._traces = [(_task_id(task), as_trace(given, f"task {task!r:.60}")) for task, given in pairs]
 
     def __len__(self) -> int:
         return len(self._traces)
@@ -260,3 +258,9 @@ class InMemoryTraceSource:
     async def load(self, ref: TraceRef) -> Trace:
         """One of them."""
         return self._traces[int(ref.trace_id)][1]
+
+
+def _task_id(task: Any) -> str | None:
+    """The name of a task; None where there is none."""
+    name = getattr(task, "task_id", task)
+    return None if is_missing(name) else str(storable(name))

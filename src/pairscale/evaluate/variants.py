@@ -17,7 +17,7 @@ from pairscale.core.errors import InputError, JudgeError
 from pairscale.core.options import checked, require_int
 from pairscale.core.provenance import fingerprint
 from pairscale.evaluate._identity import identity_of
-from pairscale.evaluate.formats.reading import ANSWER_SUFFIXES, recorded, source_at
+from pairscale.evaluate.formats.reading import ANSWER_SUFFIXES, recorded, source_at, unfinished_of
 from pairscale.evaluate.suite import Task, as_words, id_key, input_key
 from pairscale.evaluate.traces import Trace, TraceRef, TraceSource, as_trace
 from pairscale.judges.function import ends_run, in_thread, words_of
@@ -134,6 +134,7 @@ class _Recorded:
 
     def __init__(self, source: TraceSource, name: str) -> None:
         self._source, self._name, self.identity = source, name, f"recorded:{name}"
+        self.unfinished = unfinished_of(source)
         self._refs: tuple[dict[str, list[TraceRef]], dict[str, list[TraceRef]]] | None = None
         self.recorded = True  # read again each time: the recording may change, and no answer of it is ever out of date
 

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "are_identical",
-    "bounds_words",
+    "asked_words",
+    "bounds_lines",
     "chance_words",
     "controlled_lines",
     "effect_words",
@@ -77,6 +78,7 @@ def verdict_of(run: PairwiseRunResult, key: str) -> str:
     lies on its side of one half, in every way to count failures. Graded cases are not decided more or less: there it
     rests on the mean preference over all answered cases. Where the outcomes were looked at after every case, it
     rests on all answered cases, a tie and a flip as half a win, and on a confidence sequence instead of an interval.
+    Answers of a log that ended too early are no basis for a verdict.
 
     Args:
         run: the result.
@@ -88,6 +90,11 @@ def verdict_of(run: PairwiseRunResult, key: str) -> str:
     behind = _behind(run, key, found)
     if found is None:
         return "; ".join([*behind, *_failed(run, key), _undecided_advice(run, key)])
+    if run.unfinished:
+        logs = " and ".join(run.unfinished)
+        so_far = f"so far, {_share(found, names[1])}"
+        finish = "the tasks that are missing may be the hard ones: finish the run, and compare again"
+        return "; ".join([f"inconclusive, as {logs}", so_far, *behind, *_failed(run, key), finish])
     ways = {run.failures: found}
     if cases["failed"].null_count() < cases.height:
         ways |= {
@@ -303,13 +310,23 @@ def failures_words(run: PairwiseRunResult, key: str) -> str:
     return f"{' and '.join(failed)} ({_COUNTED[run.failures]})" if failed else ""
 
 
-def bounds_words(run: PairwiseRunResult, key: str) -> str:
-    """The bounds of B's win rate over all ways to count failures."""
+def bounds_lines(run: PairwiseRunResult, key: str) -> list[str]:
+    """The bounds of B's win rate over all ways to count failures; nothing where no variant failed."""
+    if not any(_failures(run, key)):
+        return []
     lower, upper = run.bounds(key)
     if lower is None or upper is None:
-        return f"no win rate of {run.variant_b}, however failures are counted"
+        return [f"no win rate of {run.variant_b}, however failures are counted"]
     ends = f"{lower * 100:.1f}" if lower == upper else f"{lower * 100:.1f} to {upper * 100:.1f}"
-    return f"win rate of {run.variant_b} {ends} % over all ways to count failures"
+    return [f"win rate of {run.variant_b} {ends} % over all ways to count failures"]
+
+
+def asked_words(run: PairwiseRunResult) -> str:
+    """How many questions this call put to judges, and how many answers it had the variants give."""
+    if not run.asked:
+        return "all known already, nothing asked"
+    questions = f"{_count(run.asked - run.answered, 'question')} asked"
+    return f"{questions}, {_count(run.answered, 'answer')} by the variants" if run.answered else questions
 
 
 def _count(n: int, word: str) -> str:
@@ -339,7 +356,7 @@ def summary_of(run: PairwiseRunResult) -> str:
     for key in run.keys:
         lines.append(f"  {key}: {run.verdict(key)}")
         lines += [f"  {key}: {words}" for words in graded_words(run, key)]
-        lines.append(f"  {key}: {bounds_words(run, key)}")
+        lines += [f"  {key}: {words}" for words in bounds_lines(run, key)]
         if run.flips(key):
             places = run.flip_directions(key)
             lines.append(
@@ -391,11 +408,11 @@ def controlled_lines(found: ControlledRate, name: str) -> list[str]:
         name: what B is called.
     """
     lines = []
-    if found.rate is not None and found.raw_rate is not None:
-        at = f"at equal {', '.join(found.control)}"
+    if found.rate is not None and found.raw_rate is not None and found.differing:
+        at = f"at equal {', '.join(found.differing)}"
         ends = _ends(found.ci, found.level)
         lines.append(f"{at}: {name} wins {found.rate * 100:.0f} %{ends}, as it is {found.raw_rate * 100:.0f} %")
-    for one in found.effects:
+    for one in found.effects if found.differing else ():
         if not one.differing:
             lines += [f"effect of {one.name}: not known, no answers differ in it"]
             continue

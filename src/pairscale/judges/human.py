@@ -15,7 +15,7 @@ __all__ = ["HumanJudge"]
 
 @dataclass(frozen=True, slots=True)
 class HumanJudge:
-    """People who answer on a page. A choice is forced, unless the run that asks counts ties as answers.
+    """People who answer on a page. They may call a tie where the run that asks counts ties, as :func:`rank` does.
 
     The texts are shown in the order of the pair, first on the left: an adaptive run balances the orders itself, and
     measures what they do. Who answered stands in ``model`` of the run file's attempts, a comment in ``content``, and

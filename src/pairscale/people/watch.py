@@ -15,7 +15,7 @@ from fastapi.staticfiles import StaticFiles
 from sqlalchemy import func, select
 
 from pairscale._version import __version__
-from pairscale.adaptive.messages import STOPS, how_it_stands, top_sought
+from pairscale.adaptive.messages import STOPS, how_it_stands, provisional, top_sought
 from pairscale.adaptive.status import adaptive_status
 from pairscale.adaptive.view import comparisons_at_target
 from pairscale.judges.names import no_grading
@@ -182,8 +182,9 @@ def _reliability(refits: pl.DataFrame, per_minute: float) -> list[tuple[str, str
     reached, target = last["reliability"], last["eap_reliability_min"]
     tiles = []
     if reached is not None:
-        tiles.append((number(reached, 3), f"reliability, of {target:g}"))
-    grown = [(n, r) for n, r in refits.select("total_pairs_done", "reliability").iter_rows() if r is not None]
+        tiles.append((number(reached, 3), f"reliability, of {target:g}{provisional(last)}"))
+    sound = refits.filter(pl.col("diagnostics_pass"), pl.col("reliability").is_not_null())
+    grown = sound.select("total_pairs_done", "reliability").rows()
     needed = comparisons_at_target(grown, target) if reached is not None and reached < target else None
     if needed is not None and needed > last["total_pairs_done"]:
         left = needed - last["total_pairs_done"]

@@ -8,7 +8,7 @@ from pairscale._version import __version__
 from pairscale.core.comparisons import Outcome
 from pairscale.evaluate.calibration import calibrated_lines
 from pairscale.evaluate.inference.control import MARKDOWN
-from pairscale.evaluate.wording import effect_words
+from pairscale.evaluate.wording import asked_words, effect_words
 from pairscale.reporting.picture import percent
 
 if TYPE_CHECKING:
@@ -147,12 +147,12 @@ def styles(run: PairwiseRunResult, key: str) -> list[str]:
     if not set(names) - {"length"}:
         return []
     found = run.controlled(key, names)
-    if found.rate is None:
+    if found.rate is None or not found.differing:
         return [sentence("; ".join(found.notices))]
     effects = " ".join(sentence(f"{one.name}: {effect_words(one)}") for one in found.effects if one.differing)
     notices = "".join(f" {sentence(notice)}" for notice in found.notices)
     won = f"{run.variant_b} would win {percent(found.rate)}{_ends(found, found.ci)}"
-    return [f"At equal {', '.join(found.control)} {won}. {effects}{notices}"]
+    return [f"At equal {', '.join(found.differing)} {won}. {effects}{notices}"]
 
 
 def _ends(found: ControlledRate, ci: tuple[float, float] | None) -> str:
@@ -175,7 +175,7 @@ def took(run: PairwiseRunResult) -> str:
     if not run.asked:
         return "The last call asked nothing: all was known already."
     time = f"{seconds:.1f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
-    return f"The last call put {run.asked:,} question{'s' * (run.asked != 1)} and took {time}."
+    return f"In the last call, which took {time}: {asked_words(run)}."
 
 
 def method(run: PairwiseRunResult) -> Sequence[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from pairscale.adaptive.messages import top_sought
+from pairscale.adaptive.messages import provisional, top_sought
 from pairscale.reporting import messages
 from pairscale.reporting._calibration import calibration_parts
 from pairscale.reporting._shell import Page, Part, cell, dated, packed_pairs, preview, spent, table_of
@@ -93,7 +93,7 @@ def _tiles(facts: RankingFacts) -> list[tuple[str, str]]:
     if (top := top_sought(last)) is not None:
         tiles.append((f"{last['top_wrong']:.1f}", f"wrong members expected in the top {top:,}"))
     elif facts.reliability is not None:
-        tiles.append((f"{facts.reliability:.2f}", "reliability"))
+        tiles.append((f"{facts.reliability:.2f}", f"reliability{facts.provisional}"))
     if facts.health is not None and facts.health["consistent"] is not None:
         tiles.append((f"{facts.health['consistent']:.0%}", "the same answer when asked again"))
     cost = 0 if facts.spending is None else facts.spending["cost"].sum()
@@ -134,9 +134,12 @@ def _convergence(facts: RankingFacts) -> Picture | None:
 def _refits(facts: RankingFacts) -> Part:
     """The figures of the lines."""
     columns = [("comparisons", True), ("reliability", True), ("rank stability", True)]
-    names = ("total_pairs_done", "reliability", "rho_rank")
-    found = [] if facts.refits is None else facts.refits.select(names).rows()
-    return table_of(columns, [(n, number(one, 3), number(two, 3)) for n, one, two in found])
+    refits = [] if facts.refits is None else facts.refits.to_dicts()
+    rows = [
+        (row["total_pairs_done"], f"{number(row['reliability'], 3)}{provisional(row, '')}", number(row["rho_rank"], 3))
+        for row in refits
+    ]
+    return table_of(columns, rows)
 
 
 def _judges(facts: RankingFacts) -> Part | None:

@@ -104,13 +104,23 @@ class Facts(Protocol):
         ...
 
 
-def render(page: Page, *, title: str | None = None, run: str | None = None, interactive: bool = False) -> str:
+def render(
+    page: Page,
+    *,
+    title: str | None = None,
+    run: str | None = None,
+    options: Mapping[str, Any] | None = None,
+    texts: bool = True,
+    interactive: bool = False,
+) -> str:
     """The page as HTML.
 
     Args:
         page: its content.
         title: what was asked.
         run: the run file that it comes from, for the lines that make it again; None where it must not be named.
+        options: of the command, by which the file was read; those that are None were not given.
+        texts: whether the texts are in it.
         interactive: whether altair draws the charts as well.
     """
     from jinja2 import Environment, FunctionLoader, StrictUndefined
@@ -120,7 +130,8 @@ def render(page: Page, *, title: str | None = None, run: str | None = None, inte
     if interactive:
         css += _asset("interactive.css")
         scripts += [libraries(), _asset("interactive.js")]
-    name = "" if run is None else shlex.quote(Path(run).name)
+    source = "" if run is None else f"{shlex.quote(Path(run).name)}{_as_options(options or {})}"
+    shape = _as_options({"title": title}) + " --without-texts" * (not texts) + " --interactive" * interactive
     ends = (
         ("labels", "Labels", page.labels),
         ("cost", "Cost", page.spending or page.took),
@@ -144,8 +155,8 @@ def render(page: Page, *, title: str | None = None, run: str | None = None, inte
         "notices": page.notices,
         "method": page.method,
         "provenance": list(page.provenance.items()),
-        "again_line": f"pairscale report {name}{' --interactive' * interactive}" if name else "",
-        "label_lines": _label_lines(name) if name and page.can_label else "",
+        "again_line": f"pairscale report {source}{shape}" if source else "",
+        "label_lines": _label_lines(source) if source and page.can_label else "",
         "cite": CITATION,
         "made": f"pairscale {__version__}",
         "css": Markup(css),  # noqa: S704 - our own file
@@ -160,8 +171,21 @@ def render(page: Page, *, title: str | None = None, run: str | None = None, inte
     return environment.get_template(page.template).render(content).lstrip()
 
 
-def _label_lines(name: str) -> str:
-    return f"pairscale report {name} --again again.jsonl\npairscale label again.jsonl"
+def _as_options(given: Mapping[str, Any]) -> str:
+    """Options as the shell takes them, each with a blank before it; of a file its name, as its folder may differ."""
+    said = ""
+    for name, value in given.items():
+        if value is not None:
+            word = Path(value).name if name in _FILES else str(value)
+            said += f" --{name.replace('_', '-')} {shlex.quote(word)}"
+    return said
+
+
+_FILES = ("samples", "key")
+
+
+def _label_lines(source: str) -> str:
+    return f"pairscale report {source} --again again.jsonl\npairscale label again.jsonl"
 
 
 def _asset(name: str) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from pairscale.adaptive.config import AdaptiveConfig
+from pairscale.adaptive.messages import provisional
 from pairscale.adaptive.status import adaptive_status
 from pairscale.checks.calibration import Calibration, calibrations_of
 from pairscale.collect.taken_over import count_taken_over, taken_over_line
@@ -90,6 +91,11 @@ class RankingFacts:
     kept: Sequence[str] = ()
     calibrations: Sequence[tuple[str, Calibration]] = ()
     people: Sequence[str] = ()
+
+    @property
+    def provisional(self) -> str:
+        """What is put behind the reliability where the diagnostics of the last refit failed."""
+        return "" if self.refits is None else provisional(self.refits.row(-1, named=True))
 
     def rows(self, *, texts: bool) -> pl.DataFrame:  # noqa: ARG002 - there are none in it
         """What goes into a spreadsheet: the items."""

@@ -41,6 +41,8 @@ def headline(facts: RankingFacts) -> str:
         text += f", {_place(rows.iter_rows(named=True), rows['rank'].max(), 'last')}"
     if facts.reliability is None:
         return f"{text}."
+    if unsure := facts.provisional:
+        return f"{text}. The reliability of the scale is {facts.reliability:.2f}{unsure}."
     return f"{text}. The reliability of the scale is {facts.reliability:.2f}: {_meaning(facts.reliability)}."
 
 
@@ -74,8 +76,9 @@ def certainty(facts: RankingFacts) -> list[str]:
     said = []
     if facts.reliability is not None:
         said.append(
-            f"The reliability is {facts.reliability:.3f}: the share of the variance of the scores that is not "
-            "uncertainty. It says how repeatable the ranking is with this judge, not whether the judge is right."
+            f"The reliability is {facts.reliability:.3f}{facts.provisional}: the share of the variance of the scores "
+            "that is not uncertainty. It says how repeatable the ranking is with this judge, not whether the judge is "
+            "right."
         )
     items = facts.items
     if items["rank_lower"].null_count() == 0 and items.height > 1:
@@ -147,7 +150,9 @@ def _ending(reason: str, facts: RankingFacts) -> str:
     if reason == "pairs_exhausted":
         target: float = 0.0 if facts.refits is None else facts.refits["eap_reliability_min"].to_list()[-1]
         short = 0.0 if facts.reliability is None else target - facts.reliability
-        lacks = f" The reliability is {short:.2f} short of the target {target:g}." if short > 0 else ""
+        lacks = (
+            f" The reliability is {short:.2f} short of the target {target:g}{facts.provisional}." if short > 0 else ""
+        )
         return f"The run stopped: {STOPS[reason]}.{lacks}"
     return f"How the run ended: {how_it_stands(reason)}."
 
@@ -260,5 +265,5 @@ def method(facts: RankingFacts) -> Sequence[str]:
     text += _prior(facts)
     if facts.reliability is not None:
         name = "EAP reliability" if facts.model == "bayes" else "scale separation reliability"
-        text += f"The {name} is {facts.reliability:.2f}. "
+        text += f"The {name} is {facts.reliability:.2f}{facts.provisional}. "
     return [f"{text}Computed with pairscale {__version__}.", _TO_READ]

@@ -16,7 +16,7 @@ from pairscale.store.reading import read_comparisons
 from pairscale.store.runfile import RunFile, open_run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from pairscale.adaptive.rank import AdaptiveResult
     from pairscale.checks.card import JudgeCard
@@ -96,7 +96,8 @@ def write_report(
     target = page_of(run) if path is None else Path(path)
     if pseudonyms:
         facts, run = facts.disguised(), None
-    return write_page(facts, target, title=title, texts=texts, run=run, interactive=interactive)
+    options = {"kind": kind, "condition": condition_id}
+    return write_page(facts, target, title=title, texts=texts, run=run, options=options, interactive=interactive)
 
 
 def page_of(run: str | None) -> Path:
@@ -117,6 +118,7 @@ def write_page(
     title: str | None = None,
     texts: bool = True,
     run: str | None = None,
+    options: Mapping[str, Any] | None = None,
     interactive: bool = False,
 ) -> Path:
     """Write the page of what is known already.
@@ -127,11 +129,12 @@ def write_page(
         title: what was asked.
         texts: whether the texts are in it.
         run: the run file that it comes from; None where it must not be named.
+        options: of the command, by which the file was read.
         interactive: whether altair also draws the charts.
     """
     named = run if run is not None and Path(run).is_file() else None  # an address may hold a password
     target, page = Path(path), facts.page(texts=texts)
-    source = render(page, title=title, run=named, interactive=interactive)
+    source = render(page, title=title, run=named, options=options, texts=texts, interactive=interactive)
     with replacing(target) as temporary:
         temporary.write_text(source, "utf-8", "replace")
     return target

@@ -29,6 +29,12 @@ class ResultsReading:
     encoding: str | None = None
     key: str | os.PathLike[str] | None = None
 
+    @property
+    def given(self) -> dict[str, object]:
+        """What was named, by the names of the options."""
+        options = {one.name: getattr(self, one.name) for one in fields(self)}
+        return {name: value for name, value in options.items() if value is not None}
+
     def comparisons(self, results: Table | str | os.PathLike[str], condition: str | None) -> Comparisons:
         """The comparisons, with their texts where they were given."""
         found = read_comparisons(
@@ -51,5 +57,5 @@ class ResultsReading:
         Raises:
             InputError: If anything was given.
         """
-        if given := next((one.name for one in fields(self) if getattr(self, one.name) is not None), None):
-            raise InputError(f"{given} belongs to results in a table; {what}")
+        if self.given:
+            raise InputError(f"{next(iter(self.given))} belongs to results in a table; {what}")

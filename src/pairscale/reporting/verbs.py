@@ -165,8 +165,12 @@ def written_report(
     elif is_table:
         write_table(items, target)
     else:
-        source = None if pseudonyms else named
-        write_page(shown, target, title=title, texts=not without_texts, run=source, interactive=interactive)
+        options = {"kind": kind, "condition": condition, **reading.given}
+        is_said = not pseudonyms and all(isinstance(value, str | os.PathLike) for value in reading.given.values())
+        write_page(
+            shown, target, title=title, texts=not without_texts, run=named if is_said else None, options=options,
+            interactive=interactive,
+        )  # fmt: skip
     return WrittenReport(target, items, None if again is None else shown.write_again(Path(again)))
 
 

@@ -18,6 +18,7 @@ __all__ = [
     "FileContent",
     "Format",
     "Read",
+    "Unfinished",
     "first_of",
     "parsed",
     "plain_number",
@@ -26,6 +27,19 @@ __all__ = [
     "seconds_between",
     "unsure",
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """A log that ended before every task of its run was answered.
+
+    Attributes:
+        words: which log, its status, and how many samples it has.
+        never_reached: tasks of the run that it has no sample of, where it names them.
+    """
+
+    words: str
+    never_reached: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +53,7 @@ class Answer:
         variant: who answered, where a file may hold the answers of several.
         row: the answer as it stands in the file, in which the user's columns and paths are looked up.
         where: the file and the place in it, for messages.
+        unfinished: the log that it is from, if that ended too early.
     """
 
     trace: Trace
@@ -47,6 +62,7 @@ class Answer:
     variant: str | None = None
     row: Mapping[str, Any] = field(default_factory=dict[str, Any])
     where: str = "the answer"
+    unfinished: Unfinished | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pairscale.core.documents.kinds import Unreadable
 from pairscale.core.documents.parts import Parts
 from pairscale.core.errors import FileFormatError
-from pairscale.evaluate.formats.answers import Answer, FileContent, plain_number
+from pairscale.core.notices import notice
+from pairscale.evaluate.formats.answers import Answer, FileContent, Unfinished, plain_number
 from pairscale.evaluate.formats.chat import completions
 from pairscale.evaluate.formats.messages import are_messages, conversation
 from pairscale.evaluate.suite import as_words, id_of
@@ -81,7 +83,30 @@ def _read(log: Mapping[str, Any], samples: Iterator[Any], path: str) -> list[Ans
     if not found:
         why = f", as its status is {log.get('status')}" if log.get("status") != "success" else ""
         raise FileFormatError(f"{path} is a log of inspect_ai without samples{why}; log them (log_samples=True)")
-    return [answer for _, answer in sorted(found, key=lambda one: one[0])]  # epochs are repeats
+    answers = [answer for _, answer in sorted(found, key=lambda one: one[0])]  # epochs are repeats
+    unfinished = _unfinished(log, answers, path)
+    return [replace(answer, unfinished=unfinished) for answer in answers]
+
+
+def _unfinished(log: Mapping[str, Any], answers: list[Answer], path: str) -> Unfinished | None:
+    """Whether a log ended before all its samples were answered; its status is said where it is not success."""
+    status = log.get("status") or "started"  # a run that was killed has none
+    if status == "success":
+        return None
+    run = log["eval"]
+    dataset = run.get("dataset") or {}
+    sample_ids = dataset.get("sample_ids") or ()
+    n_samples = len(sample_ids) or dataset.get("samples")
+    epochs = (run.get("config") or {}).get("epochs") or 1
+    words = f"{path} has the status {status} and {len(answers):,} samples"
+    if n_samples:
+        words = f"{path} has the status {status} and {len(answers):,} of {n_samples * epochs:,} samples"
+    notice(words)
+    if n_samples and len(answers) >= n_samples * epochs:
+        return None
+    reached = {answer.task_id for answer in answers}
+    named = dict.fromkeys(id_of(sample_id, path) for sample_id in sample_ids)
+    return Unfinished(words, tuple(name for name in named if name not in reached))
 
 
 def _epoch(sample: Any) -> float:

@@ -18,7 +18,7 @@ from pairscale.core.paths import picked
 from pairscale.core.tables import Table, listed, to_frame
 from pairscale.evaluate.folders import DirectoryTraceSource, is_trace_document
 from pairscale.evaluate.formats import benchmarks, chat, exports, inspect_logs, spans
-from pairscale.evaluate.formats.answers import Answer, FileContent, Format, first_of, read_as
+from pairscale.evaluate.formats.answers import Answer, FileContent, Format, Unfinished, first_of, read_as
 from pairscale.evaluate.formats.plain import VARIANT_NAMES, plain_rows, read_plain
 from pairscale.evaluate.suite import as_words, id_of, is_missing
 from pairscale.evaluate.traces import OUTPUT_NAMES, InMemoryTraceSource, TraceRef, TraceSource
@@ -38,6 +38,7 @@ __all__ = [
     "read_tasks",
     "recorded",
     "source_at",
+    "unfinished_of",
 ]
 
 ANSWER_SUFFIXES = (*TABLE_SUFFIXES, ".eval")
@@ -87,12 +88,16 @@ class RecordedAnswers(InMemoryTraceSource):
     Args:
         answers: the answers.
         format: what the file was recognised as.
+
+    Attributes:
+        unfinished: the logs among its files that ended too early.
     """
 
     def __init__(self, answers: Sequence[Answer], format: str = PLAIN) -> None:  # noqa: A002 - it is the format
         super().__init__((answer.task_id, answer.trace) for answer in answers)
         self._answers = tuple(answers)
         self.format = format
+        self.unfinished = tuple(dict.fromkeys(one.unfinished for one in answers if one.unfinished is not None))
 
     async def list(self) -> AsyncIterator[TraceRef]:
         """What there is, in the order of the file."""
@@ -160,6 +165,11 @@ def recorded(given: Any) -> TraceSource | None:
         return InMemoryTraceSource(given)
     source: TraceSource = given
     return source if all(callable(getattr(given, method, None)) for method in ("list", "load")) else None
+
+
+def unfinished_of(source: Any) -> tuple[Unfinished, ...]:
+    """The logs of a source, or of the variant that answers from it, that ended too early."""
+    return getattr(source, "unfinished", ())
 
 
 def name_of(given: Any) -> str:

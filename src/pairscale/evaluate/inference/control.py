@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -117,14 +117,19 @@ class ControlledRate(ReprMixin):
     used: tuple[str, ...] = USED["half"]
     graded: bool = False
 
+    @property
+    def differing(self) -> tuple[str, ...]:
+        """The controlled styles in which some answers differ; without any, ``rate`` is the rate as it is."""
+        return tuple(one.name for one in self.effects if one.differing)
+
     def __str__(self) -> str:
-        if self.rate is None:
+        if self.rate is None or not self.differing:
             return "; ".join(self.notices)
         ends = ""
         if self.ci is not None:
             ends = f", {self.level * 100:g} % interval {self.ci[0] * 100:.0f} to {self.ci[1] * 100:.0f}"
         near = f"{self.overlap:,} of {self.n:,} cases are near that"
-        return f"at equal {_and(self.control)}, B wins {self.rate * 100:.1f} %{ends}; {near}"
+        return f"at equal {_and(self.differing)}, B wins {self.rate * 100:.1f} %{ends}; {near}"
 
 
 def control_names(control: str | Sequence[str]) -> tuple[str, ...]:
@@ -186,11 +191,15 @@ def controlled_rate(cases: Table, control: str | Sequence[str] = ("length",), *,
     near = np.abs(b - a) <= _NEAR * (np.abs(a) + np.abs(b)) / 2
     scores, overlap = by_task(known), int(near.all(axis=1).sum())
     fitted = _fitted(known, a, b, near, names, level)
-    if fitted.rate is not None:
-        fitted.notices.extend(_overlap_notice(overlap, scores.n, names))
     raw_ci = None
     if scores.mean is not None:
         raw_ci = rate_ends(scores, effective_size(scores, level), level)
+    differing = [one.name for one in fitted.effects if one.differing]
+    if differing:
+        fitted.notices.extend(_overlap_notice(overlap, scores.n, differing))
+    elif fitted.rate is not None:
+        nothing = f"no answers differ in {_and(names)}, so there is nothing to control for"
+        fitted = replace(fitted, notices=[nothing], rate=scores.mean, ci=raw_ci)
     return ControlledRate(
         rate=fitted.rate,
         ci=fitted.ci,
@@ -250,7 +259,9 @@ def _fitted(
     )
     rate, ci = _chance(fit.estimate[0]), (_chance(low[0]), _chance(high[0]))
     loose = tuple(Penalty(one.centre, one.spread, one.spread, one.spread) for one in penalties)
-    notices += _conflict(rate, ci, _chance(fit_penalised(x, y, loose).estimate[0]), names)
+    differing = [one.name for one in effects if one.differing]
+    if differing:
+        notices += _conflict(rate, ci, _chance(fit_penalised(x, y, loose).estimate[0]), differing)
     return _Fitted(notices, rate, ci, effects)
 
 

@@ -8,8 +8,10 @@ bound U of that rate, each of them true with a chance of ``level``:
     equivalent    L > ½ - δ  and  U < ½ + δ       neither is better by the margin or more
     worse         U < ½
     inconclusive  nothing of this
+    untested      the gate could not have failed, whatever B is like
 
-The first that holds is the verdict, in this order: ``better``, ``equivalent``, ``not-worse``, ``worse``. The bounds are
+The first that holds is the verdict, in this order: ``better``, ``equivalent``, ``not-worse``, ``worse``. ``untested``
+replaces any of them where too few tasks were compared to show ``worse`` even if B lost all of them. The bounds are
 those of a confidence sequence, which hold at all looks together; what is ruled out once stays ruled out. So the chance
 that a gate ever says ``worse`` of a B that is as good as A is at most 1 - level, and so is the chance that it ever says
 ``not-worse`` of a B that is worse by the whole margin. A fixed-size gate looks once, after all cases, and uses the ends
@@ -21,6 +23,7 @@ them; ``worse`` has to hold in the way that was asked for.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
@@ -54,17 +57,19 @@ __all__ = [
     "is_decided",
     "require_margin",
     "shown_by",
+    "tasks_to_fail",
     "two_sided",
     "verdict_of_ways",
 ]
 
-GateVerdict: TypeAlias = Literal["better", "equivalent", "not-worse", "worse", "inconclusive"]
-"""What a gate says of B."""
+GateVerdict: TypeAlias = Literal["better", "equivalent", "not-worse", "worse", "inconclusive", "untested"]
+"""What a gate says of B; ``untested`` where it could not have failed."""
 
 FailIf: TypeAlias = Literal["worse", "not-better", "inconclusive"]
 """What a gate can fail on: ``not-better`` is every verdict but ``better``."""
 
-VERDICTS: Final[tuple[GateVerdict, ...]] = ("better", "equivalent", "not-worse", "worse", "inconclusive")
+VERDICTS: Final[tuple[GateVerdict, ...]] = ("better", "equivalent", "not-worse", "inconclusive", "untested", "worse")
+"""From the most to the least favourable."""
 FAIL_IF: Final[tuple[FailIf, ...]] = ("worse", "not-better", "inconclusive")
 
 _LARGEST = 10**7  # cases that are looked for
@@ -139,12 +144,14 @@ def verdict_of_ways(shown: Mapping[Failures, Shown], asked: Failures) -> GateVer
 
 
 def fails(verdict: GateVerdict, fail_if: Collection[FailIf]) -> bool:
-    """Whether a gate fails with this verdict.
+    """Whether a gate fails with this verdict; a gate that is untested neither fails nor passes.
 
     Example:
         >>> fails("inconclusive", ["worse"]), fails("not-worse", ["not-better"])
         (False, True)
     """
+    if verdict == "untested":
+        return False
     return verdict in fail_if or ("not-better" in fail_if and verdict != "better")
 
 
@@ -289,6 +296,28 @@ def fixed_bounds(scores: Scores, margin: float, level: float) -> tuple[float, fl
     rate, halves, size = (np.array([one]) for one in given)
     lower, upper = careful_limits(rate, halves, size, both)
     return float(lower[0]), float(upper[0])
+
+
+def tasks_to_fail(margin: float, *, level: float = 0.95, fixed: bool = False) -> int:
+    """How many tasks show ``worse`` if B loses all of them; a gate with fewer cannot fail.
+
+    Args:
+        margin: how far B's win rate may lie below ½.
+        level: the chance that a bound is true.
+        fixed: by one look after all tasks, instead of the confidence sequence.
+
+    Example:
+        >>> tasks_to_fail(0.05), tasks_to_fail(0.05, fixed=True), tasks_to_fail(0.05, level=0.99)
+        (8, 5, 11)
+    """
+
+    def is_shown(n: int) -> bool:
+        if fixed:
+            return fixed_bounds(Scores(np.ones(n), np.zeros(n), 0.0, 0), margin, level)[1] < 0.5
+        all_lost = np.array([[float(n)]])
+        return bool(log_capital_below(0.5, margin, np.zeros(1), all_lost)[0] >= -math.log(1 - level))
+
+    return next(n for n in itertools.count(1) if is_shown(n))
 
 
 def cases_to_decide(
