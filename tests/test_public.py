@@ -65,7 +65,7 @@ LAYERS = (
 
 
 CORE = (
-    "addresses", "arrays", "records", "encoders", "timelimit", "errors", "options", "failures", "notices", "home",
+    "addresses", "arrays", "timelimit", "errors", "options", "failures", "notices", "home",
     "provenance", "notebooks", "display", "tables", "jobs", "paths", "columns", "copies", "verdicts", "matrices",
     "results", "counting", "encodings", "documents", "texts", "reading", "workbooks", "sheets", "files", "class_list",
     "samples", "traits", "r_templates", "prompts", "comparisons", "__init__",

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from pairscale.adaptive.rank import AdaptiveResult
+    from pairscale.judges.base import Judge
 
 EXAMPLES = (
     "pairscale rank essays/ --run run.db",
@@ -126,11 +127,7 @@ def command(
         asked = make_named_judge(judge, judging, asking.price, answer)
     opening.say([asked.condition.judge_id])
     if dry_run:
-        if samples.height < 2:
-            raise InputError(f"{data} holds {samples.height} text: there is nothing to compare it with")
-        first, second = samples.head(2).select("ID", "text").rows()
-        pair = {"ID1": first[0], "text1": first[1], "ID2": second[0], "text2": second[1]}
-        show_request(asked, pair, calls=max_comparisons or steps or 25 * samples.height, as_json=as_json)
+        _show_first_request(asked, samples, max_comparisons or steps or 25 * samples.height, as_json=as_json)
         return
     say_unsaved(run)
     page = answering(asked, labellers, (host, port, url), instructions, asking.concurrency, asking.timeout)
@@ -169,6 +166,14 @@ def command(
     if result.state.stop_reason in ("judge_failing", "judge_flips"):
         raise typer.Exit(1)
     _require_answers(result.logs["step_log"], started)
+
+
+def _show_first_request(judge: Judge, samples: pl.DataFrame, calls: int, *, as_json: bool) -> None:
+    if samples.height < 2:
+        raise InputError(f"the data hold {samples.height} text: there is nothing to compare it with")
+    first, second = samples.head(2).select("ID", "text").rows()
+    pair = {"ID1": first[0], "text1": first[1], "ID2": second[0], "text2": second[1]}
+    show_request(judge, pair, calls=calls, as_json=as_json)
 
 
 def _require_answers(step_log: pl.DataFrame, started: datetime) -> None:
