@@ -335,6 +335,8 @@ def _spread(results: pl.DataFrame, answer: Answer, seed: int) -> tuple[float | N
     """How far apart the scores of the texts are, and how large the errors of the judge's probabilities."""
     rows = results.filter(pl.col("outcome").is_in([Outcome.WIN, Outcome.TIE]))
     ids = pl.concat([rows["ID1"], rows["ID2"]]).unique(maintain_order=True).to_list()
+    if answer == "probability" and rows["probability"].is_null().all():
+        return None, None
     if answer == "probability":
         stated = fit_logits(rows, ids, seed=seed)
         return _median(stated.prior_sd), _median(stated.error)
