@@ -163,9 +163,7 @@ def command(
             show_table(result.items if columns == "all" else short, digits=2)
         _show(result, run, selector)
     say_judged([asked.condition.judge_id])
-    if result.state.stop_reason in ("judge_failing", "judge_flips"):
-        raise typer.Exit(1)
-    _require_answers(result.logs["step_log"], started)
+    _require_answers(result, started)
 
 
 def _show_first_request(judge: Judge, samples: pl.DataFrame, calls: int, *, as_json: bool) -> None:
@@ -176,11 +174,13 @@ def _show_first_request(judge: Judge, samples: pl.DataFrame, calls: int, *, as_j
     show_request(judge, pair, calls=calls, as_json=as_json)
 
 
-def _require_answers(step_log: pl.DataFrame, started: datetime) -> None:
-    """Refuse to call a call a success in which the judge was asked and never gave a valid answer."""
+def _require_answers(result: AdaptiveResult, started: datetime) -> None:
+    """End with exit code 1 where the judge fails, or gave no valid answer in this call."""
     import polars as pl
 
-    asked = step_log.filter(pl.col("timestamp") >= started, pl.col("status") != "starved")
+    if result.state.stop_reason in ("judge_failing", "judge_flips"):
+        raise typer.Exit(1)
+    asked = result.logs["step_log"].filter(pl.col("timestamp") >= started, pl.col("status") != "starved")
     if asked.height and "committed" not in asked["status"]:
         reason = asked["invalid_reason"][-1]
         raise JudgeError(f"no question got a valid answer ({asked.height:,} asked); the last reason: {reason}")
