@@ -216,13 +216,13 @@ def history(state: Any) -> list[tuple[Any, ...]]:
 
 
 def step_log(state: Any) -> pl.DataFrame:
-    return ps.adaptive_step_log(state)
+    return state.step_log
 
 
 def log_tables(state: Any) -> Tables:
     """The logs of an adaptive run."""
     return {
-        "step_log": ps.adaptive_step_log(state),
+        "step_log": state.step_log,
         "refits": ps.summarize_refits(state, include_optional=False),
         "summary": ps.summarize_adaptive(state),
     }
