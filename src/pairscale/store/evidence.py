@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from pairscale.store.runfile import RunFile
 
 __all__ = [
-    "COMMANDS",
     "LEFT_OUT",
     "Evidence",
     "EvidenceProblem",
@@ -37,9 +36,6 @@ __all__ = [
     "damage_behind",
     "expected_hashes",
 ]
-
-COMMANDS = "commands"
-"""The log of the settings of commands; the only log from which a row may be removed: that of a refused command."""
 
 _PART = {part.name: part for part in PARTS}
 LEFT_OUT = frozenset({"items.columns", "attempts.reply", "label_cases.texts"})
@@ -183,7 +179,7 @@ class _Ledger:
 
     def _take(self, part: str, key: Key, digest: str | None, where: str, *, is_import: bool) -> None:
         expected = self.expected[part]
-        if key in expected and not _may_change(part, key, digest, is_import=is_import):
+        if key in expected and not _may_change(part, digest, is_import=is_import):
             message = (
                 f"entry {where} of the chain {'removes' if digest is None else 'replaces'} it, but it never changes"
             )
@@ -254,12 +250,10 @@ class _Ledger:
         self.evidence.problems.append(EvidenceProblem(table, row, kind, message))
 
 
-def _may_change(part: str, key: Key, digest: str | None, *, is_import: bool) -> bool:
+def _may_change(part: str, digest: str | None, *, is_import: bool) -> bool:
     """Whether a further entry for the same row can be right."""
     if part == "metadata" or (part == "comparisons" and digest is None):
         return True
-    if part == "logs":
-        return digest is None and key[0] == COMMANDS
     return part in LEFT_OUT and is_import
 
 

@@ -7,7 +7,7 @@ import re
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -15,7 +15,7 @@ import polars as pl
 from sqlalchemy import Select, Text, cast, func, inspect, select
 from sqlalchemy.exc import SQLAlchemyError
 
-from pairscale.core.comparisons import with_members
+from pairscale.core.comparisons import Condition, with_members
 from pairscale.core.errors import StoreBusyError, StoreConnectionError, StoreError, StoreGoneError, StoreMismatchError
 from pairscale.core.options import checked, optional, require_run
 from pairscale.core.provenance import utc_now
@@ -29,15 +29,13 @@ from pairscale.store.chain import heads_of
 from pairscale.store.database import copy_rows, get_fact, open_address, parse_rows, read_columns, set_fact, write_json
 from pairscale.store.evidence import damage_behind
 from pairscale.store.labels import LABELS, labels_query
-from pairscale.store.opened import opened_for_writing
+from pairscale.store.opened import command_row_for
 from pairscale.store.schema import attempts, blobs, comparisons, conditions, items, logs, pairs, tables
 from pairscale.store.spending import PRICES_MARK, SPENDING, USAGE, dated_spending, spending_query, usage_query
 from pairscale.store.writer import Entry, Writer
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection, Engine
-
-    from pairscale.core.comparisons import Condition
 
 __all__ = ["PairProgress", "RunFile", "open_run"]
 
@@ -135,7 +133,7 @@ class RunFile:
             if write:
                 self.note_writer()
                 self._connection = self._engine.connect()
-                opened_for_writing(self)
+                self.writer.record_command(command_row_for(self))
                 self._identity = _sqlite.identity(self.name) if isinstance(self._lock, WriterLock) else None
         except BaseException:
             self.close()
@@ -460,6 +458,13 @@ class RunFile:
         """One row a condition: who judged what, how often, with which outcomes, at what cost."""
         with self.transaction() as connection:
             return _results.read_conditions(connection)
+
+    def condition(self, condition_id: str) -> Condition:
+        """A condition that :meth:`add_condition` has entered."""
+        query = select(*(conditions.c[field.name] for field in fields(Condition)))
+        with self.transaction() as connection:
+            row = connection.execute(query.where(conditions.c.condition_id == condition_id)).mappings().one()
+        return Condition(**row)
 
     def is_empty(self) -> bool:
         """Whether nothing was ever written to it."""

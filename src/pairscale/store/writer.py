@@ -97,6 +97,10 @@ class Writer:
         self._numbers = None
         self._chain.forget()
 
+    def record_command(self, row: Mapping[str, Any] | None) -> None:
+        """Have a row of the command log written together with the first change."""
+        self._chain.command = None if row is None else canonical(row)
+
     @contextmanager
     def changing(self) -> Iterator[Change]:
         """A transaction for what is written outside the stream of answers, such as samples or labels.
