@@ -10,8 +10,9 @@ changes is a further entry. When a run file is closed, an entry ``closed`` holds
 of each chain, and the digest over them. A process that is killed leaves no such entry, and a chain that is valid as far
 as it goes.
 
-A chain finds every change that was made without recomputing it. It does not find a file all of whose hashes were
-recomputed; for that, compare the digest with one that was kept elsewhere.
+A chain finds rows that were changed, added or removed without recomputing it. It does not find a file all of whose
+hashes were recomputed, nor an end that was cut off, rows and entries together; for that, compare the digest with one
+that was kept elsewhere.
 """
 
 from __future__ import annotations
