@@ -160,8 +160,7 @@ def adaptive_rank_run_live(
         max_cost=max_cost,
     )
     with writing(state) as store:
-        condition_id = entered or _enter_judge(store, asked)
-        state.judge_id = asked.condition.judge_id
+        condition_id = entered or _enter_judge(state, store, asked)
         record_prices(store, [asked])
         view.prices = recorded_prices(store)
         with view, JournalWriter(store) as journal:
@@ -377,8 +376,9 @@ def _say_what_is_unsure(state: AdaptiveState, entered: str | None, judge: Judge)
         )
 
 
-def _enter_judge(store: RunFile, judge: Judge) -> str:
+def _enter_judge(state: AdaptiveState, store: RunFile, judge: Judge) -> str:
     """Enter the condition of a run's first judge."""
+    state.judge_id = judge.condition.judge_id
     condition_id = store.add_condition(judge.condition)
     store.set_meta("adaptive_condition", condition_id)  # before the first answer: a process may die at any time
     return condition_id

@@ -187,7 +187,7 @@ def _copied(found: Sequence[RegistryEntry], way: _Way, run: str | os.PathLike[st
     ):
         if wanted is not None and path.is_file():
             try:
-                with replacing(Path(wanted)) as temporary:
+                with replacing(Path(wanted), private=True) as temporary:
                     shutil.copyfile(path, temporary)
                 if wanted is way.batch_output_path:
                     copy_pairs(run, found[0].key, Path(wanted))

@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import IO, Any, Literal
 
 import polars as pl
 
@@ -375,11 +375,17 @@ def _cell(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
+def open_private(path: Path, mode: str = "wb", **options: Any) -> IO[Any]:
+    """Open a file for writing; a new one can be read by its owner alone."""
+    return open(path, mode, opener=lambda name, flags: os.open(name, flags, 0o600), **options)
+
+
 @contextmanager
-def replacing(target: Path) -> Iterator[Path]:
+def replacing(target: Path, *, private: bool = False) -> Iterator[Path]:
     """A temporary file beside ``target`` that takes its place when the block ends well.
 
-    A link stays a link, a file that is replaced keeps its permissions, and a new one gets those of any new file.
+    A link stays a link, a file that is replaced keeps its permissions, and a new one gets those of any new file; with
+    ``private``, its owner alone may read it.
 
     Raises:
         FileFormatError: when the folder is missing or may not be written, the disk is full, or the target is a device
@@ -394,7 +400,10 @@ def replacing(target: Path) -> Iterator[Path]:
         raise FileFormatError(f"{target} cannot be written: it is {kind}")
     temporary = real.with_name(f".{secrets.token_hex(8)}.part")
     try:
-        temporary.open("xb").close()
+        if private:
+            open_private(temporary, "xb").close()
+        else:
+            temporary.open("xb").close()
         yield temporary
         if real.exists():
             shutil.copymode(real, temporary)

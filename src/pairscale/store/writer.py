@@ -19,7 +19,8 @@ from pairscale.core.records import record
 from pairscale.core.tables import listed
 from pairscale.store._postgres import has_null
 from pairscale.store.chain import ChainWriter, Change, Links, canonical
-from pairscale.store.database import Written, following, prepared_insert, storable
+from pairscale.store.database import Written, following, get_fact, prepared_insert, set_fact, storable
+from pairscale.store.marks import HOLDER
 from pairscale.store.schema import attempts, blobs, comparisons, items, logs, pairs
 
 if TYPE_CHECKING:
@@ -124,9 +125,11 @@ class Writer:
                     self.renumber()
 
     def close_chain(self) -> None:
-        """Write the digest over everything that the run file holds, unless nothing was written since the last one."""
+        """Write the digest over everything, unless nothing was written since the last one; and that nobody writes."""
         with self._run_file.own_transaction() as connection:
             self._chain.close(connection)
+            if get_fact(connection, HOLDER) is not None:
+                set_fact(connection, HOLDER, None)
 
     def commit(self, entries: Sequence[Entry]) -> None:
         """Write all entries in one transaction.
