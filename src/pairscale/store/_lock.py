@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock, Timeout
@@ -55,7 +54,7 @@ class WriterLock:
         except OSError as error:
             raise StoreError(f"{self._run_file} cannot be locked for writing: {error.strerror}") from None
         self._identity = identity(self._lock.lock_file)
-        if holder is not None and self._is_still_held(holder):
+        if isinstance(holder, dict) and self._is_still_held(holder):
             raise busy
 
     def holder(self) -> dict[str, Any]:
@@ -72,15 +71,17 @@ class WriterLock:
         if os.name != "posix":  # elsewhere a file that is locked cannot be deleted
             return False
         now = self.holder()
-        is_other_file = holder["file"] != list(now["file"] or ())
-        is_same_lock = holder["lock"] == list(self._identity or ())
-        if is_other_file or is_same_lock or holder["host"] != now["host"] or holder["pid"] == now["pid"]:
+        is_other_file = holder.get("file") != list(now["file"] or ())
+        is_same_lock = holder.get("lock") == list(now["lock"] or ())
+        if is_other_file or is_same_lock or holder.get("host") != now["host"] or holder.get("pid") == now["pid"]:
             return False
-        with suppress(ProcessLookupError):
-            with suppress(PermissionError):  # it lives, and belongs to somebody else
-                os.kill(holder["pid"], 0)
+        try:
+            os.kill(holder["pid"], 0)
+        except PermissionError:  # it lives, and belongs to somebody else
             return True
-        return False
+        except (ProcessLookupError, LookupError, TypeError, OverflowError):
+            return False
+        return True
 
     def require(self) -> None:
         """Check that the lock file is still the one that was locked, so that no other process can write.

@@ -399,6 +399,7 @@ class RunFile:
                 _sqlite.save_copy(connection, path, path)
                 return
         self.copy_to(path)
+        path.with_name(f"{path.name}.lock").unlink(missing_ok=True)
 
     # Reading
 
