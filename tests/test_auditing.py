@@ -286,6 +286,20 @@ def test_a_run_cut_short_is_found_by_the_digest_of_its_end(copied: Callable[[str
     assert report.digest is None
 
 
+def test_an_end_that_was_cut_off_with_every_trace_of_its_closing_is_found_by_closed(tmp_path: Path) -> None:
+    run = tmp_path / "run.db"
+    ps.judge(ps.make_pairs(ps.synthetic_essays(3, seed=1)), judge="lexical", run=run, progress=False)
+    assert ps.audit(run, closed=True).passed
+    with closing(sqlite3.connect(run)) as connection, connection:
+        connection.execute("DELETE FROM chain WHERE entry = (SELECT max(entry) FROM chain)")
+        connection.execute("DELETE FROM metadata WHERE key = 'closed'")
+    assert ps.audit(run).passed
+    report = ps.audit(run, closed=True)
+    assert report.problems == (
+        "the run file is not closed: it is being written, its process was killed, or its end was cut off",
+    )
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_last_entry_of_the_chain_cannot_be_removed_alone(copied: Callable[[str], Path], kind: str) -> None:
     run = copied(kind)
@@ -517,7 +531,7 @@ def test_an_audit_of_a_run_in_memory_and_of_one_that_is_not_closed(tmp_path: Pat
         report = ps.audit(tmp_path / "run.db")
         assert report.passed
         assert report.rows == {"items": after}
-        assert str(report).endswith("not closed: it is being written, or its process was killed")
+        assert str(report).endswith("not closed: it is being written, its process was killed, or its end was cut off")
     assert ps.audit(tmp_path / "run.db").digest is not None
 
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pairscale.adaptive.selectors import OwnSelector
 
 _SHOWN = 20  # differences that are printed
+_NOT_CLOSED = "not closed: it is being written, its process was killed, or its end was cut off"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -86,16 +87,16 @@ class AuditReport(ReprMixin):
         yield f"{sum(self.rows.values()):,} rows in {len(self.rows):,} tables, all as they were written"
         if self.imported is not None:
             yield f"imported from a run with the digest {self.imported}; what happened before is not compared"
-        yield (
-            "not closed: it is being written, or its process was killed"
-            if self.digest is None
-            else (f"digest {self.digest}")
-        )
+        yield _NOT_CLOSED if self.digest is None else f"digest {self.digest}"
 
 
 @checked
 def audit(
-    run: str | os.PathLike[str], *, selector: str | OwnSelector | None = None, digest: str | None = None
+    run: str | os.PathLike[str],
+    *,
+    selector: str | OwnSelector | None = None,
+    digest: str | None = None,
+    closed: bool = False,
 ) -> AuditReport:
     """Check that nothing in a run file was changed, and that everything follows from what it should follow from.
 
@@ -104,10 +105,15 @@ def audit(
     run is replayed: every pair must come out as it was asked, and every stop must follow from the figures that were
     logged with it.
 
+    The chain finds every row that was changed, added or removed, with two exceptions: a file whose hashes were all
+    computed again, which ``digest`` finds, and an end that was cut off together with its part of the chain, which
+    ``digest`` finds, and ``closed`` unless it was cut off at an earlier closing.
+
     Args:
         run: the run file.
         selector: who chose the pairs of an adaptive run, when it was a selector of your own: it has to choose again.
         digest: the digest that the run must have, which you kept elsewhere.
+        closed: whether a run that was not closed is a difference, too: its last rows may have been cut off.
 
     Returns:
         How much was compared, and every difference.
@@ -131,6 +137,8 @@ def audit(
             problems += [] if problems else _misread(store)
             if wanted is not None:
                 problems += _other_digest(wanted, evidence)
+            if closed and evidence.digest is None:
+                problems.append(f"the run file is {_NOT_CLOSED}")
             is_adaptive = store.get_meta("adaptive") is not None and store.log_length("adaptive_events") > 0
         except StoreDamagedError as error:
             return AuditReport(problems=(str(error),))

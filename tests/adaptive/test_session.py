@@ -370,7 +370,7 @@ def test_late_items_join_a_run_that_has_stopped(tmp_path: Path) -> None:
         ({"selector": "random"}, "selector='pollitt', not 'random'"),
         ({"adaptive_config": {"cap_frac": 0.2}}, "adaptive_config={}"),
         ({"btl_config": {"refit_pairs_target": 7}}, "refit_pairs_target"),
-        ({"judge": ps.make_judge("simulated:theta_true", judge_args={"seed": 6})}, "its settings differ"),
+        ({"judge": ps.make_judge("simulated:theta_true", judge_args={"seed": 6})}, "seed was 5, is 6"),
         ({"judge": "lexical"}, "judge_id was 'simulated', is 'lexical'"),
         ({"judge": better}, "judge_id was 'simulated'"),
         ({"fit_fn": None}, "started with fit_fn='laplace', not 'exact'"),

@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import stat
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,9 @@ def test_the_whole_way(cli, server, pairs, tmp_path):
     after = cli("batch", "status", run)
     assert "age" not in after.out
     assert after.err == ""
+    files = [Path(run), *Path(f"{run}.batches").iterdir()]
+    assert len(files) == 5  # requests and answers of two batches
+    assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}  # they hold texts and answers
     assert cli("fit", run).code == 0
 
 

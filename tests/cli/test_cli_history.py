@@ -11,6 +11,7 @@ import pairscale as ps
 from pairscale.adaptive.config import AdaptiveConfig
 from pairscale.cli._history import keeping_settings, kept_settings
 from pairscale.core.errors import InputError, JudgeError, StoreMismatchError
+from pairscale.store.evidence import check_evidence
 from pairscale.testing import ProviderSimulator
 
 STUDY = """
@@ -29,6 +30,16 @@ QUICK = ("--fit", "laplace", "--progress", "none", "--steps", "4")
 def kept(run="run.db"):
     with ps.open_run(run) as store:
         return kept_settings(store)
+
+
+def note_in(run, number=0):
+    with ps.open_run(run, write=True) as store:
+        store.set_meta("note", number)
+
+
+def digest(run="run.db"):
+    with ps.open_run(run) as store:
+        return check_evidence(store).digest
 
 
 def test_line_study_and_defaults_are_all_there(cli):
@@ -88,6 +99,28 @@ def test_a_line_that_is_refused_after_it_opened_the_file_is_not_either(cli):
     assert len(kept()) == 2
 
 
+FINISHED = {
+    "rank": ("rank", "essays", "--judge", "mine:longer", "--fit", "laplace", "--progress", "none"),
+    "judge": ("judge", "pairs.csv", "--judge", "mine:longer"),
+    "ab": ("ab", "a.csv", "b.csv", "--criterion", "clearer", "--judge", "mine:longer"),
+    "gate": ("gate", "a.csv", "b.csv", "--criterion", "clearer", "--judge", "mine:longer"),
+    "check-judge": ("check-judge", "essays", "--n-pairs", "2", "--judge", "mine:longer", "--reliability", "0.1"),
+}
+
+
+@pytest.mark.parametrize("road", FINISHED)
+def test_a_command_that_does_nothing_leaves_the_run_file_as_it_was(cli, pairs, road):
+    for name in "ab":
+        Path(f"{name}.csv").write_text(f"id,output\n1,{name * 3}\n2,{name}\n")
+    assert cli(*FINISHED[road], "--run", "run.db").code == 0
+    before = digest()
+    assert before is not None
+    again = cli(*FINISHED[road], "--run", "run.db", "--json")
+    assert again.code == 0, again.err
+    assert len(kept()) == 1
+    assert digest() == before
+
+
 def test_a_line_that_fails_after_it_asked_is_kept(cli, pairs):
     done = cli("judge", pairs, "--judge", "mine:shy", "--run", "run.db")
     assert done.code == 1
@@ -124,7 +157,7 @@ def test_no_key_is_kept(cli, pairs, monkeypatch):
         assert b"planted" not in Path("run.db").read_bytes()
         given = {"run": "run.db", "judge_arg": [*settings], "base_url": address, "owner_token": "planted"}
         with keeping_settings("judge", given):
-            pass
+            note_in("run.db")
     assert b"planted" not in Path("run.db").read_bytes()
     first, second = (row["settings"] for row in kept())
     assert first["judge_arg"] == ["max_tokens=90"]
@@ -147,9 +180,8 @@ def test_no_key_is_kept(cli, pairs, monkeypatch):
     ],
 )
 def test_keys_of_other_names_are_not_kept_either(cli, given, kept_of_it):
-    ps.open_run("run.db", write=True).close()
     with keeping_settings("judge", {"run": "run.db"} | given):
-        pass
+        note_in("run.db")
     (row,) = kept()
     assert list(row["settings"].values()) == [kept_of_it]
     content = Path("run.db").read_bytes()
@@ -170,10 +202,10 @@ def test_settings_are_there_before_the_first_answer(cli, folder):
 
 def test_a_command_is_kept_once_however_often_it_opens_the_file(cli):
     with keeping_settings("judge", {"run": "run.db", "seed": 1}):
-        for _ in range(2):
-            ps.open_run("run.db", write=True).close()
+        for number in range(2):
+            note_in("run.db", number)
             assert len(kept()) == 1
-        ps.open_run("other.db", write=True).close()
+        note_in("other.db")
     assert len(kept()) == 1
     assert kept("other.db") == []
 

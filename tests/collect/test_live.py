@@ -316,6 +316,22 @@ class TestSavePath:
         assert again.results[:5].drop("latency_s").equals(answers.results.drop("latency_s"))
         assert len(list(csv.DictReader(path.read_text().splitlines()))) == 7
 
+    def test_no_cell_is_a_formula_and_ids_and_words_come_back(self, tmp_path):
+        samples = pl.DataFrame({"ID": ["=a", "-b", "'@c"], "text": ["one", "two", "three"]})
+        pairs = ps.make_pairs(samples)
+        path = tmp_path / "out.csv"
+        first = submit(pairs, Counting(lambda pair: ps.Verdict.win(1, content="=1+1")), save_path=path)
+        cells = [cell for row in csv.DictReader(path.read_text().splitlines()) for cell in row.values()]
+        assert not [cell for cell in cells if cell.startswith(("=", "+", "-", "@"))]
+        judge = Counting()
+        again = submit(pairs, judge, save_path=path, run=tmp_path / "run.db")
+        assert judge.asked == []
+        assert again.results.drop("latency_s").equals(first.results.drop("latency_s"))
+        exported = ps.export(tmp_path / "run.db", tmp_path / "exported.csv")
+        ps.import_run(exported, tmp_path / "imported.db", samples=samples)
+        with open_run(tmp_path / "run.db") as before, open_run(tmp_path / "imported.db") as after:
+            assert after.results().equals(before.results())
+
     def test_a_file_that_r_wrote(self, tmp_path):
         path = tmp_path / "r.csv"
         path.write_text(

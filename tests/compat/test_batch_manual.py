@@ -2,6 +2,7 @@
 
 import errno
 import json
+import stat
 from pathlib import Path
 
 import polars as pl
@@ -176,6 +177,7 @@ def test_pipelines(server, tmp_path, backend):
         pairs_of(4), backend, MODELS[backend], include_raw=True, interval_seconds=0.01, verbose=False, **paths
     )
     assert (done.backend, done.batch_input_path, done.batch_output_path) == (backend, *paths.values())
+    assert {stat.S_IMODE(path.stat().st_mode) for path in paths.values()} == {0o600}
     assert done.results.height == 6
     assert "raw_response" in done.results.columns
     assert done.failed_attempts.height == 0

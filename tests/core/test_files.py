@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import errno
 import math
 import os
@@ -437,3 +438,55 @@ def test_pandas_other_forms_of_json_are_refused_with_the_way_out(tmp_path):
     path.write_text('{"ID": {"0": "a"}, "text": {"0": "x"}}', "utf-8")
     with pytest.raises(FileFormatError, match='orient="records"'):
         read_table(path)
+
+
+# Text that a spreadsheet would run
+
+HOSTILE = [
+    "=1+1",
+    "+cmd|'/c calc'!A0",
+    "-2+3",
+    "@SUM(A1)",
+    "\t=1",
+    "'=1",
+    "''-x",
+    "- a list",
+    "-1.5",
+    "+7",
+    "plain",
+    "'quoted'",
+]
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv"])
+def test_no_cell_of_a_csv_file_is_a_formula_and_every_text_comes_back(tmp_path, ending):
+    table = pl.DataFrame(
+        {"ID": HOSTILE, "text": HOSTILE[::-1], "@note": ["=x"] * len(HOSTILE), "theta": [-1.5] * len(HOSTILE)}
+    )
+    file = write_table(table, tmp_path / f"table.{ending}")
+    separator = "," if ending == "csv" else "\t"
+    with file.open(newline="", encoding="utf-8") as lines:
+        cells = [cell for record in csv.reader(lines, delimiter=separator) for cell in record]
+    assert {cell for cell in cells if cell[0] in "=+-@\t\r"} == {"-1.5", "+7"}
+    assert "'=1+1" in cells
+    assert "''=1" in cells
+    assert read_table(file).equals(table)
+
+
+@given(st.lists(st.text("=+-@\t\r' 1.ae\"", min_size=1), min_size=1))
+def test_any_text_comes_back_from_a_csv_file(tmp_path_factory, texts):
+    table = pl.DataFrame({"text": texts, "ID": [str(number) for number in range(len(texts))]})
+    assert read_table(write_table(table, tmp_path_factory.mktemp("cells") / "table.csv"))["text"].to_list() == texts
+
+
+def test_a_table_of_numbers_has_nothing_to_guard(tmp_path):
+    table = pl.DataFrame({"theta": [-1.5, 2.0], "rank": [2, 1]})
+    assert write_table(table, tmp_path / "table.csv").read_text() == "theta,rank\n-1.5,2\n2.0,1\n"
+
+
+def test_an_excel_cell_with_such_a_text_is_a_text(tmp_path):
+    table = pl.DataFrame({"ID": HOSTILE})
+    file = write_table(table, tmp_path / "table.xlsx")
+    with zipfile.ZipFile(file) as parts:
+        assert "<f>" not in parts.read("xl/worksheets/sheet1.xml").decode()
+    assert read_table(file).equals(table)

@@ -6,10 +6,10 @@ import pytest
 from labelling import Visitor
 
 import pairscale as ps
+from pairscale.core.files import write_table
 from pairscale.evaluate.manifest import MANIFEST
 from pairscale.people import label_table, read_cases
 from pairscale.people.cases import Case
-from pairscale.people.overview import for_spreadsheets
 
 
 def test_the_fields_are_those_that_are_exported():
@@ -37,8 +37,7 @@ def test_a_round_trip(serve, tmp_path, embed_key, ending):
         while bob.has_question:
             bob.send(choice="tie")
     labels = tmp_path / f"labels.{ending}"
-    table = for_spreadsheets(label_table(store)) if ending == "csv" else label_table(store)
-    labels.write_text(table.write_csv() if ending == "csv" else table.write_ndjson(), "utf-8")
+    write_table(label_table(store), labels)
     key = manifest if embed_key else tmp_path / "cases.key.jsonl"
     read = ps.read_labels(labels, key_file=key)
     by_labeller = {name: part["winner"].to_list() for (name,), part in read.table.group_by("labeller")}

@@ -15,7 +15,7 @@ import pytest
 
 import pairscale as ps
 from pairscale.runtime import Terminated, awaitable, blocking, run_sync
-from pairscale.store.opened import on_writing
+from pairscale.store.opened import recording
 
 PAIRS = ps.make_pairs([{"ID": name, "text": f"text {name}"} for name in "abc"])
 VALUE = contextvars.ContextVar("value", default="none")
@@ -177,9 +177,16 @@ def test_another_thread_sets_no_handler():
 def test_what_is_to_be_written_first_is_in_the_file_before_any_answer(tmp_path):
     run = tmp_path / "run.db"
     opened = []
-    with on_writing(lambda store: opened.append((Path(store.name), store.counts()["attempts"]))):
+
+    def row(store):
+        opened.append((Path(store.name), store.counts()["attempts"]))
+        return {"command": "judge"}
+
+    with recording(row):
         ps.submit_pairs(PAIRS, "lexical", run=run, progress=False)
     assert opened == [(run, 0)]
+    with ps.open_run(run) as store:
+        assert store.read_log("commands") == [{"command": "judge"}]
 
 
 @pytest.mark.slow

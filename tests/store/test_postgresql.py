@@ -37,6 +37,13 @@ def test_an_adaptive_run_goes_on_there_and_is_audited(address):
     assert ps.load_adaptive_session(address).step_log.equals(result.state.step_log)
 
 
+def test_a_run_is_copied_to_a_file(address, tmp_path):
+    ps.submit_pairs(ps.make_pairs(ITEMS), "lexical", run=address, progress=False)
+    ps.export(address, tmp_path / "copy.db", copy=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["copy.db"]
+    assert ps.audit(tmp_path / "copy.db", digest=ps.audit(address).digest, closed=True).passed
+
+
 def test_one_writer_at_a_time(address):
     with open_run(address, write=True) as store:
         store.add_items(ITEMS)

@@ -105,7 +105,7 @@ def dump(path) -> dict[str, list]:
             name: connection.execute(f"SELECT * FROM {name} ORDER BY 1, 2").fetchall()
             for name in sorted(tables_of(path))
         }
-    found["metadata"] = [fact for fact in found["metadata"] if fact[0] != "writer"]
+    found["metadata"] = [fact for fact in found["metadata"] if fact[0] not in {"writer", "holder"}]
     return found
 
 

@@ -16,13 +16,14 @@ from pairscale.adaptive.engine import FEWEST
 from pairscale.adaptive.ledger import FIRST_ANSWERS
 from pairscale.adaptive.messages import exhaustion, flips, starvation, stop_meaning, weak_judges
 from pairscale.adaptive.refits import fit_name
-from pairscale.adaptive.session import event_of, plain_settings, run_path, save_adaptive_session, writing
+from pairscale.adaptive.session import event_of, plain_settings, reading, run_path, save_adaptive_session, writing
 from pairscale.adaptive.source import AdaptiveSource, RunLimits
 from pairscale.adaptive.state import AdaptiveState, require_state
 from pairscale.adaptive.view import View
 from pairscale.core.errors import InputError, JudgeError, StoreMismatchError
 from pairscale.core.notices import notice
 from pairscale.core.options import ProgressMode, checked
+from pairscale.core.provenance import fingerprint
 from pairscale.judges.base import Judge
 from pairscale.judges.resolve import make_judge
 from pairscale.models.judge_slopes import weak_words
@@ -45,9 +46,10 @@ if TYPE_CHECKING:
     import os
 
     from pairscale.adaptive.refits import FitFn
+    from pairscale.core.comparisons import Condition
     from pairscale.store.runfile import RunFile
 
-__all__ = ["adaptive_rank_run_live"]
+__all__ = ["adaptive_rank_run_live", "require_same_judge"]
 
 
 @checked
@@ -130,8 +132,10 @@ def adaptive_rank_run_live(
     _same_fit(state, fit_name(fit_fn))
     asked = make_judge(judge, judge_call_args=judge_call_args or None)
     require_prices([asked], max_cost)
+    entered = require_same_judge(state, asked)
     if session_dir is not None:
         _keep_in(state, session_dir)
+    _say_what_is_unsure(state, entered, asked)
     if persist_item_log is not None:
         state.settings["persist_item_log"] = persist_item_log
     _merge_settings(state, adaptive_config, btl_config)
@@ -156,8 +160,7 @@ def adaptive_rank_run_live(
         max_cost=max_cost,
     )
     with writing(state) as store:
-        condition_id = _same_judge(state, store, asked)
-        state.judge_id = asked.condition.judge_id
+        condition_id = entered or _enter_judge(state, store, asked)
         record_prices(store, [asked])
         view.prices = recorded_prices(store)
         with view, JournalWriter(store) as journal:
@@ -309,36 +312,74 @@ def _log_changes(state: AdaptiveState, journal: JournalWriter) -> None:
     state.unlogged.clear()
 
 
-def _same_judge(state: AdaptiveState, store: RunFile, judge: Judge) -> str:
-    """Enter the judge's condition; another judge than before is an error that names the difference."""
-    condition = judge.condition
-    is_function, is_anonymous = condition.backend == "function", "instance" in condition.settings
-    if state.where is not None and is_anonymous:
-        notice("this judge has no name, so a later call cannot recognise it; use FunctionJudge(f, name=…)")
-    known = {row["condition_id"]: row for row in store.conditions().iter_rows(named=True)}
-    before = known.get(store.get_meta("adaptive_condition") or "")
-    if before is not None and _has_judged(before) and before["condition_id"] != condition.condition_id:
-        now = {"judge_id": condition.judge_id, "model": condition.model, "trait": condition.trait}
-        now["template_id"] = condition.template_id
-        changed = [
-            f"{name} was {before[name]!r}, is {value!r}"
-            for name, value in now.items()
-            # A function may be given a trait for the record, and need not be every time.
-            if before[name] != value and not (is_function and name != "judge_id" and None in (before[name], value))
-        ]
-        if changed or not is_function:
-            raise StoreMismatchError(
-                f"{store.name} was judged by another judge: {'; '.join(changed) or 'its settings differ'}; "
-                "give the same judge, or take a new run file"
-            )
-        recorded = replace(condition, trait=before["trait"], template_id=before["template_id"])
-        if not is_anonymous and recorded.condition_id != before["condition_id"]:
-            notice(
-                "the judge's code or its arguments have changed since the last call; "
-                "its answers are taken as those of the same judge"
-            )
-        return str(before["condition_id"])
-    condition_id = store.add_condition(condition)
+def require_same_judge(state: AdaptiveState, judge: Judge) -> str | None:
+    """Refuse another judge than the one that a run belongs to, before anything is asked, changed or returned.
+
+    Returns:
+        The condition that the answers of the run are stored under; None while there are none.
+
+    Raises:
+        StoreMismatchError: it is another one; the message names the difference.
+    """
+    now = judge.condition
+    with reading(state) as store:
+        rows = {row["condition_id"]: row for row in store.conditions().iter_rows(named=True)}
+        entered = str(store.get_meta("adaptive_condition"))
+        if entered not in rows or not _has_judged(rows[entered]):
+            return None
+        before = store.condition(entered)
+    is_function = now.backend == "function"
+    changed = []
+    for name in ("judge_id", "model", "trait", "template_id"):
+        old = getattr(before, name)
+        new = getattr(now, name)
+        # A function may be given a trait for the record, and need not be every time.
+        is_optional = is_function and name != "judge_id" and None in (old, new)
+        if old != new and not is_optional:
+            changed.append(f"{name} was {old!r}, is {new!r}")
+    if changed or not (is_function or entered == now.condition_id):
+        raise StoreMismatchError(
+            f"{store.name} was judged by another judge: {'; '.join(changed or _other_judge_settings(before, now))}; "
+            "give the same judge, or take a new run file"
+        )
+    return entered
+
+
+def _other_judge_settings(before: Condition, now: Condition) -> list[str]:
+    """Each setting of a judge that differs; long values, such as hashes, by the name alone."""
+    lines = []
+    for name in sorted({*before.settings, *now.settings}):
+        values = f"was {before.settings.get(name)!r}, is {now.settings.get(name)!r}"
+        if fingerprint(before.settings.get(name)) != fingerprint(now.settings.get(name)):
+            lines.append(f"{name} {values}" if len(values) <= _LONGEST_VALUES else f"{name} differs")
+    return lines
+
+
+_LONGEST_VALUES = 80
+
+
+def _say_what_is_unsure(state: AdaptiveState, entered: str | None, judge: Judge) -> None:
+    """Say of a function that it has no name, or that it is not quite the one whose answers the run holds."""
+    now = judge.condition
+    if "instance" in now.settings:
+        if state.where is not None:
+            notice("this judge has no name, so a later call cannot recognise it; use FunctionJudge(f, name=…)")
+        return
+    if entered is None or entered == now.condition_id:
+        return
+    with reading(state) as store:
+        before = store.condition(entered)
+    if replace(now, trait=before.trait, template_id=before.template_id).condition_id != entered:
+        notice(
+            "the judge's code or its arguments have changed since the last call; "
+            "its answers are taken as those of the same judge"
+        )
+
+
+def _enter_judge(state: AdaptiveState, store: RunFile, judge: Judge) -> str:
+    """Enter the condition of a run's first judge."""
+    state.judge_id = judge.condition.judge_id
+    condition_id = store.add_condition(judge.condition)
     store.set_meta("adaptive_condition", condition_id)  # before the first answer: a process may die at any time
     return condition_id
 

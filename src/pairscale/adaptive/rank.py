@@ -18,6 +18,7 @@ from pairscale.adaptive.live import (
     changes_stop_rule_only,
     raises_flip_share_only,
     reconfigure,
+    require_same_judge,
 )
 from pairscale.adaptive.presets import resolve_preset
 from pairscale.adaptive.selectors import OwnSelector, named_selector
@@ -146,6 +147,7 @@ def rank_samples(
         if not resume:
             raise InputError(f"{run} holds a run already; give resume=True to continue with it, or name another file")
         state = adaptive_rank_resume(run=run, selector=selector)
+        require_same_judge(state, judge)
         _same_settings(state, settings)
         _same_samples(state, samples, gone)
         reconfigure(state, settings["adaptive_config"], settings["btl_config"])

@@ -1,7 +1,8 @@
 """The settings of a command, kept in its run file: every one that applied, by the line, a study file or a default.
 
-They are written before the command's first answer, so that they outlive its process. Keys and tokens are left out.
-Paths are relative to the run file, so that they hold when its folder moves.
+They are written with the command's first change of the file, before its first answer, so that they outlive its process.
+A command that changes nothing is not written. Keys and tokens are left out. Paths are relative to the run file, so that
+they hold when its folder moves.
 """
 
 from __future__ import annotations
@@ -9,15 +10,14 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pairscale.core.addresses import NAMES_OF_KEYS, without_logins
-from pairscale.core.errors import InputError, PairscaleError, StoreMismatchError
+from pairscale.core.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from pairscale.store.runfile import RunFile
 
@@ -27,9 +27,9 @@ _SECRET = re.compile(rf"{NAMES_OF_KEYS}$", re.IGNORECASE)
 
 @contextlib.contextmanager
 def keeping_settings(command: str, params: Mapping[str, Any], study: str | None = None) -> Iterator[None]:
-    """Write the settings of the command in the block into its run file: when it opens that, or else when it ends.
+    """Have the settings of the command in the block written into its run file, together with its first change there.
 
-    One that is refused leaves no trace there, unless it has asked or decided something before.
+    One that changes nothing, because it was refused or all was done before, leaves no trace.
 
     Args:
         command: its name.
@@ -43,8 +43,7 @@ def keeping_settings(command: str, params: Mapping[str, Any], study: str | None 
     from pairscale._version import __version__
     from pairscale.cli._opening import READ
     from pairscale.core.provenance import utc_now
-    from pairscale.store.evidence import COMMANDS
-    from pairscale.store.opened import on_writing
+    from pairscale.store.opened import recording
 
     settings = {
         name.rstrip("_"): _plain(name, value, _folder(run))
@@ -52,69 +51,20 @@ def keeping_settings(command: str, params: Mapping[str, Any], study: str | None 
         if value is not None and name not in _ABOUT_OUTPUT and not _SECRET.search(name)
     }
     row = {"command": command, "at": utc_now(), "version": __version__, "study": study, "settings": settings}
-    kept: list[dict[str, Any]] = []
 
-    def keep(store: RunFile) -> None:
-        # That a record of its work cannot be kept must not make the command fail.
-        with contextlib.suppress(PairscaleError, OSError):
-            if (read := READ.get()) is not None:
-                row["read"] = read
-            if not kept and ("://" in run or Path(store.name) == Path(run)):
-                store.log(COMMANDS, [row])
-                kept.append(row)
+    def row_for(store: RunFile) -> dict[str, Any] | None:
+        if "://" not in run and Path(store.name) != Path(run):
+            return None
+        read = READ.get()
+        return row if read is None else {**row, "read": read}
 
-    size = _size(run)
-    try:
-        with on_writing(keep):
-            yield
-    except BaseException as error:
-        if _size(run) > size + len(kept):  # what it has asked belongs to its settings
-            _opened(run, keep)
-        elif kept and isinstance(error, InputError | StoreMismatchError):
-            _opened(run, partial(_take_back, row))
-        raise
-    if "://" in run or Path(run).exists():
-        _opened(run, keep)
-
-
-def _opened(run: str, work: Callable[[RunFile], None]) -> None:
-    """Do something with the run file of a command that has ended, if that can be done."""
-    from pairscale.store.runfile import open_run
-
-    with contextlib.suppress(PairscaleError, OSError), open_run(run, write=True) as store:
-        work(store)
-
-
-def _size(run: str) -> int:
-    """How many attempts, labels and rows of logs a run file holds; 0 when there is none."""
-    from sqlalchemy import func, select
-
-    from pairscale.store.runfile import open_run
-    from pairscale.store.schema import attempts, labels, logs
-
-    counts = [select(func.count()).select_from(table) for table in (attempts, labels, logs)]
-    with contextlib.suppress(PairscaleError, OSError), open_run(run) as store, store.transaction() as connection:
-        return sum(connection.execute(count).scalar_one() for count in counts)
-    return 0
-
-
-def _take_back(row: Mapping[str, Any], store: RunFile) -> None:
-    """Remove the settings of a command that was refused."""
-    from sqlalchemy import delete
-
-    from pairscale.store.evidence import COMMANDS
-    from pairscale.store.schema import logs
-
-    if store.read_log(COMMANDS, last=1) == [row]:
-        with store.writer.changing() as change:
-            number = store.log_length(COMMANDS)
-            change.connection.execute(delete(logs).where(logs.c.log == COMMANDS, logs.c.row == number))
-            change.links.remove("logs", [(COMMANDS, number)])
+    with recording(row_for):
+        yield
 
 
 def kept_settings(store: RunFile) -> list[dict[str, Any]]:
     """The commands that wrote to a run file, in order: ``command at version study settings``."""
-    from pairscale.store.evidence import COMMANDS
+    from pairscale.store.marks import COMMANDS
 
     return store.read_log(COMMANDS)
 

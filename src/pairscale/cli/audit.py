@@ -12,6 +12,7 @@ from pairscale.cli._common import emit, printable
 EXAMPLES = (
     "pairscale audit run.db",
     "pairscale audit run.db --digest 6f0c…",
+    "pairscale audit run.db --closed",
     "pairscale audit run.db --json",
 )
 
@@ -26,6 +27,9 @@ def command(
         str | None,
         typer.Option(metavar="DIGEST", help="The digest that the run must have, which you kept elsewhere."),
     ] = None,
+    closed: Annotated[
+        bool, typer.Option("--closed", help="Fail unless the run was closed, so that no end was cut off.")
+    ] = False,
     as_json: opt.Json = False,
     out: opt.Out = None,
 ) -> None:
@@ -36,14 +40,16 @@ def command(
     its outcomes: every pair must come out as it was asked, and every stop must follow from the figures that were logged
     with it. The exit code is 0 when no difference is found, else 1; differences are named by table and row.
 
-    The chain finds every change that was made without recomputing it. A file all of whose hashes were recomputed is
-    found with --digest: note the digest that `pairscale status` shows when a run has ended, and keep it elsewhere.
+    The chain finds every row that was changed, added or removed, with two exceptions. A file whose hashes were all
+    computed again is found with --digest: note the digest that `pairscale status` shows when a run has ended, and keep
+    it elsewhere. An end that was cut off, rows and chain together, is found with --digest, too, and with --closed
+    unless it was cut off exactly where the run was closed before.
     """
     import polars as pl
 
     from pairscale.auditing import audit
 
-    report = audit(run, selector=selector, digest=digest)
+    report = audit(run, selector=selector, digest=digest, closed=closed)
     figures = {"steps": report.steps, "refits": report.refits, "problem": report.problem}
     document: dict[str, Any] = {"passed": report.passed, "preset": report.preset, **figures}
     document |= {"n_problems": len(report.problems), "digest": report.digest}

@@ -19,6 +19,7 @@ EXAMPLES = (
     "pairscale export run.db --kind preferences --input-col q --out p.jsonl",
     "pairscale export arena.csv --out results.csv",
     "pairscale export ab.db --kind preferences --out pairs.parquet",
+    "pairscale export run.db --copy --out copy.db",
 )
 
 
@@ -30,9 +31,7 @@ def command(
     ],
     out: Annotated[
         Path,
-        typer.Option(
-            metavar="FILE", callback=opt.writable, help="The table to write: csv, tsv, jsonl, json, parquet or xlsx."
-        ),
+        typer.Option(metavar="FILE", help="The table to write: csv, tsv, jsonl, json, parquet or xlsx; or the copy."),
     ],
     kind: Annotated[
         Literal["results", "preferences"],
@@ -57,6 +56,10 @@ def command(
     implicit_prompt: Annotated[
         bool, typer.Option("--implicit-prompt", help="For preferences: put the prompt into both texts.")
     ] = False,
+    copy: Annotated[
+        bool,
+        typer.Option("--copy", help="Copy the run file, whole, at any time, also while the run is being written."),
+    ] = False,
     samples: opt.SamplesOfResults = None,
     columns: ResultCols = ResultCols(),
     key: opt.Key = None,
@@ -71,11 +74,16 @@ def command(
     better, as the judge stated it), margin (the difference of the scores, in logits), both_orders (whether both orders
     were asked, and agree), chosen_id and rejected_id. Ties and flips are left out, and counted. Of an A/B run the task
     is the prompt.
+
+    With --copy, FILE is a new run file that holds everything, texts and links of labellers too.
     """
+    if not copy:
+        opt.writable(out)
     written = ps.export(
         run, out, kind=kind, condition=condition, prompt=prompt, input_col=input_col,
-        conversational=conversational, implicit_prompt=implicit_prompt, samples=samples, key=key, **vars(columns),
+        conversational=conversational, implicit_prompt=implicit_prompt, samples=samples, key=key, copy=copy,
+        **vars(columns),
     )  # fmt: skip
     say(f"written: {written}")
     if as_json:
-        typer.echo(json.dumps({"written": str(written), "kind": kind}, indent=2))
+        typer.echo(json.dumps({"written": str(written), "kind": "copy" if copy else kind}, indent=2))

@@ -108,11 +108,8 @@ def _report(found: Labelling, as_json: bool, out: Path | None) -> None:
     """How far it is, and the labels."""
     import polars as pl
 
-    from pairscale.people.overview import for_spreadsheets
-
     view = found.overview
-    to_spreadsheet = out is not None and out.suffix.lower() in {".csv", ".tsv"}
-    labels = for_spreadsheets(found.labels) if to_spreadsheet else found.labels
+    labels = found.labels
 
     def show() -> None:
         rows = [

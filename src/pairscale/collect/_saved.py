@@ -12,6 +12,7 @@ from typing import Any
 from pairscale.core.encodings import read_text
 from pairscale.core.errors import FileFormatError, StoreError, StoreFullError
 from pairscale.core.files import replacing
+from pairscale.core.formulas import guarded, unguarded
 from pairscale.core.notices import notice
 from pairscale.core.tables import RESULTS, listed
 from pairscale.store.database import scrub_surrogates
@@ -66,7 +67,8 @@ class SavedResults:
     @staticmethod
     def _lines(rows: Sequence[Sequence[Any]]) -> str:
         buffer = io.StringIO()
-        csv.writer(buffer, lineterminator="\n").writerows(rows)
+        cells = ([guarded(cell) if isinstance(cell, str) else cell for cell in row] for row in rows)
+        csv.writer(buffer, lineterminator="\n").writerows(cells)
         return buffer.getvalue()
 
 
@@ -76,6 +78,8 @@ def _read(path: Path) -> tuple[list[str], list[dict[str, str | None]]]:
         header, *records = list(csv.reader(io.StringIO(read_text(path), newline="")))
     except (csv.Error, ValueError) as error:
         raise FileFormatError(f"{path} is not a CSV of results: {error}") from None
+    header = [unguarded(name) for name in header]
+    records = [[unguarded(cell) for cell in record] for record in records]
     missing = [name for name in ("ID1", "ID2", "better_id") if name not in header]
     if missing:
         raise FileFormatError(f"{path} is not a CSV of results: no column {listed(missing)}; name another save_path")

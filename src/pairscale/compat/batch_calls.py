@@ -493,6 +493,6 @@ def write_inline(batch: Mapping[str, Any], names: list[str], target: Path) -> No
         raise _nothing(job.id, job.state)
     if len(rows) != len(names):
         raise InputError(f"batch {job.id} has {len(rows):,} results, requests_tbl has {len(names):,} rows")
-    with replacing(target) as temporary, temporary.open("w", encoding="utf-8") as file:
+    with replacing(target, private=True) as temporary, temporary.open("w", encoding="utf-8") as file:
         for name, row in zip(names, rows, strict=True):
             file.write(json.dumps(result_line(name, row), ensure_ascii=False) + "\n")

@@ -195,7 +195,7 @@ def _copied(
     for wanted, path in ((input_path, source), (way.batch_output_path, Path(found[0].output_path))):
         if wanted is not None and path.is_file():
             try:
-                with replacing(Path(wanted)) as temporary:
+                with replacing(Path(wanted), private=True) as temporary:
                     if as_document and path == source:
                         _write_document(path, temporary)
                     else:

@@ -215,7 +215,7 @@ def write_openai_batch_file(batch_tbl: Table, path: str | os.PathLike[str]) -> P
             raise TableError(f"batch_tbl: no column {', '.join(missing)}")
         rows = zip(*(frame[name].to_list() for name in names), strict=True)
         lines = [_line(dict(zip(names, row, strict=True))) for row in rows]
-    with replacing(Path(path)) as temporary:
+    with replacing(Path(path), private=True) as temporary:
         temporary.write_text("".join(f"{line}\n" for line in lines), "utf-8")
     return Path(path)
 

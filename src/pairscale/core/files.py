@@ -18,13 +18,14 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import IO, Any, Literal
 
 import polars as pl
 
 from pairscale.core.columns import Column, with_paths
 from pairscale.core.encodings import read_bytes, read_text
 from pairscale.core.errors import FileFormatError
+from pairscale.core.formulas import guarded_frame, unguarded_frame
 from pairscale.core.sheets import for_excel, write_sheets
 from pairscale.core.tables import CANONICAL, FAILED, RESULTS, TEXT_COLUMNS, first_line, listed, to_frame
 from pairscale.core.workbooks import read_workbook
@@ -140,7 +141,7 @@ def _read_delimited(path: Path, text: TextColumns, encoding: str | None, _paths:
     while block := list(islice(records, _BLOCK)):
         blocks.append(pl.DataFrame(dict(zip(header, zip(*block, strict=True), strict=True))))
     frame = pl.concat(blocks)
-    return _typed(frame, _text_columns(frame, text), decimal_comma=separator == ";")
+    return unguarded_frame(_typed(frame, _text_columns(frame, text), decimal_comma=separator == ";"))
 
 
 def _separator(content: str) -> str:
@@ -282,8 +283,8 @@ TABLE_SUFFIXES = tuple(_READERS)
 def write_table(frame: pl.DataFrame, path: str | os.PathLike[str]) -> Path:
     """Write a table by the ending of the file's name, whole or not at all.
 
-    Text that begins with ``=`` is written to Excel as text, never as a formula. Excel knows no time zones: there,
-    times are UTC.
+    Text that looks like a formula is never one: in Excel its cell is of the kind text, in csv and tsv it gets an
+    apostrophe (:mod:`pairscale.core.formulas`). Excel knows no time zones: there, times are UTC.
 
     Raises:
         FileFormatError: when the ending is unknown, the file cannot be written, or it cannot hold such a table.
@@ -358,7 +359,7 @@ def _write(frame: pl.DataFrame, path: Path, suffix: str) -> None:
     else:
         # A missing value that stands alone in its line would look like a blank line.
         style: Literal["always", "necessary"] = "always" if frame.width == 1 else "necessary"
-        _flat(frame).write_csv(path, separator="\t" if suffix == ".tsv" else ",", quote_style=style)
+        guarded_frame(_flat(frame)).write_csv(path, separator="\t" if suffix == ".tsv" else ",", quote_style=style)
 
 
 def _flat(frame: pl.DataFrame) -> pl.DataFrame:
@@ -374,11 +375,17 @@ def _cell(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
+def open_private(path: Path, mode: str = "wb", **options: Any) -> IO[Any]:
+    """Open a file for writing; a new one can be read by its owner alone."""
+    return open(path, mode, opener=lambda name, flags: os.open(name, flags, 0o600), **options)
+
+
 @contextmanager
-def replacing(target: Path) -> Iterator[Path]:
+def replacing(target: Path, *, private: bool = False) -> Iterator[Path]:
     """A temporary file beside ``target`` that takes its place when the block ends well.
 
-    A link stays a link, a file that is replaced keeps its permissions, and a new one gets those of any new file.
+    A link stays a link, a file that is replaced keeps its permissions, and a new one gets those of any new file; with
+    ``private``, its owner alone may read it.
 
     Raises:
         FileFormatError: when the folder is missing or may not be written, the disk is full, or the target is a device
@@ -393,7 +400,10 @@ def replacing(target: Path) -> Iterator[Path]:
         raise FileFormatError(f"{target} cannot be written: it is {kind}")
     temporary = real.with_name(f".{secrets.token_hex(8)}.part")
     try:
-        temporary.open("xb").close()
+        if private:
+            open_private(temporary, "xb").close()
+        else:
+            temporary.open("xb").close()
         yield temporary
         if real.exists():
             shutil.copymode(real, temporary)

@@ -89,7 +89,10 @@ class EvaluationStore:
     # Answers of variants
 
     def add_names(self, names: Mapping[str, str]) -> None:
-        """Write what the variants of a run are called: by name, the identity of their answers."""
+        """Write the names of variants, each with the identity of its answers, unless the last row holds the same."""
+        last = self._store.read_log(RUNS, last=1)
+        if last and last[0]["variants"] == names:
+            return
         self._log(RUNS, {"variants": dict(names), "at": utc_now()})
 
     def answer(self, variant: str, task: Task, repeat: int, timeout: float | None = None) -> Trace | None:

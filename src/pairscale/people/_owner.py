@@ -8,9 +8,10 @@ from typing import Annotated, Any
 from fastapi import FastAPI, Form, HTTPException, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
+from pairscale.core.formulas import guarded_frame
 from pairscale.people._guard import is_signed, signature
 from pairscale.people._pages import HTML, Signature, Token, page, see
-from pairscale.people.overview import FAST_LETTERS, Overview, for_spreadsheets, label_table, overview
+from pairscale.people.overview import FAST_LETTERS, Overview, label_table, overview
 from pairscale.people.source import StoredLabelSource
 
 _FILE: dict[int | str, dict[str, Any]] = {404: HTML[404], 422: HTML[422]}
@@ -63,7 +64,7 @@ def add_owner(app: FastAPI, source: StoredLabelSource) -> None:
     @app.get("/owner/{token}/labels.csv", response_class=Response, responses=_FILE, summary="The labels")
     def csv(token: Token) -> Response:
         check(token)
-        return download(for_spreadsheets(label_table(store)).write_csv(), "text/csv; charset=utf-8", "csv")
+        return download(guarded_frame(label_table(store)).write_csv(), "text/csv; charset=utf-8", "csv")
 
     @app.get("/owner/{token}/openapi.json", responses=_FILE, summary="This description")
     def description(token: Token) -> dict[str, Any]:

@@ -195,11 +195,3 @@ def label_table(store: LabelStore) -> pl.DataFrame:
     if any(row["ID1"] is not None for row in found):
         kinds |= {"ID1": pl.String(), "ID2": pl.String(), "swapped": pl.Boolean()}
     return pl.DataFrame([{name: row[name] for name in kinds} for row in found], schema=kinds)
-
-
-def for_spreadsheets(labels: pl.DataFrame) -> pl.DataFrame:
-    """The labels with an apostrophe before what people wrote, where a spreadsheet would take it for a formula."""
-    import polars as pl
-
-    written = pl.col("labeller", "comment", "skipped")
-    return labels.with_columns(written.str.replace(r"^([=+\-@\t\r])", "'$1"))

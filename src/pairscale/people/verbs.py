@@ -176,6 +176,7 @@ def _serve(store: LabelStore, cases: Sequence[Case], address: Address, instructi
             while True:  # in short waits: another thread may get the signal, and only a waking main thread sees it
                 threading.Event().wait(_WAKE_S)
                 store.run.require_there()
+                store.run.require_lock()
         except (KeyboardInterrupt, Terminated) as stop:
             _say("stopping")
             return 143 if isinstance(stop, Terminated) else 130

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
+from pairscale.core.files import open_private
 from pairscale.core.notices import notice
 from pairscale.providers.client import LLMClient, ProviderError, joined
 
@@ -149,7 +150,7 @@ class BatchHTTP:
             async with self._request("GET", path, None, headers or {}) as response:
                 if not 200 <= response.status < 300:
                     raise self._refused(response.status, response.headers, await response.content.read(_CHUNK))
-                with part.open("wb") as file:
+                with open_private(part) as file:
                     rest, size = b"", 0
                     async for chunk in response.content.iter_chunked(_CHUNK):
                         size += len(chunk)

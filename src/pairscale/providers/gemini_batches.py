@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from pairscale.core.files import open_private
 from pairscale.providers import _read
 from pairscale.providers.base import HTTPCall
 from pairscale.providers.batch_http import MOST_RESULTS, BatchHTTP
@@ -113,7 +114,7 @@ class GeminiBatches:
             await http.fetch(f"/{_version(http)}/{quote(job.outputs[0])}:download?alt=media", target, most)
             return
         part = target.with_name(f"{target.name}.part")
-        with part.open("w", encoding="utf-8") as file:
+        with open_private(part, "w", encoding="utf-8") as file:
             for row in inline_responses(job.raw):
                 file.write(json.dumps(_line(row), ensure_ascii=False) + "\n")
         part.replace(target)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from pairscale.core.files import open_private
 from pairscale.providers import _read
 from pairscale.providers.base import HTTPCall
 from pairscale.providers.batch_http import MOST_RESULTS, BatchHTTP
@@ -148,7 +149,7 @@ async def joined(http: BatchHTTP, paths: list[str], target: Path, most: int) -> 
         parts.append(target.with_name(f"{target.name}.{number}"))
         await http.fetch(path, parts[-1], most)
     whole = target.with_name(f"{target.name}.part")
-    with whole.open("wb") as file:
+    with open_private(whole) as file:
         for part in parts:
             last = b"\n"
             with part.open("rb") as source:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
@@ -10,7 +11,7 @@ from typing import Literal, TypeAlias, get_args
 from pairscale.core.copies import NUMBER_ROWS, without_copies
 from pairscale.core.counting import is_pattern
 from pairscale.core.errors import InputError
-from pairscale.core.files import TABLE_SUFFIXES, write_table
+from pairscale.core.files import TABLE_SUFFIXES, replacing, write_table
 from pairscale.core.notices import notice
 from pairscale.core.options import checked, require_choice, require_suffix
 from pairscale.core.tables import Table
@@ -49,8 +50,9 @@ def export(
     winner_col: str | None = None,
     encoding: str | None = None,
     key: str | os.PathLike[str] | None = None,
+    copy: bool = False,
 ) -> Path:
-    """Write a run to a table: csv, tsv, jsonl, json, parquet or xlsx, by its ending.
+    """Write a run to a table: csv, tsv, jsonl, json, parquet or xlsx, by its ending; or copy its run file.
 
     ``results`` are all comparisons, failed ones with their outcome; a run that is still being written is exported as it
     is at one moment. Attempts, logs, the labels of people and the hash chain go to a second file beside it, with
@@ -61,10 +63,13 @@ def export(
     both_orders chosen_id rejected_id`` behind them. Ties and flips are left out, and counted in a notice. Of an A/B run
     the task is the prompt.
 
+    ``copy`` makes a run file that holds everything, as it is at one moment, also while the run is being written: texts,
+    requests, raw replies and the links of labellers, too.
+
     Args:
         run: The run file, or results of any form that :func:`pairscale.fit` takes, which are written as ``ID1 ID2
             better_id`` and the columns they came with.
-        path: The table to write.
+        path: The table to write, or the run file.
         kind: ``results`` or ``preferences``.
         condition: Of preferences: the judge or the condition, ``people`` or ``all``; of an A/B run the comparator; of
             labels the criterion.
@@ -78,6 +83,7 @@ def export(
         winner_col: Of results in a table: the column that says who won.
         encoding: Of results in a table: the encoding of text files that are not UTF-8.
         key: Of labels that do not say what they compare: the key of their manifest, or their table of pairs.
+        copy: Copy the run file, whole, to a new file.
 
     Returns:
         The file that was written.
@@ -97,6 +103,13 @@ def export(
         'pairs.jsonl'
     """
     require_choice(kind, "kind", get_args(ExportKind))
+    if copy:
+        tables_only = {
+            "kind": kind != "results", "condition": condition, "prompt": prompt, "input_col": input_col,
+            "conversational": conversational, "implicit_prompt": implicit_prompt, "samples": samples, "a_col": a_col,
+            "b_col": b_col, "winner_col": winner_col, "encoding": encoding, "key": key,
+        }  # fmt: skip
+        return _copied(run, Path(path), [name for name, value in tables_only.items() if value not in (None, False)])
     require_suffix(path, "path", TABLE_SUFFIXES)
     reading = ResultsReading(samples, a_col, b_col, winner_col, encoding, key)
     named = run if isinstance(run, str | os.PathLike) and is_run(run) and not is_pattern(run) else None
@@ -127,6 +140,22 @@ def export(
     if found.table["prompt"].null_count():
         notice("without a prompt: TRL takes such pairs as having theirs inside (name it with prompt= or input_col=)")
     return write_table(as_trl(found.table, conversational=conversational, implicit_prompt=implicit_prompt), path)
+
+
+def _copied(run: Table | str | os.PathLike[str], path: Path, extra: Sequence[str]) -> Path:
+    """A copy of a run file, whole or not at all."""
+    if extra:
+        raise InputError(f"{extra[0]} does not belong to a copy, which holds everything; leave it out")
+    if not isinstance(run, str | os.PathLike):
+        raise InputError("a table in memory has no run file to copy; name the run file")
+    if path.suffix.lower() in TABLE_SUFFIXES:
+        raise InputError(f"a copy of a run file is a run file, not a table; name it {path.with_suffix('.db').name}")
+    if path.exists():
+        raise InputError(f"{path} already exists; name another file")
+    with open_run(run) as store, replacing(path) as temporary:
+        temporary.unlink()
+        store.save_copy(temporary)
+    return path
 
 
 def _of_results(reading: ResultsReading, results: Table | str | os.PathLike[str], condition: str | None) -> Comparisons:

@@ -6,7 +6,7 @@ import os
 import sqlite3
 import tempfile
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import Connection, Engine
 
 __all__ = [
-    "BUSY_SECONDS", "any_text", "explain", "identity", "make_private", "open_file", "open_memory", "save_copy",
-    "set_patience",
+    "BUSY_SECONDS", "any_text", "checkpoint", "create_private", "explain", "identity", "make_private", "open_file",
+    "open_memory", "save_copy", "set_patience",
 ]  # fmt: skip
 
 BUSY_SECONDS = 30
@@ -63,6 +63,8 @@ def open_file(path: Path, expected: set[str], *, write: bool, **options: Any) ->
     if not path.parent.is_dir():
         raise StoreError(f"{path}: the folder {path.parent} does not exist; create it first")
     _check(path, expected, write=write)
+    if write:
+        create_private(path)
     arguments = {"timeout": BUSY_SECONDS, "check_same_thread": False}
     engine = create_engine(URL.create("sqlite", database=str(path)), connect_args=arguments, **options)
 
@@ -93,9 +95,26 @@ def save_copy(connection: Connection, path: Path, target: Path | None = None) ->
         folder = path.parent if path.parent.is_dir() else Path(tempfile.gettempdir())
         names = (f"{path.stem}.recovered-{number}{path.suffix}" for number in count(1))
         target = next(free for name in names if not (free := folder / name).exists())
+    create_private(target)
     with closing(sqlite3.connect(target)) as copy:
         connection.connection.driver_connection.backup(copy)  # type: ignore[union-attr]
     return target
+
+
+def create_private(path: Path) -> None:
+    """Make an empty file that only its owner may read, unless it is there; where it cannot, SQLite will say why."""
+    with suppress(OSError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+
+
+def checkpoint(connection: Connection) -> bool:
+    """Move the write-ahead log into the file, so that the file alone holds everything; whether all of it was moved."""
+    driver: Any = connection.connection.driver_connection
+    try:
+        _, logged, moved = driver.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+    except sqlite3.Error:  # the next write says what is wrong with the file
+        return False
+    return bool(logged == moved)
 
 
 @contextmanager

@@ -10,8 +10,9 @@ changes is a further entry. When a run file is closed, an entry ``closed`` holds
 of each chain, and the digest over them. A process that is killed leaves no such entry, and a chain that is valid as far
 as it goes.
 
-A chain finds every change that was made without recomputing it. It does not find a file all of whose hashes were
-recomputed; for that, compare the digest with one that was kept elsewhere.
+A chain finds rows that were changed, added or removed without recomputing it. It does not find a file all of whose
+hashes were recomputed, nor an end that was cut off, rows and entries together; for that, compare the digest with one
+that was kept elsewhere.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from sqlalchemy import JSON, Text, cast, func, select, type_coerce
 
 from pairscale.core.provenance import utc_now
 from pairscale.store._hashes import PARTS, RowHasher, sha256
-from pairscale.store.database import insert_rows, raw_rows, scrub_surrogates, set_fact
+from pairscale.store.database import Written, get_fact, insert_rows, raw_rows, scrub_surrogates, set_fact
+from pairscale.store.marks import COMMANDS
 from pairscale.store.schema import chain, logs, metadata
 
 if TYPE_CHECKING:
@@ -113,11 +115,14 @@ class ChainWriter:
 
     def __init__(self, name: str = MAIN) -> None:
         self.name = name
+        self.command: str | None = None  # a row of the command log, for the first entry
+        self._has_command = False
         self._head: tuple[int, str] | None = None
 
     def forget(self) -> None:
         """Read the end of the chain again before the next entry, because a transaction failed."""
         self._head = None
+        self._has_command = False
 
     @property
     def known_head(self) -> tuple[int, str] | None:
@@ -134,8 +139,20 @@ class ChainWriter:
     def append(self, connection: Connection, links: Links, **more: Any) -> None:
         """Write what was collected as one entry; nothing when that is nothing."""
         if links.rows:
+            if self.command is not None and not self._has_command:
+                self._log_command(connection, links, self.command)
             self._write(connection, {"at": utc_now(), "rows": links.rows, **more})
             links.rows, links.n = {}, 0
+
+    def _log_command(self, connection: Connection, links: Links, row: str) -> None:
+        """Write the command that makes this change, unless its row is the last one already."""
+        query = select(logs.c.row, cast(logs.c.data, Text)).where(logs.c.log == COMMANDS)
+        last = connection.execute(query.order_by(logs.c.row.desc()).limit(1)).first()
+        if last is None or last[1] != row:
+            number = 1 if last is None else last[0] + 1
+            new = {"log": COMMANDS, "row": number, "data": Written(row)}
+            insert_rows(connection, logs, [new], links)
+        self._has_command = True
 
     def close(self, connection: Connection) -> None:
         """Write the digest over everything, unless that is what was written last or there is nothing."""
@@ -192,7 +209,9 @@ class Change:
             self.links.add(link for link in hashed if link[0] in parts)
 
     def set_fact(self, key: str, value: Any) -> None:
-        """Remember a fact about the run."""
+        """Remember a fact about the run; one that is as it was is no change."""
+        if get_fact(self.connection, key) == value:
+            return
         set_fact(self.connection, key, value)
         self.changed(metadata, [key], ["metadata"])
 

@@ -17,6 +17,7 @@ from pairscale.core.tables import listed
 from pairscale.store import _sqlite
 from pairscale.store._hashes import HASHED, RowHasher
 from pairscale.store.labels import LINKS
+from pairscale.store.marks import HOLDER
 from pairscale.store.schema import labellers, metadata
 
 if TYPE_CHECKING:
@@ -244,7 +245,7 @@ def copy_rows(source: Connection, target: Connection, copied: Sequence[Table]) -
     """
     if get_fact(source, LINKS) is not None or source.execute(select(labellers.c.labeller_id).limit(1)).first():
         _sqlite.make_private(target.engine)
-    own = {key: get_fact(target, key) for key in ("schema_version", "writer")}
+    own = {key: get_fact(target, key) for key in ("schema_version", "writer", HOLDER)}
     for table in reversed(metadata.metadata.sorted_tables):
         target.execute(delete(table))
     for table in copied:

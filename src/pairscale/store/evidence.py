@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from pairscale.store.runfile import RunFile
 
 __all__ = [
-    "COMMANDS",
     "Evidence",
     "EvidenceProblem",
     "check_end",
@@ -35,9 +34,6 @@ __all__ = [
     "closing_of",
     "damage_behind",
 ]
-
-COMMANDS = "commands"
-"""The log of the settings of commands; the only log from which a row may be removed: that of a refused command."""
 
 _PART = {part.name: part for part in PARTS}
 _UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
@@ -167,7 +163,7 @@ class _Ledger:
 
     def _take(self, part: str, key: Key, digest: str | None, where: str) -> None:
         expected = self.expected[part]
-        if key in expected and not _may_change(part, key, digest):
+        if key in expected and not _may_change(part, digest):
             message = (
                 f"entry {where} of the chain {'removes' if digest is None else 'replaces'} it, but it never changes"
             )
@@ -233,11 +229,9 @@ class _Ledger:
         self.evidence.problems.append(EvidenceProblem(table, row, kind, message))
 
 
-def _may_change(part: str, key: Key, digest: str | None) -> bool:
+def _may_change(part: str, digest: str | None) -> bool:
     """Whether a further entry for the same row can be right."""
-    if part == "metadata" or (part == "comparisons" and digest is None):
-        return True
-    return part == "logs" and digest is None and key[0] == COMMANDS
+    return part == "metadata" or (part == "comparisons" and digest is None)
 
 
 def _problem_of(part: Part, key: Sequence[Any], kind: str) -> EvidenceProblem:

@@ -6,7 +6,6 @@ One row of ``labels`` is one answer of one labeller; :meth:`RunFile.labels` read
 
 from __future__ import annotations
 
-import contextlib
 import os
 import secrets
 from typing import TYPE_CHECKING, Any
@@ -170,9 +169,6 @@ def open_private(where: str | os.PathLike[str] | None) -> RunFile:
     """
     from pairscale.store.runfile import open_run
 
-    if where is not None and "://" not in str(where):
-        with contextlib.suppress(OSError):  # it exists, or open_run says what is wrong
-            os.close(os.open(where, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     store = open_run(where, write=True)
     try:
         if _sqlite.make_private(store._engine):

@@ -1,31 +1,36 @@
-"""What somebody wants to write into a run file before anything else is written."""
+"""The row of the command log that goes into a run file together with its first change."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pairscale.store.runfile import RunFile
 
-__all__ = ["on_writing", "opened_for_writing"]
+__all__ = ["command_row_for", "recording"]
 
-_FIRST: ContextVar[Callable[[RunFile], None] | None] = ContextVar("first", default=None)
+_Row = Callable[["RunFile"], "Mapping[str, Any] | None"]
+_ROW: ContextVar[_Row | None] = ContextVar("row", default=None)
 
 
 @contextmanager
-def on_writing(first: Callable[[RunFile], None]) -> Iterator[None]:
-    """Inside the block, call this with every run file that is opened for writing, before anything else is written."""
-    token = _FIRST.set(first)
+def recording(row: _Row) -> Iterator[None]:
+    """Inside the block, whatever changes a run file first also writes a row into its command log, at the same moment.
+
+    Args:
+        row: makes the row when a run file is opened for writing; None for a file that is not the command's.
+    """
+    token = _ROW.set(row)
     try:
         yield
     finally:
-        _FIRST.reset(token)
+        _ROW.reset(token)
 
 
-def opened_for_writing(store: RunFile) -> None:
-    """Do what was asked for, if anything was."""
-    if (first := _FIRST.get()) is not None:
-        first(store)
+def command_row_for(store: RunFile) -> Mapping[str, Any] | None:
+    """The row that the first change of a run file is to carry; None when no command is recorded there."""
+    row = _ROW.get()
+    return None if row is None else row(store)

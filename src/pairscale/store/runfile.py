@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import re
 import threading
+import time
+import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -15,7 +17,7 @@ import polars as pl
 from sqlalchemy import Select, Text, cast, func, inspect, select
 from sqlalchemy.exc import SQLAlchemyError
 
-from pairscale.core.comparisons import with_members
+from pairscale.core.comparisons import Condition, with_members
 from pairscale.core.errors import StoreBusyError, StoreConnectionError, StoreError, StoreGoneError, StoreMismatchError
 from pairscale.core.options import checked, optional, require_run
 from pairscale.core.provenance import utc_now
@@ -29,7 +31,8 @@ from pairscale.store.chain import heads_of
 from pairscale.store.database import copy_rows, get_fact, open_address, parse_rows, read_columns, set_fact, write_json
 from pairscale.store.evidence import damage_behind
 from pairscale.store.labels import LABELS, labels_query
-from pairscale.store.opened import opened_for_writing
+from pairscale.store.marks import HOLDER
+from pairscale.store.opened import command_row_for
 from pairscale.store.schema import attempts, blobs, comparisons, conditions, items, logs, pairs, tables
 from pairscale.store.spending import PRICES_MARK, SPENDING, USAGE, dated_spending, spending_query, usage_query
 from pairscale.store.writer import Entry, Writer
@@ -37,11 +40,10 @@ from pairscale.store.writer import Entry, Writer
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection, Engine
 
-    from pairscale.core.comparisons import Condition
-
 __all__ = ["PairProgress", "RunFile", "open_run"]
 
 _CHUNK = 5_000
+_QUIET_S = 1.0  # without a write, after which the file alone holds everything
 _ADDRESS = re.compile(r"\w[\w+.-]+:/?[^/\\\s][^\s]*@")  # one that lacks its slashes must not become the name of a file
 
 
@@ -94,6 +96,8 @@ class RunFile:
         self._connection: Connection | None = None  # of the writer
         self._identity: tuple[int, int] | None = None  # of the file, so that its loss is noticed
         self._saved: Path | None = None  # the copy that was saved then
+        self._written_at = 0.0
+        self._closed = threading.Event()
         self._turn = threading.RLock()  # threads of this process take turns; in memory they share one connection
         self._snapshot: Connection | None = None
         self.writer = Writer(self)
@@ -112,9 +116,11 @@ class RunFile:
 
         If it was open for writing and anything was written, the digest over all its rows is written, too.
         """
+        self._closed.set()
         with self._turn:
             if self._connection is not None:
-                with suppress(StoreError):  # a run file that is gone or full has no digest, as after a kill
+                with suppress(StoreError):  # a run file that is gone, full or not locked has no digest, as after a kill
+                    self.require_lock()
                     self.writer.close_chain()
                 with suppress(SQLAlchemyError):  # of a database that is gone
                     self._connection.close()
@@ -129,14 +135,18 @@ class RunFile:
         """Take the right to write, and check the tables, or make them."""
         try:
             if self._lock is not None:
-                self._lock.acquire(self._last_writer())
+                self._lock.acquire(*self._last_writer())
             with self.transaction() as connection:
                 check_version(connection, self.name, create=write)
             if write:
                 self.note_writer()
                 self._connection = self._engine.connect()
-                opened_for_writing(self)
-                self._identity = _sqlite.identity(self.name) if isinstance(self._lock, WriterLock) else None
+                self.writer.record_command(command_row_for(self))
+                if isinstance(self._lock, WriterLock):
+                    self._identity = _sqlite.identity(self.name)
+                    self._written_at = time.monotonic()
+                    arguments = weakref.ref(self), self._closed
+                    threading.Thread(target=_checkpoint_when_quiet, args=arguments, daemon=True).start()
         except BaseException:
             self.close()
             raise
@@ -146,12 +156,15 @@ class RunFile:
         """Write down that this process writes, for the message that another one gets."""
         with self.transaction() as connection:
             set_fact(connection, "writer", f"{whoami()}, since {utc_now()[:19]} UTC")
+            if isinstance(self._lock, WriterLock):
+                set_fact(connection, HOLDER, self._lock.holder())
 
-    def _last_writer(self) -> str:
+    def _last_writer(self) -> tuple[str, Mapping[str, Any] | None]:
+        """Who wrote last, in words; and who has not closed the file."""
         with self.transaction() as connection:
             if not inspect(connection).has_table("metadata"):
-                return "new"
-            return str(get_fact(connection, "writer") or "unknown")
+                return "new", None
+            return str(get_fact(connection, "writer") or "unknown"), get_fact(connection, HOLDER)
 
     @contextmanager
     def transaction(self, held: Connection | None = None) -> Iterator[Connection]:
@@ -228,15 +241,41 @@ class RunFile:
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        """A transaction of the writer; afterwards the file must still be there.
+        """A transaction of the writer; the lock file must be there before it ends, and the run file afterwards.
 
         Raises:
+            StoreError: the lock file was deleted or replaced; nothing is written.
             StoreGoneError: the file was deleted or replaced; a copy of everything, this write included, is saved
                 beside it.
         """
         with self.transaction(self._connection) as connection:
             yield connection
+            self.require_lock()
+        self._written_at = time.monotonic()
         self.require_there()
+
+    def require_lock(self) -> None:
+        """Check that no other process can have taken the right to write.
+
+        Raises:
+            StoreError: it can, because the lock file was deleted or replaced.
+        """
+        # Where the run file is gone as well, nobody else writes to it, and everything is saved in a copy.
+        if isinstance(self._lock, WriterLock) and _sqlite.identity(self.name) == self._identity:
+            self._lock.require()
+
+    def checkpoint(self, since: float) -> float:
+        """Have the file alone hold everything, if it was written to after ``since`` and not in the last second.
+
+        Returns:
+            Until when it does.
+        """
+        written_at = self._written_at
+        if written_at <= since or time.monotonic() - written_at < _QUIET_S:
+            return since
+        with self._turn:
+            is_done = self._connection is not None and _sqlite.checkpoint(self._connection)
+        return written_at if is_done else since
 
     def require_there(self) -> None:
         """Check that the file was neither deleted nor replaced since it was opened for writing.
@@ -353,6 +392,15 @@ class RunFile:
         with open_run(where, write=True) as other, self.transaction() as source, other.transaction() as target:
             copy_rows(source, target, tables.sorted_tables)
 
+    def save_copy(self, path: Path) -> None:
+        """Copy everything, as it is at one moment, to a new run file that only its owner may read."""
+        with self.transaction() as connection:
+            if connection.dialect.name == "sqlite":
+                _sqlite.save_copy(connection, path, path)
+                return
+        self.copy_to(path)
+        path.with_name(f"{path.name}.lock").unlink(missing_ok=True)
+
     # Reading
 
     def get_meta(self, key: str) -> Any:
@@ -461,6 +509,13 @@ class RunFile:
         with self.transaction() as connection:
             return _results.read_conditions(connection)
 
+    def condition(self, condition_id: str) -> Condition:
+        """A condition that :meth:`add_condition` has entered."""
+        query = select(*(conditions.c[field.name] for field in fields(Condition)))
+        with self.transaction() as connection:
+            row = connection.execute(query.where(conditions.c.condition_id == condition_id)).mappings().one()
+        return Condition(**row)
+
     def is_empty(self) -> bool:
         """Whether nothing was ever written to it."""
         with self.transaction() as connection:
@@ -479,3 +534,14 @@ class RunFile:
             blocks = connection.execution_options(stream_results=True).execute(query).partitions(_CHUNK)
             parts = [pl.DataFrame(list(map(tuple, block)), schema=schema, orient="row") for block in blocks]
         return pl.concat(parts) if parts else pl.DataFrame(schema=schema)
+
+
+def _checkpoint_when_quiet(store: weakref.ref[RunFile], closed: threading.Event) -> None:
+    """Keep a file that is being written fit to be copied, until it is closed or dropped."""
+    done_until = 0.0
+    while not closed.wait(_QUIET_S / 4):
+        run_file = store()
+        if run_file is None:
+            return
+        done_until = run_file.checkpoint(done_until)
+        del run_file

@@ -18,7 +18,8 @@ from pairscale.core.errors import InputError, StoreConnectionError, StoreError, 
 from pairscale.core.tables import listed
 from pairscale.store._postgres import has_null
 from pairscale.store.chain import ChainWriter, Change, Links, canonical
-from pairscale.store.database import Written, following, insert_rows, storable
+from pairscale.store.database import Written, following, get_fact, insert_rows, set_fact, storable
+from pairscale.store.marks import HOLDER
 from pairscale.store.schema import attempts, blobs, comparisons, items, logs, pairs
 
 if TYPE_CHECKING:
@@ -96,6 +97,10 @@ class Writer:
         self._numbers = None
         self._chain.forget()
 
+    def record_command(self, row: Mapping[str, Any] | None) -> None:
+        """Have a row of the command log written together with the first change."""
+        self._chain.command = None if row is None else canonical(row)
+
     @contextmanager
     def changing(self) -> Iterator[Change]:
         """A transaction for what is written outside the stream of answers, such as samples or labels.
@@ -119,9 +124,11 @@ class Writer:
                     self.renumber()
 
     def close_chain(self) -> None:
-        """Write the digest over everything that the run file holds, unless nothing was written since the last one."""
+        """Write the digest over everything, unless nothing was written since the last one; and that nobody writes."""
         with self._run_file.own_transaction() as connection:
             self._chain.close(connection)
+            if get_fact(connection, HOLDER) is not None:
+                set_fact(connection, HOLDER, None)
 
     def commit(self, entries: Sequence[Entry]) -> None:
         """Write all entries in one transaction.

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pairscale.collect.batch.registry import Half, RegistryEntry, event, new_key, pairs_named
 from pairscale.core.errors import InputError
+from pairscale.core.files import open_private
 from pairscale.judges.base import JudgePair
 from pairscale.judges.batched import BatchJudge, calls_of, max_batch_cost
 from pairscale.providers.batches import BatchFormat, BatchLimits
@@ -142,7 +143,7 @@ class _PartWriter:
         self.pair_ids: list[int] = []
         self.n_requests = self.bytes = 0
         self._path = folder / f"{self.key}.jsonl"
-        self._file = self._path.with_name(f"{self._path.name}.part").open("wb")
+        self._file = open_private(self._path.with_name(f"{self._path.name}.part"))
 
     def add(self, pair_id: int, lines: Sequence[bytes], size: int) -> None:
         """Add the requests of one pair."""

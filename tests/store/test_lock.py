@@ -1,0 +1,162 @@
+"""A lock file that is tidied away, copies of a file that is being written, and who may read it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import pairscale as ps
+from pairscale.core.errors import InputError, StoreBusyError, StoreError
+from pairscale.store.runfile import open_run
+
+PAIRS = ps.make_pairs(ps.synthetic_essays(5, seed=1))
+WRITER = """
+import sys
+import pairscale as ps
+with ps.open_run("run.db", write=True) as store:
+    store.add_items([{"ID": "a", "text": "one"}])
+    print("open", flush=True)
+    sys.stdin.readline()
+    store.add_items([{"ID": "b", "text": "two"}])
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def writer(folder):
+    """Another process that has the run file open for writing, and writes once more after a line on its input."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", WRITER],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert process.stdout.readline() == "open\n"
+    yield process
+    process.kill()
+    process.communicate()
+
+
+def test_a_second_writer_is_refused_by_name_though_the_lock_file_is_gone(writer):
+    Path("run.db.lock").unlink()
+    for _ in range(2):  # the lock file that it made itself changes nothing
+        with pytest.raises(StoreBusyError, match=rf"is being written by another run \(process {writer.pid} on"):
+            open_run("run.db", write=True)
+    with open_run("run.db") as store:
+        assert store.items()["ID"].to_list() == ["a"]
+
+
+@pytest.mark.parametrize("how", ["deleted", "replaced"])
+def test_a_writer_whose_lock_file_is_gone_ends_with_a_line(writer, how):
+    Path("run.db.lock").unlink()
+    if how == "replaced":
+        Path("run.db.lock").touch()
+    _, errors = writer.communicate("continue\n")
+    assert writer.returncode == 1
+    assert "run.db.lock was deleted or replaced while the run was writing" in errors.splitlines()[-1]
+    with open_run("run.db", write=True) as store:
+        assert store.items()["ID"].to_list() == ["a"]
+    assert ps.audit("run.db", closed=True).passed
+
+
+def test_a_lock_file_tidied_away_after_a_kill_hinders_nobody(writer):
+    writer.kill()
+    writer.wait()
+    Path("run.db.lock").unlink()
+    with open_run("run.db", write=True) as store:
+        store.add_items([{"ID": "b", "text": "two"}])
+
+
+def test_a_copy_of_a_file_that_is_being_written_is_a_file_of_its_own(writer):
+    ps.export("run.db", "copy.db", copy=True)
+    with open_run("copy.db", write=True) as store:
+        assert store.items()["ID"].to_list() == ["a"]
+
+
+def test_a_run_whose_lock_file_is_deleted_stops_asking(folder):
+    asked = []
+
+    def judge(A, B):
+        asked.append((A["ID"], B["ID"]))
+        if len(asked) == 3:
+            Path("run.db.lock").unlink()
+        return {"is_valid": True, "Y": 1}
+
+    with pytest.raises(StoreError, match="Leave the lock file alone, and run the same call again"):
+        ps.submit_pairs(PAIRS, ps.FunctionJudge(judge, name="mine"), run="run.db", concurrency=1, progress=False)
+    assert len(asked) == 3
+    again = ps.submit_pairs(PAIRS, ps.FunctionJudge(judge, name="mine"), run="run.db", progress=False)
+    assert again.results.height == PAIRS.height
+    assert len(asked) == PAIRS.height + 1
+    assert ps.audit("run.db").passed
+
+
+def test_a_copy_of_the_file_alone_is_whole_after_a_quiet_second(writer):
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        shutil.copy("run.db", "copy.db")  # without the write-ahead log beside it
+        try:
+            with open_run("copy.db") as store:
+                if store.items().height == 1:
+                    break
+        except StoreError:
+            continue  # not even the tables are in the file
+        time.sleep(0.05)
+    assert ps.audit("copy.db").rows == {"items": 1}
+
+
+def test_export_makes_a_whole_copy_at_any_time(folder):
+    ps.submit_pairs(PAIRS[:4], "lexical", run="run.db", progress=False)
+    with open_run("run.db", write=True) as store:
+        store.add_items([{"ID": "new", "text": "just written"}])
+        assert ps.export("run.db", "copy.db", copy=True) == Path("copy.db")
+        assert ps.audit("copy.db").rows == ps.audit("run.db").rows
+    ps.export("run.db", "closed.db", copy=True)
+    assert ps.audit("closed.db", digest=ps.audit("run.db").digest, closed=True).passed
+    done = ps.submit_pairs(PAIRS, "lexical", run="closed.db", progress=False)
+    assert done.results.height == PAIRS.height
+
+
+def test_a_copy_replaces_nothing_and_takes_no_options_of_tables(folder):
+    ps.submit_pairs(PAIRS[:2], "lexical", run="run.db", progress=False)
+    Path("there.db").write_text("something else")
+    with pytest.raises(InputError, match=r"there\.db already exists; name another file"):
+        ps.export("run.db", "there.db", copy=True)
+    assert Path("there.db").read_text() == "something else"
+    with pytest.raises(InputError, match="prompt does not belong to a copy"):
+        ps.export("run.db", "copy.db", copy=True, prompt="Why?")
+    with pytest.raises(InputError, match="a copy of a run file is a run file"):
+        ps.export("run.db", "copy.csv", copy=True)
+    with pytest.raises(StoreError, match="no such run file"):
+        ps.export("none.db", "copy.db", copy=True)
+    assert not Path("copy.db").exists()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
+def test_only_their_owner_may_read_run_files_and_copies(folder):
+    before = os.umask(0o022)
+    try:
+        with open_run("run.db", write=True) as store:
+            store.add_items([{"ID": "a", "text": "one"}])
+            modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()}
+        ps.export("run.db", "copy.db", copy=True)
+    finally:
+        os.umask(before)
+    assert {name: mode for name, mode in modes.items() if not name.endswith(".lock")} == {
+        "run.db": 0o600, "run.db-shm": 0o600, "run.db-wal": 0o600,
+    }  # fmt: skip
+    assert stat.S_IMODE(Path("copy.db").stat().st_mode) == 0o600
+    Path("run.db").chmod(0o640)  # as its owner wants it
+    ps.submit_pairs(PAIRS[:2], "lexical", run="run.db", progress=False)
+    assert stat.S_IMODE(Path("run.db").stat().st_mode) == 0o640
