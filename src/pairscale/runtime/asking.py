@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import random
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from itertools import count
 from operator import attrgetter
@@ -49,6 +49,11 @@ class Stopwatch:
         values["latency_s"] = time.perf_counter() - self._start if verdict.latency_s is None else verdict.latency_s
         values["attempt"], values["attempted_at"] = number, utc_text(self._asked_at)
         values["outcome"] = str(verdict.outcome)
+        if verdict.cost_is_estimate:
+            sent = {} if verdict.request is None else verdict.request
+            if not isinstance(sent, Mapping):
+                sent = {"request": sent}
+            values["request"] = {**sent, "cost_is_estimate": True}
         return values
 
 

@@ -293,17 +293,31 @@ class Runtime:
             verdict = await ask_once(question.judge, question.pair(turn), limit)
         except asyncio.CancelledError:  # it may be paid for all the same
             stopped = Verdict.fail("cancelled", "interrupted before the answer came", failure="transient")
+            stopped = self._with_cost(stopped, question, turn)
             self._writer.put(self._entry(question, watch.attempt(stopped, number), None, question.open_rows))
             raise
         except PairscaleError as error:  # the judge can judge none of these pairs
             self.stop("judge", error)
             verdict = Verdict.fail("judge_error", str(error), failure="judge")
+        verdict = self._with_cost(verdict, question, turn)
+        if verdict.cost_is_estimate:
+            self.budget.say_estimate(question.judge.condition.judge_id, verdict.cost)
         if verdict.cached:
             self.cached += 1
             self.saved += verdict.saved or 0.0
         else:
             self.asked += 1
         return verdict, watch.attempt(verdict, number)
+
+    @staticmethod
+    def _with_cost(verdict: Verdict, question: Question, turn: int) -> Verdict:
+        """The verdict, at the most that the question may cost where its cost is not known."""
+        if verdict.cost is not None or verdict.cached:
+            return verdict
+        try:
+            return verdict.with_cost_at_most(max_cost_of(question.judge, question.pair(turn)))
+        except JudgeError:  # with max_cost, it was raised before the question was asked
+            return verdict
 
     async def _stopped_within(self, seconds: float) -> bool:
         """Wait; True as soon as the run is being stopped."""
