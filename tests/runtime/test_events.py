@@ -191,6 +191,51 @@ def test_a_question_whose_failure_does_not_pass_is_given_up_after_its_retries(
         assert {(one.texts, one["failure"]) for one in failed} == {(failing[0], "transient")}
 
 
+REFUSED = 6
+
+
+@pytest.mark.parametrize("for_minutes", [10, 0])
+@across(("pairs", "adaptive", "ab"), "429 while others are answered")
+def test_refusals_use_up_no_retries_while_others_are_answered_for_ten_minutes(
+    workflow: str, event: str, for_minutes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pairscale.runtime.run._REFUSED_AT_MOST_S", 60.0 * for_minutes)
+    failing: list[tuple[str, ...]] = []
+
+    def script(asked: Asked) -> Reply | None:
+        if asked.number == 5:
+            failing.append(asked.texts)
+        if asked.texts in failing and asked.turn <= REFUSED:
+            return TRANSIENT["429"]
+        if asked.number == 6:  # another question is open until the refused one was given up, or is answered
+            return Reply(until=lambda server: server.bad >= (REFUSED if for_minutes else 2))
+        return None
+
+    with Server(script) as server:
+        call = call_of(server, tmp_path, options={"retries": 1})
+        ask(workflow, call)
+        asked = [one for one in attempts_in(call.run) if one.texts == failing[0]]
+        refused = [one for one in asked if one["error_code"] == "rate_limited"]
+        assert (len(refused), len(asked)) == ((REFUSED, REFUSED + 1) if for_minutes else (2, 2))
+        assert server.bad == len(refused)
+
+
+ELSEWHERE = {
+    "501": Reply(501, {"message": "Not implemented."}),
+    "302": Reply(302, {"message": "Found."}, headers={"Location": "https://elsewhere.example"}),
+}
+
+
+@across(("pairs", "adaptive", "ab"), *ELSEWHERE)
+def test_one_501_or_redirect_concerns_the_question(workflow: str, event: str, tmp_path: Path) -> None:
+    with Server(at(3, ELSEWHERE[event])) as server:
+        call = call_of(server, tmp_path)
+        ask(workflow, call)
+        failed = [one for one in attempts_in(call.run) if not one.is_answer]
+        assert [(one["failure"], one["status_code"]) for one in failed] == [("question", int(event))]
+        assert wins(call.run) == (call.questions if workflow == "adaptive" else call.questions - 1)
+
+
 # Failures of one question
 
 

@@ -315,10 +315,10 @@ import json, sys
 
 sys.path.insert(0, {root!r})
 from pairscale.core.errors import PairscaleError
-from tests.runtime.workflows import WORKFLOWS, Call
+from tests.runtime.workflows import WORKFLOWS, Call, gate
 
 try:
-    WORKFLOWS[{workflow!r}](Call(**json.loads(sys.argv[1])))
+    ({{**WORKFLOWS, "gate": gate}})[{workflow!r}](Call(**json.loads(sys.argv[1])))
 except PairscaleError as error:
     print(f"error: {{error}}", file=sys.stderr)
     sys.exit(1)

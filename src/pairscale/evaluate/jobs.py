@@ -23,7 +23,7 @@ from pairscale.evaluate.suite import SuiteLike, Task, as_suite
 from pairscale.evaluate.traces import Trace, TraceRef, TraceSource, as_trace
 from pairscale.evaluate.variants import Variant
 from pairscale.judges.function import ends_run, words_of
-from pairscale.runtime import Budget, close
+from pairscale.runtime import Budget, close, interrupt_of_call
 
 __all__ = ["CaseJob", "VariantRunner", "answer_source", "paired"]
 
@@ -99,18 +99,21 @@ class VariantRunner:
             if known is not None:
                 return known
             most = None if self._budget.limit is None else _max_cost(variant, task)
+            interrupt = interrupt_of_call()
+            await interrupt.may_ask()
             reserved = await self._budget.reserve(identity, most, is_variant=True)
             self.asked += 1
-            cost, answered = None, False
-            try:
-                trace = _with_cost(await self._in_time(name, _answer(variant, task, repeat)), most)
-                cost, answered = trace.cost, trace.exception is None
-                if COST_IS_ESTIMATE in trace.metadata:
-                    self._budget.say_estimate(name, cost)
-            finally:
-                self._budget.settle(reserved, cost, known=cost is not None or answered)
-            await self._store.add_answer(identity, name, task, repeat, trace)
-            return trace
+            with interrupt.waits():
+                cost, answered = None, False
+                try:
+                    trace = _with_cost(await self._in_time(name, _answer(variant, task, repeat)), most)
+                    cost, answered = trace.cost, trace.exception is None
+                    if COST_IS_ESTIMATE in trace.metadata:
+                        self._budget.say_estimate(name, cost)
+                finally:
+                    self._budget.settle(reserved, cost, known=cost is not None or answered)
+                await self._store.add_answer(identity, name, task, repeat, trace)
+                return trace
 
     async def _in_time(self, name: str, answer: Coroutine[Any, Any, Trace]) -> Trace:
         """The answer of a variant; that it took too long is a failure, too.
