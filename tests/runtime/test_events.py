@@ -21,6 +21,7 @@ import pytest
 import pairscale as ps
 from pairscale.core.errors import JudgeError, PairscaleError, StoreBusyError, StoreError
 from pairscale.judges.orders import BothOrders
+from pairscale.runtime import Runtime
 from tests.runtime.across import across
 from tests.runtime.conftest import Once
 from tests.runtime.server import COST, Asked, Reply, Server
@@ -189,6 +190,22 @@ def test_a_question_whose_failure_does_not_pass_is_given_up_after_its_retries(
         failed = [one for one in attempts_in(call.run) if not one.is_answer]
         assert len(failed) == server.bad >= 2
         assert {(one.texts, one["failure"]) for one in failed} == {(failing[0], "transient")}
+
+
+@pytest.mark.parametrize(("seconds", "n_lines"), [(30, 1), (10, 0)])
+def test_a_long_wait_before_a_retry_is_said_once(
+    seconds: int, n_lines: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def no_wait(_runtime: Runtime, _seconds: float) -> bool:
+        return False
+
+    monkeypatch.setattr(Runtime, "_stopped_within", no_wait)
+    with Server(lambda asked: TRANSIENT["503"] if asked.number <= MOST_OPEN else None) as server:
+        ask("pairs", call_of(server, tmp_path, options={"retry_wait": seconds}))
+        assert server.bad == MOST_OPEN
+    said = [line for line in caplog.messages if line.startswith("waiting ")]
+    assert len(said) == n_lines
+    assert all("s before asking again: compatible: HTTP 503: Overloaded." in line for line in said)
 
 
 REFUSED = 6

@@ -22,7 +22,7 @@ from pairscale.core.notices import notice
 from pairscale.core.options import optional, require_int, require_number
 from pairscale.core.timelimit import TimeLimit
 from pairscale.judges.base import Verdict, judge_member
-from pairscale.runtime.asking import Stopwatch, ask_once, comparison_of, pause
+from pairscale.runtime.asking import Stopwatch, ask_once, comparison_of, pause, say_wait
 from pairscale.runtime.budget import Budget, BudgetExceeded, Reservation, max_cost_of
 from pairscale.runtime.progress import Progress
 from pairscale.runtime.source import LogRows, Question, Recorded, Source, Wait
@@ -114,6 +114,7 @@ class Runtime:
         self._hold: asyncio.Future[None] | None = None
         self._interrupt = Interrupt()
         self._answered_at = -math.inf
+        self._said_until = -math.inf  # the end of the last wait that was said
         self._jitter = random.Random(0)  # noqa: S311 - spreads retries, keeps no secret
 
     async def run(self) -> None:
@@ -267,6 +268,8 @@ class Runtime:
                     await self._stopped_within(max(self._deadline - self._clock(), 0.0))
                 self.stop("max_minutes")
                 break
+            if self._clock() >= self._said_until and say_wait(wait, verdict.error_message):
+                self._said_until = self._clock() + wait
             if await self._stopped_within(wait):
                 break
             turn += 1
