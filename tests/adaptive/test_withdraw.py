@@ -252,7 +252,7 @@ def test_a_text_that_is_no_longer_there(tmp_path: Path) -> None:
     run = tmp_path / "run.db"
     rank(8, n_steps=9, run=run)
     fewer = samples(8).filter(pl.col("ID") != "s06")
-    with pytest.raises(StoreMismatchError, match=r"ranks 's06', which the data lack.*name it in without="):
+    with pytest.raises(StoreMismatchError, match=r"ranks 's06', which the data lack.*name it in `without=`"):
         rank(fewer, n_steps=9, run=run)
     assert rank(fewer, n_steps=9, run=run, without="s06").state.withdrawn == ["s06"]
     assert rank(fewer, n_steps=9, run=run).state.engine.rows == 27
@@ -266,7 +266,7 @@ def test_a_text_that_is_no_longer_there(tmp_path: Path) -> None:
 def test_what_cannot_be_withdrawn_is_refused_and_nothing_is_touched(tmp_path: Path) -> None:
     run = tmp_path / "run.db"
     rank(4, n_steps=5, run=run)
-    with pytest.raises(InputError, match=r"without: the run has no text 's0'\. Did you mean 's0"):
+    with pytest.raises(InputError, match=r"`without=`: the run has no text 's0'\. Did you mean 's0"):
         rank(4, n_steps=5, run=run, without=["s00", "s0"])
     with pytest.raises(InputError, match="3 items cannot be withdrawn: a ranking needs at least two texts"):
         rank(4, n_steps=5, run=run, without=["s00", "s01", "s02"])

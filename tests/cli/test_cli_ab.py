@@ -274,7 +274,7 @@ def test_a_model_over_http(cli, answers, monkeypatch):
         ((*FILES, "--judge", "nonsense"), "no judge is called 'nonsense'"),
         ((*FILES, "--judge", "lexical", "--judge", "human"), "--judge human stands alone"),
         ((*FILES, "--judge", "lexical", "--base-url", "http://x"), "--base-url belongs to"),
-        ((*FILES, "--stop-when", "bored"), "stop_when must be"),
+        ((*FILES, "--stop-when", "bored"), "--stop-when must be"),
         ((*FILES, "--labels", "b.jsonl"), "no column 'case_id'"),
     ],
 )
@@ -301,7 +301,7 @@ def test_an_interrupted_run_goes_on(process, answers):
     child.send_signal(signal.SIGINT)
     _, err = child.communicate(timeout=600)
     assert child.returncode == 130
-    assert "Run the same command again to resume." in err
+    assert "Run it again to resume." in err
     with ps.open_run("ab.db") as store:
         assert 4 <= store.counts()["comparisons"] < 38
 

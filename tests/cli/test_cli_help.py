@@ -131,8 +131,14 @@ def test_what_is_shown_cannot_command_the_terminal(capsys):
 
 
 def test_messages_speak_of_options(capsys):
-    complain("error", "x.txt: name its encoding (encoding=); id_col=3; pair_pct=7 must\nbe")
-    assert capsys.readouterr().err == "error: x.txt: name its encoding (--encoding); --id-col 3; --share 7 must be\n"
+    complain(
+        "error",
+        "x.txt: name its encoding (`encoding=`); `id_col=3`; `pair_pct=7` must\nbe, with btl_config judges='slopes'",
+    )
+    assert (
+        capsys.readouterr().err
+        == "error: x.txt: name its encoding (--encoding); --id-col 3; --share 7 must be, with --set judges=slopes\n"
+    )
 
 
 def test_the_width_is_that_of_the_terminal(monkeypatch):

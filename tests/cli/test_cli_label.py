@@ -130,7 +130,7 @@ def test_a_run_without_labels(cli, manifest):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--status"], "no labels yet; run the same command without --status"),
+        (["--status"], "no labels yet; run it without --status"),
         (["--status", "--labellers", "ann"], "--status changes nothing"),
         (["--status", "--no-ties"], "--status changes nothing"),
         (["--status", "--terminal"], "not both"),

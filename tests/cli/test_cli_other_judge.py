@@ -87,7 +87,7 @@ def test_a_comparison_shows_the_answers_of_the_judge_that_is_named(cli, command)
     line = (command, "a.jsonl", "b.jsonl", "--criterion", "clearer", "--run", "run.db")
     tied = cli(*line, "--judge", "mine:tied")
     longer = cli(*line, "--judge", "mine:longer")
-    assert "questions asked now" in longer.err
+    assert "questions asked" in longer.err
     assert "judged by mine:longer" in longer.err
     assert longer.out != tied.out
     again = cli(*line, "--judge", "mine:tied")

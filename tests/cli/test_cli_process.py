@@ -105,7 +105,8 @@ def test_ctrl_c_keeps_the_answers_and_the_same_line_goes_on(process, cli, pairs,
     assert err.splitlines() == [
         "judge: slow:judge",
         "6 pairs of 4 texts from pairs.csv",
-        "note: interrupted. The answers so far are in run.db. Run the same command again to resume.",
+        "note: waiting for 1 open question; Ctrl-C again to leave them",
+        "note: interrupted. The answers so far are in run.db. Run it again to resume.",
     ]
     with ps.open_run("run.db") as store:
         before = store.results()["custom_id"].to_list()

@@ -144,7 +144,7 @@ def test_a_text_is_withdrawn(cli):
     Path("essays/dot.txt").unlink()
     gone = cli(*line)
     assert gone.code == 1
-    assert "give its id to --without" in gone.err
+    assert "name it in --without" in gone.err
     assert cli(*line, "--without", "dot").code == 0
 
 
@@ -231,7 +231,7 @@ def test_an_ollama_server_that_is_not_running_is_one_line(cli, monkeypatch):
     assert (done.code, done.out) == (1, "")
     assert done.lines[-1] == (
         f"error: ollama at http://{host}: the server is not running, or not there; start it with `ollama serve`. "
-        "Every answer is stored; run the same command again to continue"
+        "Every answer is stored; run it again to continue"
     )
     with ps.open_run("run.db") as store:
         assert store.failed_attempts().height == 1
@@ -286,7 +286,7 @@ def test_a_judge_that_refuses_all_pairs_of_few_texts_is_the_cause(cli):
 def test_a_run_keeps_to_what_fitted_first(cli, ranked):
     refused = cli(*RANK[:3], "mine:longer", "--run", ranked, "--progress", "none")
     assert refused.code == 1
-    assert refused.lines[-1].startswith("error: run.db was started with fit_fn='laplace', not 'exact'; give that")
+    assert refused.lines[-1].startswith("error: run.db was started with --fit laplace, not 'exact'; give that")
 
 
 @pytest.mark.parametrize(
@@ -412,7 +412,7 @@ def test_ctrl_c_leaves_scores_and_the_same_line_goes_on(process, cli, monkeypatc
     out, err = child.communicate(timeout=_PATIENCE)
     assert (child.returncode, out) == (130, "")
     assert "Traceback" not in err
-    assert err.endswith("note: interrupted. The answers so far are in run.db. Run the same command again to resume.\n")
+    assert err.endswith("note: interrupted. The answers so far are in run.db. Run it again to resume.\n")
     state = ps.load_adaptive_session("run.db")
     assert state.engine.committed == 4
     assert ps.summarize_items(state).height == 4  # scores are there

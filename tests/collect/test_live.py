@@ -361,7 +361,7 @@ class TestSavePath:
         said = [record.getMessage() for record in caplog.records]
         (message,) = [message for message in said if "condition_id" in message]
         assert message.startswith("2 of the saved results have no condition_id, as R's pairwiseLLM writes them")
-        assert "which prompt they were made with is not known; name another save_path to ask all" in message
+        assert "which prompt they were made with is not known; name another `save_path=` to ask all" in message
         with open_run(run) as store:
             assert count_taken_over(store) == 2
             assert count_taken_over(store, store.conditions()["condition_id"][0]) == 2

@@ -85,7 +85,7 @@ def test_a_file_far_from_its_run_file_is_refused_until_the_run_file_is_named(tmp
     alone = tmp_path / "elsewhere" / "out.jsonl"
     alone.parent.mkdir()
     alone.write_bytes(done.batch_output_path.read_bytes())
-    with pytest.raises(InputError, match=r"out\.jsonl: .* hold no ids; pass run=.* or requests_tbl="):
+    with pytest.raises(InputError, match=r"out\.jsonl: .* hold no ids; pass `run=`.* or requests_tbl="):
         parse_openai_batch_output(alone)
     assert answers(parse_openai_batch_output(alone, run=tmp_path / "run.db")) == answers(done.results)
     names = parse_openai_batch_output(alone, run=tmp_path / "run.db").select("custom_id", "ID1", "ID2")

@@ -224,7 +224,7 @@ def test_max_cost_is_never_passed(server, concurrency, seed, tmp_path, said):
         assert spent <= limit
         if share < 1:
             assert spent > 0.6 * limit  # and it is used
-            assert "stopped before max_cost is passed" in said()[-1]
+            assert "stopped before `max_cost=` is passed" in said()[-1]
         if before > 0.2 * total and share == 0.3:
             assert spent - before < 0.1 * total
     assert done.results.height == pairs.height

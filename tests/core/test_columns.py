@@ -29,7 +29,7 @@ def unsure(frame: pl.DataFrame, argument: str, columns: list[str], **given: str)
     error = caught.value
     assert error.argument == argument
     assert list(error.columns) == columns
-    assert f"name it ({argument}=)" in str(error)
+    assert f"name it (`{argument}=`)" in str(error)
     for name in frame.columns:
         assert repr(name) in str(error)
     return str(error)

@@ -32,7 +32,7 @@ WinRate
 """.split()
 """Classes that functions return: their numbers are computed, not given."""
 
-COUNTED = {"AdaptiveConfig.cap_count",
+COUNTED = {"AdaptiveConfig.cap_count", "Verdict.with_cost_at_most",
            "AdaptiveConfig.quotas", "AdaptiveConfig.round_pairs_effective",
            "ModelVariant.answer"}  # fmt: skip
 """Methods that a run calls with what it has counted itself."""

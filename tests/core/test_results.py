@@ -281,10 +281,10 @@ def test_verdicts_that_are_not_understood_are_listed_with_their_counts(caplog):
         ([{"generator_1": "x", "generator_2": "y", "preference": value} for value in (0.1, 0.9)], "must be 1 .* to 2"),
         (
             [{"winner": "x", "loser": "y", "model_a": "x", "model_b": "y"}],
-            "could be winner loser or model_a model_b winner; say which columns are meant with a_col=, b_col= and",
+            "could be winner loser or model_a model_b winner; say which columns are meant with `a_col=`, `b_col=` and",
         ),
         ([{"model_a": {"n": 1}, "model_b": "b", "winner": "tie"}], "column 'model_a' holds Struct.*name a path in it"),
-        ([{"ID": "a", "text": "b"}], "name the columns with a_col=, b_col= and winner_col="),
+        ([{"ID": "a", "text": "b"}], "name the columns with `a_col=`, `b_col=` and `winner_col=`"),
     ],
 )
 def test_what_is_ambiguous_is_refused(rows, says):
@@ -347,8 +347,8 @@ def test_paths_lead_into_nested_values(tmp_path):
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"a_col": "pair.0.id"}, "a_col and b_col belong together"),
-        ({"a_col": "vote", "b_col": "vote"}, "a_col and b_col belong together; name two columns"),
+        ({"a_col": "pair.0.id"}, "`a_col=` and `b_col=` belong together"),
+        ({"a_col": "vote", "b_col": "vote"}, "`a_col=` and `b_col=` belong together; name two columns"),
         ({"a_col": "pair", "b_col": "pair.1", "winner_col": "vote"}, "column 'ID1' holds List"),
         ({"a_col": "nothing", "b_col": "pair.1", "winner_col": "vote"}, "no column 'nothing'; it has 'pair', 'vote'"),
         ({"a_col": "pair.7", "b_col": "pair.1", "winner_col": "vote"}, "the path 'pair.7' leads nowhere in all 2 rows"),

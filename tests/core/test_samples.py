@@ -281,7 +281,7 @@ def test_windows_1252_is_guessed_and_said(tmp_path, caplog):
     assert (record.name, record.levelno) == ("pairscale", logging.WARNING)
     assert record.getMessage() == (
         f"{path} is not UTF-8; it was read as Windows-1252, for example 'Déjà' "
-        "(if that is wrong, save it as UTF-8, or name its encoding where that is an option: encoding=)"
+        "(if that is wrong, save it as UTF-8, or name its encoding where that is an option: `encoding=`)"
     )
 
 
@@ -301,7 +301,7 @@ def test_other_alphabets_are_refused_and_can_be_named(tmp_path, codec, around, c
     text = around + FOREIGN[codec]
     path = written(tmp_path, "a.csv", f"ID,text\n1,{text}\n".encode(codec))
     refused(
-        path, f"{path} is not UTF-8 text; save it as UTF-8, or name its encoding, where that is an option (encoding=)"
+        path, f"{path} is not UTF-8 text; save it as UTF-8, or name its encoding, where that is an option (`encoding=`)"
     )
     assert ps.read_samples(path, encoding=codec).rows() == [("1", text)]
     path.unlink()
@@ -326,7 +326,7 @@ def test_zero_bytes_are_no_text(tmp_path, options):
 
 def test_utf_16_without_a_mark_must_be_named(tmp_path):
     path = written(tmp_path, "a.csv", "ID,text\n1,A\n".encode("utf-16-le"))
-    refused(path, "name its encoding, where that is an option (encoding=)")
+    refused(path, "name its encoding, where that is an option (`encoding=`)")
     assert ps.read_samples(path, encoding="utf-16-le").rows() == [("1", "A")]
 
 

@@ -78,7 +78,7 @@ def test_sixty_essays_on_a_plain_installation(class_folder, plain, caplog):
         ps.rank(class_folder, progress="none")
     assert str(caught.value) == (
         f"{class_folder}: reading 16 of 60 files (10 docx, 6 pdf) needs an optional package: "
-        'pip install "pairscale[documents]"; to continue without them, give skip_unreadable'
+        'pip install "pairscale[documents]"; to continue without them, give `skip_unreadable=True`'
     )
     samples = ps.read_samples(class_folder, skip_unreadable=True)
     assert samples.height == 44
@@ -88,7 +88,9 @@ def test_sixty_essays_on_a_plain_installation(class_folder, plain, caplog):
         "p0.pdf, p1.pdf, p2.pdf, p3.pdf, p4.pdf and 11 more: needs an optional package: "
         'pip install "pairscale[documents]"'
     )
-    with pytest.raises(InputError, match=r"16 files were not read: 10 docx, 6 pdf, and strict allows none: 'p0.pdf'"):
+    with pytest.raises(
+        InputError, match=r"16 files were not read: 10 docx, 6 pdf, and `strict=True` allows none: 'p0.pdf'"
+    ):
         ps.read_samples(class_folder, strict=True, skip_unreadable=True)
 
 
@@ -186,7 +188,7 @@ def test_every_other_file_is_listed_with_its_reason(tmp_path, caplog):
         "empty.txt": "it is empty: there is no text in it",
         "really.txt": "its content is a PDF file, not txt; rename it to .pdf",
         "cyrillic.txt": "it is not UTF-8 text; save it as UTF-8, or name its encoding, where that is an option "
-        "(encoding=)",
+        "(`encoding=`)",
         "scan.pdf": "no text layer: it is a scan or a picture; make one with OCR, or type the text",
         "drafts": "a folder; subfolders are not read, so name it instead to read its files",
     }

@@ -165,7 +165,7 @@ def test_labels_of_other_answers_do_not_count(folder, caplog):
         ({"trait": "overall_quality"}, "trait and template belong to texts"),
         ({"base_url": "http://x"}, "base_url belongs to a provider's model"),
         ({"labels": [{"case_id": "x"}]}, "labels of cases are a file"),
-        ({"labels": None, "key": "cases.key.jsonl"}, "key belongs to labels="),
+        ({"labels": None, "key": "cases.key.jsonl"}, "`key=` belongs to `labels=`"),
         ({"n_repeats": -1}, "n_repeats must be"),
     ],
 )

@@ -45,7 +45,7 @@ def test_a_run_of_errors_has_no_rate():
     assert found.win_rate("k").rate is None
     assert found.verdict("k") == (
         "nothing is decided, as no case has a winner: 2 abstentions (the judge did not choose), 3 errors (the judge "
-        "failed); the judge gave no answer in 5 of 5 cases: look at why, and run the same command again"
+        "failed); the judge gave no answer in 5 of 5 cases: look at why, and run it again"
     )
 
 

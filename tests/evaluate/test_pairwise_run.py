@@ -678,7 +678,7 @@ def test_max_cost_stops_before_it_is_passed(tmp_path, caplog):
     assert found.stopped == "max_cost"
     assert found.cost <= 0.105
     assert len(found.cases) + len(found.unasked) == 12
-    assert "stopped before max_cost is passed" in caplog.text
+    assert "stopped before `max_cost=` is passed" in caplog.text
     rest = run(**options)
     assert rest.stopped is None
     assert len(rest.cases) == 12

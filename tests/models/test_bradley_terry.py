@@ -440,10 +440,10 @@ OK = won("ab", "bc", "ca")
 @pytest.mark.parametrize(
     ("data", "error", "message"),
     [
-        ([], FitError, "bt_data has no rows: there are no comparisons to fit"),
-        (pl.DataFrame({"object1": [], "object2": [], "result": []}), FitError, "bt_data has no rows"),
-        (rows(("a", "b", 0.5), ("a", "b", None)), FitError, "none of the 2 rows of bt_data has a winner"),
-        (rows(("a", "b", float("nan"))), FitError, "none of the 1 rows of bt_data has a winner"),
+        ([], FitError, "the results have no rows: there are no comparisons to fit"),
+        (pl.DataFrame({"object1": [], "object2": [], "result": []}), FitError, "the results have no rows"),
+        (rows(("a", "b", 0.5), ("a", "b", None)), FitError, "none of the 2 rows of the results have a winner"),
+        (rows(("a", "b", float("nan"))), FitError, "none of the 1 rows of the results have a winner"),
         (won("aa", "aa"), FitError, "no comparison is between two different items, only of 'a' with itself"),
         (
             rows(("a", "b", 1), ("a", "b", 2), ("a", "b", -1)),
@@ -469,7 +469,7 @@ def test_data_that_cannot_be_used(data: object, error: type[Exception], message:
     ("options", "error", "message"),
     [
         ({"engine": "BradleyTerry2"}, UnknownNameError, "there is no engine 'BradleyTerry2'; there are 'auto', 'sirt'"),
-        ({"ids": ["a", "d"]}, InputError, "bt_data has 2 ids that are not in ids: 'b', 'c'"),
+        ({"ids": ["a", "d"]}, InputError, "the results have 2 ids that are not in ids: 'b', 'c'"),
         ({"ids": ["a", "b", "c", None]}, InputError, "ids: column 'ID' is empty in row 4"),
         ({"ids": "abc"}, InputError, "ids is the string 'abc'; give a list of ids"),
         ({"eps": 0.0}, InputError, "eps must be a number above 0 and at most 0.5, not 0.0"),

@@ -475,7 +475,7 @@ def test_two_items_by_hand() -> None:
 
 def test_only_ties() -> None:
     data = games([0, 1, 2], [1, 2, 0], [0.5, 0.5, 0.5])
-    with pytest.raises(FitError, match="none of the 3 rows of bt_data has a winner"):
+    with pytest.raises(FitError, match="none of the 3 rows of the results have a winner"):
         fit_bt_model(data, engine="mle")
     for engine in ("sirt", *LIKELIHOOD):
         assert column(fit_bt_model(data, engine=engine, ties="half"), "theta") == pytest.approx([0, 0, 0])

@@ -119,7 +119,7 @@ def test_a_file_of_results_and_a_run_file(table, tmp_path):
     assert not [text for text in fit.notices if "chosen" in text]
     with ps.open_run(run) as store:
         assert ps.fit(store).theta.equals(fit.theta)
-    with pytest.raises(InputError, match="condition= belongs to run files"):
+    with pytest.raises(InputError, match="`condition=` belongs to run files"):
         ps.fit(path, condition="lexical")
 
 

@@ -306,7 +306,7 @@ def test_the_column_of_judges() -> None:
     both = data.with_columns(judge_id=pl.col("judge"), judge=pl.lit("one"))
     assert split_half_reliability(both, splits=2, seed=1).splits.equals(expected)
     assert fit_statistics(both, fit_bt_model(both)).judges.height == 4
-    with pytest.raises(TableError, match="judge="):
+    with pytest.raises(TableError, match="`judge=`"):
         split_half_reliability(data.drop("judge"))
     with pytest.raises(TableError, match="who"):
         split_half_reliability(data, judge="who")

@@ -62,7 +62,7 @@ def test_an_adaptive_run_is_results_and_says_how_its_pairs_were_chosen(ranked, t
     assert ps.fit(kept).theta.equals(ps.fit(ranked).theta)
     with pytest.raises(InputError, match="belong to tables"):
         ps.fit(ranked, winner_col="Y")
-    with pytest.raises(InputError, match="condition= belongs to run files"):
+    with pytest.raises(InputError, match="`condition=` belongs to run files"):
         ps.fit(ranked, condition="lexical")
 
 

@@ -559,7 +559,7 @@ def test_labels_alone_are_exported_and_imported(tmp_path):
         store.answer(ann, store.next(ann).question_id, "1")
         rows = store.rows()
     ps.export(tmp_path / "run.db", tmp_path / "out.csv")
-    with pytest.raises(TableError, match="the text of 'a', 'b', 'c' is not known; give samples="):
+    with pytest.raises(TableError, match="the text of 'a', 'b', 'c' is not known; give `samples=`"):
         ps.import_run(tmp_path / "out.csv", tmp_path / "in.db")
     samples = [{"ID": name, "text": f"text {name}"} for name in "abc"]
     assert ps.import_run(tmp_path / "out.csv", tmp_path / "in.db", samples) == 0

@@ -110,7 +110,7 @@ def test_texts_of_results(caplog):
     three = texts.with_columns(ID=pl.Series(["a", "b", "c"]))
     rows = ps.export(WON[1:3], "pairs.jsonl", kind="preferences", samples=three, prompt="Write!")
     assert [json.loads(line)["chosen"] for line in rows.read_text("utf-8").splitlines()] == ["Snow fell.", "Rain fell."]
-    with pytest.raises(InputError, match=r"preferences are pairs of texts, .*; give them with samples="):
+    with pytest.raises(InputError, match=r"preferences are pairs of texts, .*; give them with `samples=`"):
         ps.export("session.csv", "pairs.jsonl", kind="preferences")
 
 
@@ -209,7 +209,7 @@ def test_the_encoding_of_a_file_is_noted_once(caplog):
 
 
 def test_an_import_that_is_refused_leaves_no_file():
-    with pytest.raises(TableError, match="the text of 'a', 'b', 'c' is not known; give samples="):
+    with pytest.raises(TableError, match="the text of 'a', 'b', 'c' is not known; give `samples=`"):
         ps.import_run(written("session.csv"), "new.db")
     with pytest.raises(InputError):
         ps.import_run("missing.csv", "new.db")

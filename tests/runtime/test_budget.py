@@ -136,7 +136,7 @@ def test_without_a_limit_nothing_waits():
 def test_an_answer_without_a_cost_is_refused_under_a_limit_and_the_reservation_is_released(verdict):
     async def scene():
         budget = Budget(10)
-        with pytest.raises(JudgeError, match=r"max_cost is set, but the judge does not say what its answers cost"):
+        with pytest.raises(JudgeError, match=r"`max_cost=` is set, but the judge does not say what its answers cost"):
             budget.pay(await budget.reserve("judge", None), verdict)
         assert (budget.has_open, budget.spent) == (False, 0.0)
 
@@ -214,9 +214,11 @@ def priceless(**more):
 
 
 def test_a_limit_without_a_known_price_is_refused_and_the_option_is_named(caplog):
-    with pytest.raises(InputError, match=r"max_cost needs the price of openai:some-model-of-mine.*--price input=1.25"):
+    with pytest.raises(
+        InputError, match=r"`max_cost=` needs the price of openai:some-model-of-mine.*--price input=1.25"
+    ):
         require_prices([priceless()], 1.0)
-    with pytest.raises(InputError, match="max_cost needs the price"):
+    with pytest.raises(InputError, match="`max_cost=` needs the price"):
         require_prices([BothOrders(priceless())], 1.0)
     assert caplog.messages == []
 

@@ -134,7 +134,7 @@ def test_ten_alike_failures_on_different_texts_stop_the_run(journal):
         source, runtime, judge, raised = run_with(always, pairs_of(13), store, journal=journal, concurrency=1)
         assert str(raised) == (
             "judge failed in the same way on 10 different questions in a row: context too long: 9000. Every answer is "
-            "stored; run the same call again to continue"
+            "stored; run it again to continue"
         )
         assert (len(judge.asked), runtime.stopped) == (10, "judge")
         assert source.taken == [(f"q{at}", "error") for at in range(1, 11)]
@@ -187,9 +187,7 @@ def test_a_failure_of_the_judge_stops_the_run_after_the_open_answers_are_stored(
     with opened() as store:
         source, runtime, _, raised = run_with(judge, pairs_of(9), store, source=Releasing, journal=journal)
         assert isinstance(raised, JudgeError)
-        assert str(raised) == (
-            "Incorrect API key provided. Every answer is stored; run the same call again to continue"
-        )
+        assert str(raised) == ("Incorrect API key provided. Every answer is stored; run it again to continue")
         assert [uid for uid, _ in judge.asked] == ["q1", "q2", "q3", "q4"]
         assert (runtime.stopped, source.given_back) == ("judge", ["q2"])
         assert sorted(source.taken) == [("q1", "win"), ("q3", "win"), ("q4", "win")]
@@ -284,7 +282,8 @@ def test_a_budget_is_never_exceeded_and_the_question_is_given_back(limit, asked,
         (line,) = caplog.messages
         spent = f"${0.25 * asked:.4f} of ${limit:g} are spent"
         assert (
-            line == f"stopped before max_cost is passed: {spent}. Run the same call with a higher max_cost to continue"
+            line
+            == f"stopped before `max_cost=` is passed: {spent}. Run the same call with a higher max_cost to continue"
         )
 
 

@@ -93,7 +93,7 @@ def test_a_run_whose_lock_file_is_deleted_stops_asking(folder):
             Path("run.db.lock").unlink()
         return {"is_valid": True, "Y": 1}
 
-    with pytest.raises(StoreError, match="Leave the lock file alone, and run the same call again"):
+    with pytest.raises(StoreError, match="Leave the lock file alone, and run it again"):
         ps.submit_pairs(PAIRS, ps.FunctionJudge(judge, name="mine"), run="run.db", concurrency=1, progress=False)
     assert len(asked) == 3
     again = ps.submit_pairs(PAIRS, ps.FunctionJudge(judge, name="mine"), run="run.db", progress=False)

@@ -81,10 +81,10 @@ def bare(people: Path, **more: str) -> Path:
 
 def test_labels_without_ids_need_their_pairs(people):
     path = bare(people)
-    with pytest.raises(InputError, match=r"labels of cases without the ids.*no bare\.key\.jsonl beside.*with key="):
+    with pytest.raises(InputError, match=r"labels of cases without the ids.*no bare\.key\.jsonl beside.*with `key=`"):
         ps.fit(path)
     assert scores(path, key=people.with_name("pairs.csv"), ties="half") == scores(people, ties="half")
-    with pytest.raises(InputError, match="key belongs to labels of cases"):
+    with pytest.raises(InputError, match="`key=` belongs to labels of cases"):
         ps.fit([{"winner": "a", "loser": "b"}], key="pairs.csv")
 
 

@@ -407,7 +407,7 @@ def _say_how_it_ended(state: AdaptiveState) -> None:
     if state.ended == "judge_failing":
         notice(
             f"paused: {state.engine.config.max_failures_in_row} answers in a row were not valid; the last reason: "
-            f"{state.invalid_reason}. Nothing was lost. Run the same call again to continue"
+            f"{state.invalid_reason}. Nothing was lost. Run it again to continue"
         )
     if state.ended == "judge_flips":
         repeats, limit = state.engine.ledger.repeats, state.engine.config.flip_share_max

@@ -186,7 +186,7 @@ def _same_samples(state: AdaptiveState, samples: pl.DataFrame, without: Sequence
     if missing := sorted(known - given - set(without) - set(state.withdrawn)):
         raise StoreMismatchError(
             f"{state.where} ranks {listed(missing)}, which the data lack; is it another data set? To withdraw a text "
-            "from the run, name it in without="
+            "from the run, name it in `without=`"
         )
     _same_known(state, samples)
     late = samples.filter(~pl.col("ID").is_in(list(known)))
@@ -235,7 +235,7 @@ def withdraw_items(state: AdaptiveState, ids: Sequence[str]) -> None:
         return
     if unknown := [name for name in new if name not in state.ids]:
         near = did_you_mean(unknown[0], state.ids)
-        raise InputError(f"without: the run has no text {listed(unknown)}.{near}")
+        raise InputError(f"`without=`: the run has no text {listed(unknown)}.{near}")
     # A question of a step that was never finished may stand in the run file; its number is not used for another pair.
     with reading(state) as store:
         asked = store.failed_attempts()["custom_id"].str.extract(r"^step-(\d+)$").cast(pl.Int64)

@@ -73,13 +73,13 @@ def ways_of(
     if firsts is None:
         if chosen == "variant":
             beside = "" if path is None else f", and there is no {key_path(path).name} beside them"
-            raise InputError(f"labels: nothing says which variant stands first{beside}; name the key with key=")
+            raise InputError(f"labels: nothing says which variant stands first{beside}; name the key with `key=`")
         return chosen, {"position": sides}
     cases = id_text(table["case_id"], "labels")
     first = cases.replace_strict(dict(firsts), default=None, return_dtype=pl.String())
     missing = cases.filter(first.is_null() & sides.is_not_null()).unique(maintain_order=True).to_list()
     if missing and chosen == "variant":
-        raise TableError(f"labels: the key does not have {listed(missing)}; name the right key with key=")
+        raise TableError(f"labels: the key does not have {listed(missing)}; name the right key with `key=`")
     variants = pl.DataFrame({"side": sides, "first": first}).select(
         pl.when(pl.col("side") == "tie")
         .then(pl.lit("tie"))

@@ -248,7 +248,7 @@ def measure_agreement(
 
 _BY_POSITION = (
     "no key says which variant stands first, so labels are compared by position (which side was chosen); name the key "
-    "of the manifest with key= to compare them by variant"
+    "of the manifest with `key=` to compare them by variant"
 )
 
 

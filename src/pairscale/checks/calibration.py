@@ -191,7 +191,7 @@ def check_calibration(
     bins, level = require_int(bins, "bins", least=2), require_level(level)
     table = read_comparisons(results, condition=condition).table
     if labels is None and key is not None:
-        raise InputError("key belongs to labels=")
+        raise InputError("`key=` belongs to `labels=`")
     people = None if labels is None else read_comparisons(labels, key=key).table
     found = answers_of(table, people)
     if found is None:

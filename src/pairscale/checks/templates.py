@@ -188,12 +188,14 @@ def template_study(
     level, concurrency = require_level(level), require_int(concurrency, "concurrency", least=1)
     if judge is None:
         if templates or run is not None or batch:
-            raise InputError("templates, run and batch belong to a study that asks judges; give judge= too")
+            raise InputError("templates, run and batch belong to a study that asks judges; give `judge=` too")
         cells = list(data) if _are_cells(data) else _cells_of(data)
         notices: list[str] = []
     else:
         if batch and run is None:
-            raise InputError("batch=True needs a run file, which knows the batches while they are under way; give run=")
+            raise InputError(
+                "batch=True needs a run file, which knows the batches while they are under way; give `run=`"
+            )
         interval = require_number(interval, "interval", least=0)
         options = RunOptions(concurrency, retries, timeout=timeout, max_cost=max_cost)
         settings = {"trait": trait, "judge_args": judge_args, "price": price}

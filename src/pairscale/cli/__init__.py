@@ -19,7 +19,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from pairscale._version import __version__
-from pairscale.cli._common import complain, say
+from pairscale.cli._common import complain, error_line, say
 from pairscale.cli._values import validate_late
 from pairscale.core.errors import PairscaleError
 
@@ -253,7 +253,7 @@ def main(args: Sequence[str] | None = None) -> None:
     try:
         app(args=args, prog_name="pairscale")
     except PairscaleError as error:
-        complain("error", str(error))
+        complain("error", error_line(error))
         sys.exit(1)
     except Exception as error:
         if os.environ.get("PAIRSCALE_DEBUG"):

@@ -21,11 +21,14 @@ from pairscale.core.display import as_cell, printable, text_lines
 if TYPE_CHECKING:
     import polars as pl
 
+    from pairscale.core.errors import PairscaleError
+
 __all__ = [
     "as_argument",
     "chart_file",
     "complain",
     "emit",
+    "error_line",
     "in_shell",
     "printable",
     "resumable",
@@ -37,69 +40,12 @@ __all__ = [
 
 _PIPE_WIDTH = 140
 
-# Messages of functions name arguments; users of the command have options.
-_PYTHON = (
-    ('with pairscale.fit_bt_model(..., unconnected="separate")', "with --separate"),
-    ("name another save_path", "name another --save-path"),
-    ("Run the same call again", "Run the same command again"),
-    ("run the same call again", "run the same command again"),
-    ("name it in without=", "give its id to --without"),
-    ("without: the run", "--without: the run"),
-    ("pair_pct", "share"),
-    ("belongs to kind='preferences', not to kind='results'", "belongs to --kind preferences, not to --kind results"),
-    ("name it with prompt= or input_col=", "name it with --prompt or --input-col"),
-    ("give prompt or input_col, not both", "give --prompt or --input-col, not both"),
-    ("prompt and input_col belong to texts", "--prompt and --input-col belong to texts"),
-    ("give samples=", "give --samples"),
-    ("; or define one with custom_description", ""),
-    ("bt_data", "the results"),
-    ("manifest with a suite needs run=", "--manifest with a suite needs --run"),
-    ("variant, prompt, repeats and variant_timeout", "--variant, --prompt, --repeats and --variant-timeout"),
-    ("a suite needs variant_", "a suite needs --variant-"),
-    ("suite belongs to two", "--suite belongs to two"),
-    ("give terminal or status, not both", "give --terminal or --status, not both"),
-    ("give one name to labellers", "give one name to --labellers"),
-    ("status changes nothing; leave out labellers", "--status changes nothing; leave out --labellers"),
-    ("key belongs to labels of cases", "--key belongs to labels of cases"),
-    ("key belongs to labels=", "--key belongs to --labels"),
-    ("a_col and b_col belong together", "--a-col and --b-col belong together"),
-    (
-        "a_col, b_col, winner_col, key and encoding belong to tables",
-        "--a-col, --b-col, --winner-col, --key and --encoding belong to tables",
-    ),
-    (
-        "judge human stands alone; people and models are compared with labels",
-        "--judge human stands alone; people and models are compared with --labels",
-    ),
-    ('criterion="more helpful"', '--criterion "more helpful"'),
-    ("name a better one with judge=", "name a better one with --judge"),
-    ("a_col and b_col", "--a-col and --b-col"),
-    ("output_col belongs", "--output-col belongs"),
-    ("and strict allows none", "and --strict allows none"),
-    ("give skip_unreadable", "give --skip-unreadable"),
-    ("update_baseline", "--update-baseline"),
-    ("give baseline", "give --baseline"),
-    ("with a baseline, those of B alone", "with --baseline, those of B alone"),
-    ("give missing=excluded", "give --missing excluded"),
-    ("that max_errors allows", "that --max-errors allows"),
-    ("or leave out fixed", "or leave out --fixed"),
-    ("leave out variant_a and prompt_a", "leave out --variant-a and --prompt-a"),
-    ("elsewhere give summary", "elsewhere give --summary"),
-    ("step_summary needs", "--step-summary needs"),
-    ("judge human answers in ab", "--judge human answers in `pairscale ab`"),
-    ("fail_if must", "--fail-if must"),
-    ("samples belongs to", "--samples belongs to"),
-)
 _ARGUMENT = re.compile(
-    r"\b(condition|encoding|id_col|text_col|input_col|output_col|a_col|b_col|winner_col|key|n_pairs|samples|share)=(?=(\w?))"
+    r"(?:\b(btl_config|adaptive_config|judge_args):? )?(?:`([a-z_]+)=([^`]*)`|\b([a-z_]+)=(['\"])(\w+)\5)"
 )
-_CHOICE = re.compile(r"\b(answer|by|engine|judges|kind|model|prior_sd|repeats|ties|variant)=(['\"])(\w+)\2")
-_REFUSED = re.compile(
-    r"^(again|base_url|batch_size|bootstrap|cache|concurrency|condition|eps|id_col|interactive|interval|invalid_rate|kind|prompt|input_col|conversational|implicit_prompt"
-    r"|labels_per_case|lapse|level|manifest|margin|max_comparisons|max_cost|max_errors|max_minutes|missing|failures|junit|summary|n_boot|n_jobs|n_pairs|out|output_tokens|per_item"
-    r"|pilot|price|quantile|reliability|repeats|retries|runs|sd|seconds|seed|segments|share|text_col|timeout|variant_timeout|a_col|b_col|winner_col|encoding)"
-    r"(?=( as a position)? must be | belongs to | needs | chooses | is for |: )"
-)
+_CONFIGURED = re.compile(r"^(?:adaptive_config|btl_config): ")
+_OTHER_NAMES = {"pair_pct": "share", "fit_fn": "fit"}
+_CARRIERS = {"btl_config": "--set", "adaptive_config": "--set", "judge_args": "--judge-arg"}
 
 
 def say(message: str) -> None:
@@ -123,13 +69,36 @@ def complain(kind: str, message: str) -> None:
     say(f"{kind}: {printable(in_shell(message))}")
 
 
+def error_line(error: PairscaleError) -> str:
+    """What an error says, with the options of the command in place of the arguments of functions."""
+    message = str(error)
+    argument = getattr(error, "argument", None)
+    if argument is not None and message.startswith(argument):
+        rest = message.removeprefix(argument)
+        if _CONFIGURED.match(argument):
+            return f"--set {_CONFIGURED.sub('', argument)}{rest}"
+        if argument.isidentifier():
+            return f"{_option(argument)}{rest}"
+    return message
+
+
 def in_shell(message: str) -> str:
-    """What a function says of its arguments, in the names that the command has for them."""
-    for python, option in _PYTHON:
-        message = message.replace(python, option)
-    message = _CHOICE.sub(lambda match: f"--{match[1].replace('_', '-')} {match[3]}", message)
-    message = _ARGUMENT.sub(lambda match: f"--{match[1].replace('_', '-')}{' ' * bool(match[2])}", message)
-    return _REFUSED.sub(lambda match: f"--{match[1].replace('_', '-')}", message)
+    """A message with options in place of the arguments that it speaks of."""
+    return _ARGUMENT.sub(_spelled, message)
+
+
+def _spelled(argument: re.Match[str]) -> str:
+    name = argument[2] or argument[4]
+    value = argument[3] or argument[6]
+    if argument[1]:
+        return f"{_CARRIERS[argument[1]]} {name}={value}"
+    if name == "unconnected":
+        return "--separate"
+    return _option(name) if value in ("", None, "True") else f"{_option(name)} {value}"
+
+
+def _option(name: str) -> str:
+    return f"--{_OTHER_NAMES.get(name, name).replace('_', '-')}"
 
 
 def chart_file(path: Path | None) -> Path | None:

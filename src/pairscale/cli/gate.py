@@ -11,7 +11,7 @@ import typer
 
 from pairscale.cli import _names
 from pairscale.cli import _options as opt
-from pairscale.cli._common import complain, emit, in_shell, printable, resumable, say, show_table
+from pairscale.cli._common import complain, emit, error_line, in_shell, printable, resumable, say, show_table
 from pairscale.cli._groups import AnswerCols, Asking, Variants, with_groups
 from pairscale.cli._inputs import settings_of
 from pairscale.cli._opening import Opening, say_judged
@@ -193,7 +193,7 @@ def _checked(criterion: list[str] | None, **given: Any) -> GateOptions:
     try:
         return GateOptions.of(criterion, **given)
     except InputError as error:
-        raise typer.BadParameter(in_shell(str(error))) from None
+        raise typer.BadParameter(in_shell(error_line(error))) from None
 
 
 def _state(found: ps.GateResult) -> str:

@@ -152,7 +152,7 @@ class Plan:
         if unsure:
             notice(
                 f"{len(unsure):,} of the saved results have no condition_id, as R's pairwiseLLM writes them: they "
-                "count as answers, but which prompt they were made with is not known; name another save_path to ask "
+                "count as answers, but which prompt they were made with is not known; name another `save_path=` to ask "
                 "all pairs with this one"
             )
             mark_taken_over(store, self.condition_id, unsure)

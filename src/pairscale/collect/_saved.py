@@ -82,7 +82,7 @@ def _read(path: Path) -> tuple[list[str], list[dict[str, str | None]]]:
     records = [[unguarded(cell) for cell in record] for record in records]
     missing = [name for name in ("ID1", "ID2", "better_id") if name not in header]
     if missing:
-        raise FileFormatError(f"{path} is not a CSV of results: no column {listed(missing)}; name another save_path")
+        raise FileFormatError(f"{path} is not a CSV of results: no column {listed(missing)}; name another `save_path=`")
     if records and len(records[-1]) != len(header):
         records.pop()
         notice(f"{path}: the last line is incomplete and is asked again")

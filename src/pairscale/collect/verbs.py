@@ -325,7 +325,7 @@ def _priced_judge(
     made: dict[str, Any] = {"judge": judge_with(judge, template=template, **options)}
     if price is not None:
         if not {"input", "output"} <= set(price):
-            raise InputError(f"price: {judge} is not a provider's model; give input and output")
+            raise InputError(f"`price=`: {judge} is not a provider's model; give input and output")
         made |= {f"cost_per_million_{kind}": price[kind] for kind in ("input", "output")}
         made["batch_discount"] = price.get("batch")
     return made

@@ -180,7 +180,7 @@ def _parsed(
     if names.unresolved is not None:
         raise InputError(
             f"{path}: pairscale's own pipeline named its requests ({names.unresolved}), and these names hold no ids; "
-            "pass run=, the run file of that pipeline, or requests_tbl= with custom_id ID1 ID2"
+            "pass `run=`, the run file of that pipeline, or requests_tbl= with custom_id ID1 ID2"
         )
     if count := len(names.unknown):
         many, some = count != 1, ", ".join(names.unknown[:3]) + (", …" if count > 3 else "")

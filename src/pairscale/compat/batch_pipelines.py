@@ -139,7 +139,7 @@ def _pipeline(
         finally:
             await manager.aclose()
 
-    return run_sync(main, run=where if run is not None else f"{where} (pass this file as run=)")
+    return run_sync(main, run=where if run is not None else f"{where} (pass this file as `run=`)")
 
 
 def _named(where: str | os.PathLike[str]) -> Path | str:

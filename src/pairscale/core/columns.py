@@ -70,7 +70,9 @@ def choose_columns(frame: pl.DataFrame, id_col: Column | None, text_col: Column 
     if ids is None:
         ids, reasons["id_col"] = _id_column(frame, texts, what)
     if ids == texts:
-        raise TableError(f"{what}: the ids and the texts cannot both be column {ids!r}; name them (id_col=, text_col=)")
+        raise TableError(
+            f"{what}: the ids and the texts cannot both be column {ids!r}; name them (`id_col=`, `text_col=`)"
+        )
     return ColumnChoice(ids, texts, reasons)
 
 
@@ -119,7 +121,7 @@ def _text_column(frame: pl.DataFrame, ids: str | None, what: str) -> tuple[str, 
     held = f"{len(long)} columns hold long texts" if long else "no column is certainly the one of the texts"
     may = long or known or others
     raise UnsureColumnError(
-        f"{what}: {held}; name it (text_col=): it may be {listed(may, 20)}; all columns: {listed(frame.columns, 20)}",
+        f"{what}: {held}; name it (`text_col=`): it may be {listed(may, 20)}; all columns: {listed(frame.columns, 20)}",
         "text_col",
         may,
     )
@@ -141,7 +143,7 @@ def _id_column(frame: pl.DataFrame, texts: str, what: str) -> tuple[str, str]:
     held = "several columns" if len(unique) > 1 else "no column"
     may = unique or others
     raise UnsureColumnError(
-        f"{what}: {held} could hold the ids; name it (id_col=): it may be {listed(may, 20)}; all columns: "
+        f"{what}: {held} could hold the ids; name it (`id_col=`): it may be {listed(may, 20)}; all columns: "
         f"{listed(frame.columns, 20)}",
         "id_col",
         may,

@@ -81,7 +81,7 @@ def decode(data: bytes, name: str, encoding: str | None = None, *, tell: Callabl
     if "\0" in text:
         raise FileFormatError(
             f"{name} is not a text file (it holds zero bytes); save it as UTF-8 text, or name its encoding, where that "
-            "is an option (encoding=)"
+            "is an option (`encoding=`)"
         )
     return text.removeprefix("\ufeff")
 
@@ -115,12 +115,12 @@ def _western(data: bytes, name: str, tell: Callable[[str], object]) -> str:
     letters = re.sub(r"(.)\1+", r"\1", text.lower())  # an "Ääääh" is Western too
     if not text or _FOREIGN.search(letters):
         raise FileFormatError(
-            f"{name} is not UTF-8 text; save it as UTF-8, or name its encoding, where that is an option (encoding=)"
+            f"{name} is not UTF-8 text; save it as UTF-8, or name its encoding, where that is an option (`encoding=`)"
         )
     shown = re.search(r"\w*[^\x00-\x7f]\w*", text)
     tell(
         f"{name} is not UTF-8; it was read as Windows-1252, for example {shown and shown[0]!r} "
-        "(if that is wrong, save it as UTF-8, or name its encoding where that is an option: encoding=)"
+        "(if that is wrong, save it as UTF-8, or name its encoding where that is an option: `encoding=`)"
     )
     return text
 

@@ -69,7 +69,17 @@ class PairscaleError(Exception):
 
 
 class InputError(PairscaleError, ValueError):
-    """What came in (an argument, a table, a file) cannot be used as it is."""
+    """What came in (an argument, a table, a file) cannot be used as it is.
+
+    A message names other arguments as ```name=``` or ``name='value'``, which each surface spells its own way.
+
+    Attributes:
+        argument: the argument that is wrong, which the message begins with; None where it is about something else.
+    """
+
+    def __init__(self, message: str = "", argument: str | None = None) -> None:
+        super().__init__(message)
+        self.argument = argument
 
 
 class TableError(InputError):
@@ -84,9 +94,10 @@ class UnsureColumnError(TableError):
         columns: the columns that it may be.
     """
 
+    argument: str
+
     def __init__(self, message: str, argument: str, columns: Sequence[str]) -> None:
-        super().__init__(message)
-        self.argument = argument
+        super().__init__(message, argument)
         self.columns = tuple(columns)
 
 

@@ -392,7 +392,7 @@ def _figure(bound: float) -> str:
 
 
 def _refused(name: str, wanted: str, value: Any) -> InputError:
-    return InputError(f"{name} must be {wanted}, not {shown(value)}")
+    return InputError(f"{name} must be {wanted}, not {shown(value)}", name)
 
 
 _SECRET = re.compile(

@@ -33,7 +33,7 @@ __all__ = [
     "text_columns",
 ]
 
-_SETTLE = " with a_col=, b_col= and winner_col="
+_SETTLE = " with `a_col=`, `b_col=` and `winner_col=`"
 ORDER_KNOWN = "order_known"
 """The column that says, where it is false, that ``ID1`` need not be the text that stood first."""
 
@@ -415,7 +415,7 @@ def _given(frame: pl.DataFrame, names: ColumnNames, columns: ResultColumns, what
     """Results whose columns were named; what was not named is found by its name, if only one column can be meant."""
     sides, verdict = (columns.a_col, columns.b_col), columns.winner_col
     if (sides[0] is None) != (sides[1] is None) or (sides[0] is not None and sides[0] == sides[1]):
-        raise TableError(f"{what}: a_col and b_col belong together; name two columns")
+        raise TableError(f"{what}: `a_col=` and `b_col=` belong together; name two columns")
     first, second = sides if sides[0] is not None else _known_sides(frame, names, what)
     if verdict is None:
         verdict = _known_verdict(frame, names, what)

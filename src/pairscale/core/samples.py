@@ -91,7 +91,7 @@ def require_all_read(report: SamplesReport) -> None:
         names = listed([one.name for one in report.skipped], 10)
         first = report.skipped[0]
         raise InputError(
-            f"{report.source}: {count_files(report.skipped)}, and strict allows none: {names}; "
+            f"{report.source}: {count_files(report.skipped)}, and `strict=True` allows none: {names}; "
             f"{first.name}: {first.reason}"
         )
 
@@ -195,7 +195,7 @@ def _of_files(path: Path, encoding: str | None, skip_unreadable: bool) -> Sample
     if missing and not (skip_unreadable and found.ids):
         kinds = Counter(file.kind for file in missing).most_common()
         counts = ", ".join(f"{count:,} {kind}" for kind, count in kinds)
-        otherwise = "; to continue without them, give skip_unreadable" if found.ids else ""
+        otherwise = "; to continue without them, give `skip_unreadable=True`" if found.ids else ""
         raise MissingExtraError(
             f"{path}: reading {len(missing):,} of {len(more.files):,} files ({counts})", "documents", otherwise
         )
@@ -305,7 +305,9 @@ def read_samples_dir(
 def _checked(frame: pl.DataFrame, choice: ColumnChoice, what: str) -> pl.DataFrame:
     ids, texts = choice.ids, choice.texts
     if ids == texts:
-        raise TableError(f"{what}: the ids and the texts cannot both be column {ids!r}; name them (id_col=, text_col=)")
+        raise TableError(
+            f"{what}: the ids and the texts cannot both be column {ids!r}; name them (`id_col=`, `text_col=`)"
+        )
     others = [name for name in frame.columns if name not in {ids, texts}]
     if clash := [name for name in ("ID", "text") if name in others]:
         raise TableError(f"{what}: a further column is called {listed(clash)}; rename it or leave it out")

@@ -176,4 +176,4 @@ def _unknown(name: str) -> str:
     # People write the label for the key, so the comparison is made in the key's own spelling.
     asked = name.strip().lower().replace(" ", "_").replace("-", "_")
     guess = did_you_mean(asked, _TRAITS)
-    return f"no trait {name!r}.{guess} There are {', '.join(_TRAITS)}; or define one with custom_description"
+    return f"no trait {name!r}.{guess} There are {', '.join(_TRAITS)}; or define one with `custom_description=`"

@@ -104,7 +104,7 @@ def read_baseline(path: str | os.PathLike[str]) -> Baseline:
     Raises:
         FileFormatError: there is none, it is no baseline, or its answers are not those that were recorded.
     """
-    again = "record it with update_baseline"
+    again = "record it with `update_baseline=True`"
     if not Path(path).exists():
         raise FileFormatError(f"there is no baseline {path}; {again}")
     try:
@@ -138,7 +138,7 @@ def require_same_answers(baseline: Baseline, answers: list[tuple[str, Trace]], p
     if apart := [task for task in {**known, **given} if known.get(task) != given.get(task)]:
         raise InputError(
             f"the answers of A are not those of the baseline {path}: {listed(apart, 5)}; leave A out to compare with "
-            "the baseline, or give update_baseline to record A as it is now"
+            "the baseline, or give `update_baseline=True` to record A as it is now"
         )
 
 

@@ -44,11 +44,11 @@ def cards_by_criterion(
         card = one if isinstance(one, JudgeCard) else read_judge_card(one)
         criterion = card.judge.trait
         if len(judges) != 1 or judges[0] == "human":
-            raise InputError("judge_card is of one judge, which must be asked alone: name it with judge=")
+            raise InputError("judge_card is of one judge, which must be asked alone: name it with `judge=`")
         if card.judge.kind != "cases":
             raise InputError(
                 "the judge card was measured on pairs of texts, with another prompt than two answers to a task have; "
-                "make one with check_judge(CASES, labels=...), CASES being a manifest of ab(manifest=...)"
+                "make one with check_judge(CASES, `labels=`...), CASES being a manifest of ab(manifest=...)"
             )
         if criterion not in criteria:
             raise InputError(f"the judge card is of the criterion {criterion!r}, and this run has {listed(criteria)}")

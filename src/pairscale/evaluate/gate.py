@@ -167,7 +167,7 @@ def gate(
         ('worse', False, 8)
     """
     if judge is None or (isinstance(judge, str) and judge == "lexical"):
-        notice("the judge is lexical, a baseline that reads no criterion; name a better one with judge=")
+        notice("the judge is lexical, a baseline that reads no criterion; name a better one with `judge=`")
     found = gated(
         a, b, judge=judge, variants=(variant_a, variant_b), prompts=(prompt_a, prompt_b),
         suite=suite, run=run, swap=swap, repeats=repeats, concurrency=concurrency,
@@ -252,18 +252,19 @@ def _problem(result: PairwiseRunResult, options: GateOptions) -> str | None:
         about = f" ({key})" if len(result.keys) > 1 else ""
         if not any(case.outcome.is_answer for case in result.of(key)):
             why = f"; the first: {unanswered[0].reasoning[:160]}" if unanswered else ""
-            stop = "; max_cost was reached, raise it" if result.stopped == "max_cost" else ""
+            stop = "; `max_cost=` was reached, raise it" if result.stopped == "max_cost" else ""
             return f"no case was answered{about}{why}{stop}"
         if len(unanswered) > max(1, options.max_errors * len(cases)):
             return (
                 f"the judge gave no answer to {len(unanswered):,} of {len(cases):,} cases{about}, more than the "
-                f"{100 * options.max_errors:g} % that max_errors allows; the first: {unanswered[0].reasoning[:160]}; "
-                "run the same call again to ask them again, or name another judge"
+                f"{100 * options.max_errors:g} % that `max_errors=` allows; the first: "
+                f"{unanswered[0].reasoning[:160]}; "
+                "run it again to ask them again, or name another judge"
             )
     if options.fixed and result.unasked:
         return (
             f"{len(result.unasked):,} tasks were not asked ({result.stopped}), and a test of fixed size needs all; "
-            "raise max_cost, or leave out fixed"
+            "raise `max_cost=`, or leave out `fixed=`"
         )
     return None
 

@@ -36,10 +36,10 @@ def require_file(path: object, name: str) -> Path:
     """
     found = require_path(path, name)
     if found.is_dir():
-        raise InputError(f"{name} must be a file, not the folder {found}")
+        raise InputError(f"{name} must be a file, not the folder {found}", name)
     folder = found.absolute().parent
     if not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise InputError(f"{name} must be a file in a folder that exists and can be written to, not {found}")
+        raise InputError(f"{name} must be a file in a folder that exists and can be written to, not {found}", name)
     return found
 
 
@@ -51,7 +51,9 @@ def step_summary_file() -> Path:
     """
     path = os.environ.get(_STEP_SUMMARY)
     if not path:
-        raise InputError(f"step_summary needs the variable {_STEP_SUMMARY}, which GitHub sets; elsewhere give summary")
+        raise InputError(
+            f"`step_summary=` needs the variable {_STEP_SUMMARY}, which GitHub sets; elsewhere give `summary=`"
+        )
     return Path(path)
 
 

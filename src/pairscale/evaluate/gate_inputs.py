@@ -78,7 +78,7 @@ def read_given(
         return _of_suite(Given(tasks, b, suite, variants, None), prompts, options, tell)
     both, origin = b is not None or columns.a_col is not None, a
     if not both and path is None:
-        raise InputError("name the answers of A and of B; with a baseline, those of B alone")
+        raise InputError("name the answers of A and of B; with `baseline=`, those of B alone")
     if both:
         a, b, tasks, _ = read_sides(a, b, suite, columns, names, tell)
     else:  # one file: A's if it is to be recorded, else B's
@@ -107,11 +107,11 @@ def _of_suite(
 ) -> Given:
     """A suite and its variants, where a baseline may hold the answers of A."""
     if options.update_baseline:
-        raise InputError("update_baseline records a file of answers; variants that are run have none yet")
+        raise InputError("`update_baseline=` records a file of answers; variants that are run have none yet")
     if options.baseline is None:
         return given
     if given.variants[0] is not None or prompts[0] is not None:
-        raise InputError("baseline holds the answers of A; leave out variant_a and prompt_a")
+        raise InputError("`baseline=` holds the answers of A; leave out `variant_a=` and `prompt_a=`")
     recorded = _recorded(options.baseline, tell)
     return replace(given, variants=(recorded.source, given.variants[1]), baseline=recorded)
 
@@ -133,7 +133,8 @@ def _require_finished(sources: tuple[Any, Any], options: GateOptions) -> None:
     logs = [log.words for source in sources for log in unfinished_of(source)]
     if logs and options.missing != "excluded":
         raise InputError(
-            f"{' and '.join(logs)}; finish the run, or give missing=excluded to compare only the tasks that it reached"
+            f"{' and '.join(logs)}; finish the run, or give `missing=excluded` to compare only the tasks that it "
+            "reached"
         )
 
 
@@ -169,7 +170,7 @@ def _require_pairs(
         raise InputError(
             f"{names[1]} has no answer to {len(lacking):,} of the {len(wanted):,} tasks of {names[0]}: "
             f"{listed(lacking, 5)}; if it failed on them, add them with an empty output, so that they count as "
-            "failures; if they are no longer asked, give missing=excluded"
+            "failures; if they are no longer asked, give `missing=excluded`"
         )
     return len(wanted) - len(lacking)
 

@@ -52,18 +52,20 @@ class GateOptions:
         """
         criteria = [criterion] if isinstance(criterion, str) else list(criterion or [])
         if not criteria:
-            raise InputError('say what "better" means: criterion="more helpful"')
+            raise InputError('say what "better" means, as in `criterion="more helpful"`')
         named = [fail_if] if isinstance(fail_if, str) else list(fail_if)
         parts = [part.strip() for one in named for part in (one.split(",") if isinstance(one, str) else [one])]
         if not parts:
-            raise InputError(f"fail_if must name what the gate fails on: {', '.join(FAIL_IF)}")
+            raise InputError(f"`fail_if=` must name what the gate fails on: {', '.join(FAIL_IF)}")
         two_sided(level)
         judges = given["judge"] if isinstance(given["judge"], list | tuple) else [given["judge"]]
         if any(isinstance(one, str) and one == "human" for one in judges):
-            raise InputError("judge human answers in ab, not in a gate, which runs without people; name another judge")
+            raise InputError(
+                "`judge=human` answers in ab, not in a gate, which runs without people; name another judge"
+            )
         baseline, update = given["baseline"], require_flag(given["update_baseline"], "update_baseline")
         if update and baseline is None:
-            raise InputError("update_baseline needs a file for it: give baseline")
+            raise InputError("`update_baseline=` needs a file for it: give `baseline=`")
         files = {name: given[name] for name in ("summary", "junit")}
         written = {name: None if path is None else require_file(path, name) for name, path in files.items()}
         if require_flag(given["step_summary"], "step_summary"):

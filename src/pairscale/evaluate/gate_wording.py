@@ -38,7 +38,7 @@ VERDICT_WORDS: dict[GateVerdict, str] = {
 """The verdicts, behind "B is"."""
 
 _SHOWN = 5  # tasks that are named
-_RAISE_MAX_COST = "the run stopped at max_cost; raise it, and run the same command again"
+_RAISE_MAX_COST = "the run stopped at `max_cost=`; raise it, and run it again"
 
 
 def percent(share: float | None) -> str:

@@ -104,7 +104,7 @@ def require_card(card: JudgeCard, judge: Judge, criterion: str, *, swap: bool) -
     if differing := card.judge.differences(here):
         raise InputError(
             f"the judge card is not of this judge and prompt: {'; '.join(differing)}. Use the judge of the card, or "
-            "make a card of this one with check_judge(CASES, labels=...)"
+            "make a card of this one with check_judge(CASES, `labels=`...)"
         )
     found = card.measures["net_agreement"]
     if not found.measured:

@@ -266,7 +266,7 @@ def _task_judge(
     given = {"base_url": base_url, "cache": cache, "price": price}
     more = {name: value for name, value in given.items() if value is not None}
     if more and not (isinstance(judge, str) and judge.partition(":")[0] in PROVIDERS):
-        raise InputError(f"{next(iter(more))} belongs to a provider's model, such as compatible:MODEL")
+        raise InputError(f"`{next(iter(more))}=` belongs to a provider's model, such as compatible:MODEL")
     return make_task_judge(judge, criterion, {**settings, **more} or None)
 
 

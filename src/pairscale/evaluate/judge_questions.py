@@ -106,7 +106,7 @@ def pairs_of_texts(
     """
     if labels is None:
         if key is not None:
-            raise InputError("key belongs to labels=")
+            raise InputError("`key=` belongs to `labels=`")
         pairs = randomize_pair_order(some_pairs(samples, 30 if n_pairs is None else n_pairs, seed), seed=seed)
         nothing = [None] * pairs.height
         return CheckPairs("texts", _named(pairs), nothing, nothing, 0, samples.height)
@@ -214,7 +214,7 @@ def pairs_of_cases(
     cases = {str(row["case_id"]): row for row in rows if str(row.get("criterion") or "") == about}
     votes, people = ({}, 0) if labels is None else _case_votes(cases, labels, key, about, encoding)
     if labels is None and key is not None:
-        raise InputError("key belongs to labels=")
+        raise InputError("`key=` belongs to `labels=`")
     if labels is not None and not votes:
         raise InputError("labels: none of them is of these cases; check case_id, and that the answers are the same")
     usable, same, empty = [], 0, 0

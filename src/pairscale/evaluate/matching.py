@@ -135,12 +135,12 @@ def _how(sides: Sequence[Sequence[TraceRef]], names: tuple[str, str]) -> tuple[_
         verb = "names" if len(without) == 1 else "name"
         raise InputError(
             f"{' and '.join(without)} {verb} no tasks, and no task of {names[0]} and {names[1]} has the same text; "
-            "name the column of the tasks' names (id_col=), or of their text (input_col=)"
+            "name the column of the tasks' names (`id_col=`), or of their text (`input_col=`)"
         )
     has = ", ".join(f"{name} has {listed(sorted(known), 3)}" for name, known in zip(names, ids, strict=True))
     raise InputError(
         f"{names[0]} and {names[1]} have no task in common ({has}); answers are paired by task_id, else by the text of "
-        "the task: name the column of the names (id_col=), or of the text (input_col=)"
+        "the task: name the column of the names (`id_col=`), or of the text (`input_col=`)"
     )
 
 

@@ -326,7 +326,7 @@ def _chosen(
     if n_pairs is None or n_pairs >= most:
         return [(at, couple) for at in range(n_tasks) for couple in couples]
     if n_pairs < len(couples):
-        raise InputError(f"n_pairs={n_pairs}: {len(couples)} pairs of variants need at least one case each")
+        raise InputError(f"`n_pairs={n_pairs}`: {len(couples)} pairs of variants need at least one case each")
     rng = random.Random(seed)  # noqa: S311 - a sample, not a secret
     tasks = {couple: rng.sample(range(n_tasks), n_tasks) for couple in couples}
     order = rng.sample(list(couples), len(couples))

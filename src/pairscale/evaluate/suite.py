@@ -223,7 +223,9 @@ def as_suite(suite: SuiteLike | Any) -> Suite:
     )
 
 
-_NAME_COLUMNS = "; name its column with input_col= (and columns with answers of both variants with a_col= and b_col=)"
+_NAME_COLUMNS = (
+    "; name its column with `input_col=` (and columns with answers of both variants with `a_col=` and `b_col=`)"
+)
 
 
 def _task(given: Any, where: str, advice: str) -> Task:

@@ -201,7 +201,7 @@ def ab(
         (0, 2, 0)
     """
     if (judge is None and labels is None) or (isinstance(judge, str) and judge == "lexical"):
-        notice("the judge is lexical, a baseline that reads no criterion; name a better one with judge=")
+        notice("the judge is lexical, a baseline that reads no criterion; name a better one with `judge=`")
     found = compared(
         a, b, criterion=criterion, judge=judge, labels=labels, key=key, variants=(variant_a, variant_b),
         prompts=(prompt_a, prompt_b), names=(name_a, name_b), suite=suite, run=run, swap=swap, repeats=repeats,
@@ -281,14 +281,16 @@ def compared(
     if manifest is not None:
         require_manifest(Path(manifest))
         if b is None and run is None:
-            raise InputError("manifest with a suite needs run=, where the answers are")
+            raise InputError("`manifest=` with a suite needs `run=`, where the answers are")
     paid = [one for made in comparators for one in getattr(made, "judges", ())]
     if b is not None:
         if any((*variants, *prompts)) or repeats > 1 or settings.variant_timeout is not None:
-            raise InputError("variant, prompt, repeats and variant_timeout belong to a suite, not to recorded answers")
+            raise InputError(
+                "`variant=`, `prompt=`, `repeats=` and `variant_timeout=` belong to a suite, not to recorded answers"
+            )
         result = run_sync(lambda: compare_answers(a, b, names, settings, suite=tasks), run=run)
     elif suite is not None:
-        raise InputError("suite belongs to two files of answers; a suite alone is the first argument")
+        raise InputError("`suite=` belongs to two files of answers; a suite alone is the first argument")
     else:
         sides = (_variant(variants[0], prompts[0], "a"), _variant(variants[1], prompts[1], "b"))
         paid += sides
@@ -323,12 +325,12 @@ def read_sides(
 ) -> tuple[Any, Any, Suite | None, tuple[str, str]]:
     """The answers of A and B and the tasks, or a suite alone, read before any judge is made; and the names."""
     if (columns.a_col is None) != (columns.b_col is None):
-        raise InputError("a_col and b_col name the answers of A and B in one file; give both")
+        raise InputError("`a_col=` and `b_col=` name the answers of A and B in one file; give both")
     if columns.a_col is not None and columns.b_col is not None:
         if b is not None or not (isinstance(a, str | os.PathLike) or is_table(a)):
-            raise InputError("a_col and b_col belong to one file or table that holds the answers of A and B")
+            raise InputError("`a_col=` and `b_col=` belong to one file or table that holds the answers of A and B")
         if columns.output_col is not None:
-            raise InputError("output_col belongs to a file with the answers of one variant; leave it out")
+            raise InputError("`output_col=` belongs to a file with the answers of one variant; leave it out")
         one, two = read_both_outputs(
             a, columns.a_col, columns.b_col, names,
             id_col=columns.id_col, input_col=columns.input_col, encoding=columns.encoding,
@@ -341,7 +343,7 @@ def read_sides(
         return both[0][0], both[0][1], _suite(suite, columns, tell), both[1]
     if b is None:
         if columns.output_col is not None:
-            raise InputError("output_col belongs to files of answers; a suite has none")
+            raise InputError("`output_col=` belongs to files of answers; a suite has none")
         return _suite(a, columns, tell), None, None, names
     sources = [_source(given, columns, name, tell) for given, name in ((a, names[0]), (b, names[1]))]
     return sources[0], sources[1], _suite(suite, columns, tell), names
@@ -409,7 +411,7 @@ def _suite(given: Any, columns: AnswerColumns, tell: Callable[[str], object]) ->
 
 def _variant(variant: Any, prompt: str | None, side: str) -> Any:
     if variant is None:
-        raise InputError(f"a suite needs variant_{side}; or name two files of answers, A and B")
+        raise InputError(f"a suite needs `variant_{side}=`; or name two files of answers, A and B")
     if prompt is None:
         return variant
     return ModelVariant(variant, read_text(prompt) if prompt.endswith(".txt") else prompt)
@@ -430,9 +432,9 @@ def _comparators(
     encoding: str | None,
 ) -> list[Any]:
     if not criteria:
-        raise InputError('say what "better" means: criterion="more helpful"')
+        raise InputError('say what "better" means, as in `criterion="more helpful"`')
     if key is not None and labels is None:
-        raise InputError("key belongs to labels=")
+        raise InputError("`key=` belongs to `labels=`")
     asked = judges or ([] if labels is not None else ["lexical"])
     settings = {**(judge_args or {}), **_of_model(asked, base_url, price)}
     cards = cards_by_criterion(judge_card, criteria, asked)
@@ -441,7 +443,7 @@ def _comparators(
     for criterion in dict.fromkeys(criteria):
         if "human" in asked:
             if len(asked) > 1:
-                raise InputError("judge human stands alone; people and models are compared with labels")
+                raise InputError("`judge=human` stands alone; people and models are compared with `labels=`")
             made.append(human_pairwise(key=criterion, criterion=criterion))
         elif len(asked) == 1:
             card = cards.get(criterion)
@@ -459,5 +461,5 @@ def _of_model(judges: Sequence[Any], base_url: str | None, price: Any) -> dict[s
     is_model = any(isinstance(judge, str) and judge.partition(":")[0] in PROVIDERS for judge in judges)
     found = {name: value for name, value in (("base_url", base_url), ("price", price)) if value is not None}
     if found and not is_model:
-        raise InputError(f"{next(iter(found))} belongs to a provider's model, such as compatible:MODEL")
+        raise InputError(f"`{next(iter(found))}=` belongs to a provider's model, such as compatible:MODEL")
     return found

@@ -179,7 +179,7 @@ def _advice(run: PairwiseRunResult, key: str, found: _Finding, names: tuple[str,
     if unanswered or max(_failures(run, key)) >= _OFTEN * found.n:
         return unanswered or _failures_advice(run, key)
     if run.stopped == "max_cost":
-        return "the run stopped at max_cost: raise it, and run the same command again"
+        return "the run stopped at `max_cost=`: raise it, and run it again"
     if goes_by_order(run, key):
         return _BETTER_JUDGE
     more = (
@@ -197,7 +197,7 @@ def _unanswered(run: PairwiseRunResult, key: str) -> str:
     if silent <= max(1, _OFTEN * len(asked)):
         return ""
     cases = f"{silent:,} of {_count(len(asked), 'case')}"
-    return f"the judge gave no answer in {cases}: look at why, and run the same command again"
+    return f"the judge gave no answer in {cases}: look at why, and run it again"
 
 
 def _undecided_advice(run: PairwiseRunResult, key: str) -> str:
@@ -206,7 +206,7 @@ def _undecided_advice(run: PairwiseRunResult, key: str) -> str:
     if (unanswered := _unanswered(run, key)) or any(_failures(run, key)):
         return unanswered or _failures_advice(run, key)
     if counts["error"] or counts["abstention"]:
-        return "look at why the judge gave no answer, and run the same command again"
+        return "look at why the judge gave no answer, and run it again"
     if are_identical(run, key):
         return same_answers(run)
     if goes_by_order(run, key):

@@ -187,7 +187,7 @@ def judge_with(
             continue
         if kind not in PROVIDERS:
             whose = f", not to {judge}" if isinstance(judge, str) else ""
-            raise InputError(f"{name} belongs to a provider's model, such as compatible:MODEL{whose}")
+            raise InputError(f"`{name}=` belongs to a provider's model, such as compatible:MODEL{whose}")
         settings[name] = value
     if isinstance(judge, Judge) or kind in {*_EMBEDDED, *PROVIDERS}:
         try:

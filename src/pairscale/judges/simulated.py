@@ -77,7 +77,9 @@ class SimulatedJudge:
         if self.error is None and (self.error_growth or self.error_df is not None or self.limit is not None):
             raise InputError("error_growth, error_df and limit say how logits err; give error, too")
         if self.error is not None and self.lapse:
-            raise InputError("lapse is for answers drawn by their probability; with error, use error_df for outliers")
+            raise InputError(
+                "`lapse=` is for answers drawn by their probability; with error, use error_df for outliers"
+            )
 
         for name in ("lapse", "invalid_rate", "tie_rate", "error_rate"):
             checked[name] = require_probability(getattr(self, name), name)

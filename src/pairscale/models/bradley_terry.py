@@ -256,8 +256,8 @@ def _named(column: str | Sequence[Any] | None) -> str | None:
 def _require_sides(bt_data: Table) -> None:
     if not says_who_stood_first(bt_data):
         raise InputError(
-            "bt_data lists winners and losers without saying who stood first, so there is no position effect to "
-            "estimate; leave position out"
+            "the results list winners and losers without saying who stood first, so there is no position effect to "
+            "estimate; leave out `position=`"
         )
 
 
@@ -371,7 +371,7 @@ def _all_ids(ids: Iterable[Any] | None, seen: Sequence[str]) -> Sequence[str]:
     given = set(require_ids(to_frame({"ID": list(ids)}), ["ID"], "ids")["ID"])
     strange = [name for name in seen if name not in given]
     if strange:
-        raise InputError(f"bt_data has {len(strange):,} ids that are not in ids: {listed(strange)}")
+        raise InputError(f"the results have {len(strange):,} ids that are not in ids: {listed(strange)}")
     return sorted(given)
 
 
@@ -398,7 +398,7 @@ def _say_parts(counts: Counts, parts: Sequence[Ints], unconnected: Unconnected) 
     if unconnected == "error":
         raise FitError(
             f"{what}. Their scores share no scale: add comparisons between these parts, or fit each on its own with "
-            'pairscale.fit_bt_model(..., unconnected="separate")'
+            '`unconnected="separate"`'
         )
     return notice(f"{what}. Each has a scale of its own, so there are no ranks across them")
 

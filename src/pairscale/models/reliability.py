@@ -321,7 +321,7 @@ def _judges(frame: pl.DataFrame, judge: str | None) -> Ints:
     if name is None:
         raise TableError(
             f"data: no column 'judge_id' or 'judge' says who judged; it has {listed(frame.columns, 20)}. Name it with "
-            'judge=, or split by="comparison"'
+            '`judge=`, or split by="comparison"'
         )
     column = require_ids(frame, [name], "data")[name]
     return numbered(column, column.unique().sort())

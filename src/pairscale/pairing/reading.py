@@ -106,7 +106,7 @@ def read_given_pairs(
     if (found := _as_given(table, a_col, b_col, str(pairs))) is None:
         raise InputError(
             f"{pairs} holds no pairs (ID1 text1 ID2 text2); {make}, or name the columns of the two texts "
-            "(a_col=, b_col=)"
+            "(`a_col=`, `b_col=`)"
         )
     return found
 
@@ -127,7 +127,7 @@ def _as_given(table: pl.DataFrame, a_col: str | None, b_col: str | None, what: s
 
     for position, given in (("1", a_col), ("2", b_col)):
         if given is None and f"text{position}" not in table.columns:
-            raise InputError(f"{what}: a_col and b_col name the two texts of a pair; give both")
+            raise InputError(f"{what}: `a_col=` and `b_col=` name the two texts of a pair; give both")
         if given is not None and given != f"text{position}":
             column_at(table.columns, given, "a_col" if position == "1" else "b_col", what)
             if f"text{position}" in table.columns:

@@ -123,13 +123,13 @@ def label(
         (1, 2)
     """
     if terminal and status:
-        raise InputError("give terminal or status, not both")
+        raise InputError("give `terminal=` or `status=`, not both")
     if Path(source).is_dir():
         raise InputError(to_rank(source))
     cases = read_cases(source, criterion=criterion, a_col=a_col, b_col=b_col, encoding=encoding)
     names, kept = labeller_names(labellers), str(labels_file(source) if run is None else run)
     if terminal and len(names) > 1:
-        raise InputError("only one person can label in a terminal; give one name in labellers")
+        raise InputError("only one person can label in a terminal; give one name to `labellers=`")
     settings = {"labels_per_case": labels_per_case, "ties": ties, "seed": seed, "owner_token": owner_token}
     if status:
         return _status(kept, cases, names, settings)
@@ -148,9 +148,9 @@ def label(
 def _status(run: str, cases: Sequence[Case], names: Sequence[str], settings: Mapping[str, Any]) -> Labelling:
     """How far it is; only reads, so that it works while another process labels."""
     if names or any(value is not None for value in settings.values()):
-        raise InputError("status changes nothing; leave out labellers and the settings of labelling")
+        raise InputError("`status=` changes nothing; leave out `labellers=` and the settings of labelling")
     if "://" not in run and not Path(run).exists():
-        raise InputError(f"{run}: no labels yet; run the same command without --status to collect them")
+        raise InputError(f"{run}: no labels yet; run it without `status=` to collect them")
     with LabelStore(run, cases, write=False) as store:
         known = store.case_ids()
         return _found(store, [case for case in cases if case.case_id in known], run)

@@ -290,7 +290,7 @@ class Memory:
 
     def __init__(self, client: LLMClient, mode: CacheMode = "auto") -> None:
         if not isinstance(mode, bool | str | os.PathLike) or mode == "":
-            raise InputError(f"cache must be 'auto', True, False or a file, not {mode!r}")
+            raise InputError(f"cache must be 'auto', True, False or a file, not {mode!r}", "cache")
         self._client, self._mode = client, mode
         by_name = isinstance(mode, bool) or mode == "auto"
         self._answers = None if mode is False else AnswerCache(None if by_name else mode)  # type: ignore[arg-type]

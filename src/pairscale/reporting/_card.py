@@ -52,7 +52,7 @@ class CardFacts:
         Raises:
             InputError: always.
         """
-        raise InputError("again is for the cases of a run; a judge card has none")
+        raise InputError("`again=` is for the cases of a run; a judge card has none")
 
 
 def _page(card: JudgeCard) -> Page:

@@ -82,7 +82,7 @@ class VariantsFacts:
         Raises:
             InputError: always.
         """
-        raise InputError("again is for the cases of two variants; compare two of these with `pairscale ab`")
+        raise InputError("`again=` is for the cases of two variants; compare two of these with `pairscale ab`")
 
 
 def variants_of_run(store: RunFile) -> VariantsFacts:

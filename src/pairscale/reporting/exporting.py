@@ -122,14 +122,14 @@ def export(
             "implicit_prompt": implicit_prompt or None,
         }  # fmt: skip
         if wrong := next((name for name, value in given.items() if value is not None), None):
-            raise InputError(f"{wrong} belongs to kind='preferences', not to kind='results'; leave it out")
+            raise InputError(f"`{wrong}=` belongs to `kind=preferences`, not to `kind=results`; leave it out")
         if named is not None:
             return export_results(named, path)
         return write_table(_of_results(reading, run, condition).table, path)
     if named is not None:
         found = _preferences(named, condition, prompt, input_col)
     elif samples is None:
-        raise InputError("preferences are pairs of texts, and results in a table have none; give them with samples=")
+        raise InputError("preferences are pairs of texts, and results in a table have none; give them with `samples=`")
     else:
         known = _of_results(reading, run, condition)
         assert known.samples is not None  # noqa: S101 - they were given
@@ -138,14 +138,16 @@ def export(
     if not found.table.height:
         raise InputError("there is no preference to export: no pair has a winner")
     if found.table["prompt"].null_count():
-        notice("without a prompt: TRL takes such pairs as having theirs inside (name it with prompt= or input_col=)")
+        notice(
+            "without a prompt: TRL takes such pairs as having theirs inside (name it with `prompt=` or `input_col=`)"
+        )
     return write_table(as_trl(found.table, conversational=conversational, implicit_prompt=implicit_prompt), path)
 
 
 def _copied(run: Table | str | os.PathLike[str], path: Path, extra: Sequence[str]) -> Path:
     """A copy of a run file, whole or not at all."""
     if extra:
-        raise InputError(f"{extra[0]} does not belong to a copy, which holds everything; leave it out")
+        raise InputError(f"`{extra[0]}=` does not belong to a copy, which holds everything; leave it out")
     if not isinstance(run, str | os.PathLike):
         raise InputError("a table in memory has no run file to copy; name the run file")
     if path.suffix.lower() in TABLE_SUFFIXES:
@@ -169,7 +171,7 @@ def _preferences(
     with open_run(run) as store, store.snapshot():
         if store.log_length(RESULTS):
             if prompt is not None or input_col is not None:
-                raise InputError("prompt and input_col belong to texts; the tasks of an A/B run are the prompts")
+                raise InputError("`prompt=` and `input_col=` belong to texts; the tasks of an A/B run are the prompts")
             kept = saved_result(store)
             if kept is None:
                 raise InputError("the run file keeps no result of a comparison of two variants")

@@ -123,7 +123,7 @@ def _prompts(items: pl.DataFrame, prompt: str | None, input_col: str | None) -> 
     if input_col is None:
         return dict.fromkeys(items["ID"].to_list(), prompt)
     if prompt is not None:
-        raise InputError("give prompt or input_col, not both")
+        raise InputError("give `prompt=` or `input_col=`, not both")
     if input_col not in items.columns:
         raise InputError(f"the texts have no column {input_col!r}; they have {listed(items.columns, 20)}")
     return dict(items.select("ID", pl.col(input_col).cast(pl.String)).iter_rows())
@@ -194,7 +194,7 @@ def preferences_of_ab(
         InputError: when there are several, and none was chosen.
     """
     if key is None and len(result.keys) > 1:
-        raise InputError(f"the run has several comparators; choose one by condition=: {listed(result.keys)}")
+        raise InputError(f"the run has several comparators; choose one by `condition=`: {listed(result.keys)}")
     left_out: Counter[str] = Counter()
     rows: list[dict[str, Any]] = []
     for case in result.of(key or result.keys[0]):

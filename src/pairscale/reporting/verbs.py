@@ -148,13 +148,13 @@ def written_report(
     optional(require_suffix, out, "out", (".html", ".htm", *TABLE_SUFFIXES))
     optional(require_suffix, again, "again", (".jsonl", ".ndjson"))
     if interactive and is_table:
-        raise InputError(f"interactive is for the charts of a page, and {out} is a table; leave one of the two out")
+        raise InputError(f"`interactive=` is for the charts of a page, and {out} is a table; leave one of the two out")
     if interactive:
-        require_drawing("interactive")
+        require_drawing("`interactive=True`")
     named = str(run) if isinstance(run, str | os.PathLike) else None
     facts = _facts(run, kind, condition, reading)
     if again is not None and isinstance(facts, RankingFacts) and not facts.texts:
-        raise InputError("again writes texts for people to label, and results in a table have none; give samples=")
+        raise InputError("`again=` writes texts for people to label, and results in a table have none; give `samples=`")
     target = page_of(named) if out is None else Path(out)
     shown = facts.disguised() if pseudonyms else facts
     items = shown.rows(texts=not without_texts)
@@ -197,7 +197,9 @@ def _facts(
         chosen = chosen or kind_of(store)
         if chosen in {"ab", "variants"}:
             if condition is not None:
-                raise InputError("condition chooses a judge of a ranking or a study; an A/B run shows all of its own")
+                raise InputError(
+                    "`condition=` chooses a judge of a ranking or a study; an A/B run shows all of its own"
+                )
             return facts_of(store, chosen)
         # A study is about all of its judges; a ranking of several needs a choice.
         if chosen == "ranking" and (condition == PEOPLE or not store.counts()["comparisons"]):

@@ -126,8 +126,8 @@ class Budget:
         unpriced = verdict.outcome.is_answer and verdict.cost is None
         if self.limit is not None and unpriced and reservation.most is None:
             raise JudgeError(
-                "max_cost is set, but the judge does not say what its answers cost; return the cost in US dollars as "
-                "'cost' (or Verdict(cost=…)), give the judge a method max_cost_of(pair), or leave out max_cost"
+                "`max_cost=` is set, but the judge does not say what its answers cost; return the cost in US dollars "
+                "as 'cost' (or Verdict(cost=…)), give the judge a method max_cost_of(pair), or leave out `max_cost=`"
             )
 
     def say_estimate(self, who: str, cost: float | None) -> None:
@@ -207,7 +207,7 @@ def require_prices(judges: Iterable[Judge], max_cost: float | None) -> None:
             "judge_args={'price': {'input': 1.25, 'output': 10}})"
         )
         if max_cost is not None:
-            raise InputError(f"max_cost needs the price of {name}, which is not known; {how}, or leave out max_cost")
+            raise InputError(f"`max_cost=` needs the price of {name}, which is not known; {how}, or leave it out")
         notice(f"the price of {name} is not known, so costs are not counted; {how}")
 
 

@@ -156,9 +156,7 @@ class Runtime:
 
     def tell_budget(self) -> None:
         """Say that the budget ended the run."""
-        notice(
-            f"stopped before max_cost is passed: {self.budget}. Run the same call with a higher max_cost to continue"
-        )
+        notice(f"stopped before `max_cost=` is passed: {self.budget}. Raise it, and run it again to continue")
 
     def stop(self, reason: str, failure: PairscaleError | None = None) -> None:
         """Ask nothing more; what is open is waited for and stored."""
@@ -248,9 +246,7 @@ class Runtime:
             if verdict.failure == "judge":
                 await self._record(question, values)
                 message = verdict.error_message or "the judge cannot be asked"
-                self.stop(
-                    "judge", JudgeError(f"{message}. Every answer is stored; run the same call again to continue")
-                )
+                self.stop("judge", JudgeError(f"{message}. Every answer is stored; run it again to continue"))
                 break
             is_free = False
             if verdict.error_code == "rate_limited":
@@ -399,7 +395,7 @@ class Runtime:
                 "judge",
                 JudgeError(
                     f"{name} failed in the same way on {MOST_ALIKE} different questions in a row: "
-                    f"{verdict.error_message}. Every answer is stored; run the same call again to continue"
+                    f"{verdict.error_message}. Every answer is stored; run it again to continue"
                 ),
             )
 

@@ -177,7 +177,7 @@ def resumable(run: object | None) -> Iterator[None]:
         if not getattr(stop, "is_told", False):
             stop.is_told = True  # type: ignore[union-attr]
             what = "terminated" if isinstance(stop, Terminated) else "interrupted"
-            kept = f"The answers so far are in {without_login(str(run))}. Run the same call again to resume."
+            kept = f"The answers so far are in {without_login(str(run))}. Run it again to resume."
             notice(f"{what}. {'Nothing was kept.' if run is None else kept}")
         raise
 

@@ -93,7 +93,7 @@ class WriterLock:
             raise StoreError(
                 f"{self._lock.lock_file} was deleted or replaced while the run was writing, so that another run could "
                 f"write to {self._run_file} too; this one stops, and what it had written before is kept. Leave the "
-                "lock file alone, and run the same call again"
+                "lock file alone, and run it again"
             )
 
     def release(self) -> None:

@@ -179,11 +179,12 @@ def read_comparisons(
 
         if columns or key is not None or encoding is not None:
             raise InputError(
-                "a_col, b_col, winner_col, key and encoding belong to tables; a run file knows its columns"
+                "`a_col=`, `b_col=`, `winner_col=`, `key=` and `encoding=` belong to tables; a run file knows "
+                "its columns"
             )
         if is_adaptive:
             if condition is not None:
-                raise InputError("condition= belongs to run files; this is one run, with the answers of its judge")
+                raise InputError("`condition=` belongs to run files; this is one run, with the answers of its judge")
             return cast("Comparisons", data.as_comparisons())  # type: ignore[union-attr]
         if is_open:
             return _of_run(cast("RunFile", data), condition, keep)
@@ -235,7 +236,7 @@ def _with_answers(table: pl.DataFrame, what: str, columns: ResultColumns) -> pl.
     ):
         raise InputError(
             f"{what} holds pairs without answers; `pairscale judge {what} --run FILE` gets them (if it has answers, "
-            "name their column with winner_col=)"
+            "name their column with `winner_col=`)"
         )
     return table
 
@@ -258,7 +259,7 @@ def _of_lazy(
     if keep is None or not is_many(rows) or "case_id" in schema:
         return _of_table(lazy, what, columns, key)
     if key is not None:
-        raise InputError(f"key belongs to labels of cases, with case_id and preferred; {what} holds none")
+        raise InputError(f"`key=` belongs to labels of cases, with case_id and preferred; {what} holds none")
     wanted = columns_read(names, what, columns)
     wanted += [name for name in keep if name in schema and name not in wanted]
     with unnumbered():
@@ -271,7 +272,7 @@ def _of_table(table: Table, what: str, columns: ResultColumns, key: str | os.Pat
     if {"case_id", "preferred"} <= there and not columns and not {"better_id", "better_sample"} & there:
         return read_form(_named_cases(to_frame(frame, what), what, key, columns.encoding), what)
     if key is not None:
-        raise InputError(f"key belongs to labels of cases, with case_id and preferred; {what} holds none")
+        raise InputError(f"`key=` belongs to labels of cases, with case_id and preferred; {what} holds none")
     return read_form(frame, what, columns)  # not the table: a stream can be read once
 
 
@@ -312,7 +313,7 @@ def _cases_of(
     if found is None:
         raise InputError(
             f"{what}: labels of cases without the ids of their texts, and there is no {key_path(what).name} beside "
-            "them; name the key of the manifest, or the table of pairs, with key="
+            "them; name the key of the manifest, or the table of pairs, with `key=`"
         )
     return {name: ("a", "b") if row["first_variant"] == "a" else ("b", "a") for name, row in found.items()}
 
@@ -331,15 +332,15 @@ def _of_criterion(found: Results, wanted: str | None, what: str) -> tuple[Result
     """Labels of one criterion, and what to say of it; other results have none to choose from."""
     if found.form != "labels of people" or "criterion" not in found.table.columns:
         if wanted is not None:
-            raise InputError("condition= belongs to run files; a table of results has no conditions to choose from")
+            raise InputError("`condition=` belongs to run files; a table of results has no conditions to choose from")
         return found, ""
     criteria = found.table["criterion"].cast(pl.String).drop_nulls().unique(maintain_order=True).to_list()
     if wanted is not None and wanted not in (*criteria, "all"):
         raise InputError(f"no label is of the criterion {wanted!r}; there are {listed(criteria)}")
     if len(criteria) > 1 and wanted is None:
         raise InputError(
-            f"{what} holds labels under {len(criteria)} criteria; choose one by condition={criteria[0]!r}, or "
-            f"condition=all: {listed(criteria)}"
+            f"{what} holds labels under {len(criteria)} criteria; choose one by `condition={criteria[0]}`, or "
+            f"`condition=all`: {listed(criteria)}"
         )
     if wanted in (None, "all"):
         return found, ""
@@ -403,7 +404,7 @@ def _of_people(store: RunFile, criterion: str | None) -> Comparisons | None:
         raise InputError(f"no label is of the criterion {criterion!r}; there are {listed(criteria)}")
     if len(criteria) > 1 and criterion is None:
         raise InputError(
-            f"the run file holds labels under several criteria; choose one by condition=: {listed(criteria)}"
+            f"the run file holds labels under several criteria; choose one by `condition=`: {listed(criteria)}"
         )
     kept = read.table if criterion in (None, "all") else read.table.filter(pl.col("trait") == criterion)
     people = kept["judge_id"].n_unique()
@@ -435,5 +436,5 @@ def condition_of(store: RunFile, wanted: str | None) -> str | None:
     if not found:
         raise InputError(f"no condition is called {wanted!r}; there are: {there}")
     raise InputError(
-        f"the run file holds several conditions; choose one by condition={found[0][:8]}, or condition=all: {there}"
+        f"the run file holds several conditions; choose one by `condition={found[0][:8]}`, or `condition=all`: {there}"
     )

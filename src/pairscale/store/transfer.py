@@ -182,7 +182,7 @@ def _sided(frame: pl.DataFrame) -> pl.DataFrame:
 
 def _require_texts(needed: set[str], known: set[str]) -> None:
     if unknown := sorted(needed - known):
-        raise TableError(f"results: the text of {listed(unknown)} is not known; give samples=")
+        raise TableError(f"results: the text of {listed(unknown)} is not known; give `samples=`")
 
 
 def _add_group(store: RunFile, group: pl.DataFrame) -> int:

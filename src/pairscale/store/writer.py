@@ -215,7 +215,7 @@ class _Unsure:
         if self.before is not None and head != self.before:
             raise StoreMismatchError(
                 "the connection to the database was lost, and another process has continued the run since; wait for "
-                "it, then run the same call again"
+                "it, then run it again"
             )
         return {}
 

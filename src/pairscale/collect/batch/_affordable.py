@@ -40,9 +40,10 @@ def affordable(
         if not budget.may_ask("", most):
             reserved = f", and ${under_way:.4f} are reserved for batches under way" if under_way else ""
             notice(
-                f"{len(chosen):,} pairs are submitted; more might pass max_cost: ${store.spent():.4f} of ${max_cost:g} "
-                f"are spent{reserved}{recorded_prices(store)}. Run the same call again, later or with a higher "
-                "max_cost, to continue"
+                f"{len(chosen):,} pairs are submitted; more might pass `max_cost=`: "
+                f"${store.spent():.4f} of ${max_cost:g} "
+                f"are spent{reserved}{recorded_prices(store)}. Run it again to continue, later or with a higher "
+                "limit"
             )
             break
         budget.spent += most

@@ -82,7 +82,7 @@ def _answer(row: dict[str, Any], where: str, has_output: bool) -> Answer:
     if output is None:
         raise InputError(
             f"{where} has no 'output', the variant's answer; it has {listed(list(raw), 20)}: name the column "
-            "(output_col=)"
+            "(`output_col=`)"
         )
     given = _one_of(row, ("input",), INPUT_NAMES[1:], None, where)
     value = row.pop(output)
@@ -106,7 +106,7 @@ def _said(reply: Any, row: dict[str, Any], where: str) -> tuple[str, dict[str, A
     """What a message or a provider's reply says, and the row with the reason, where that is no answer."""
     texts = completions(reply)
     if len(texts) > 1:
-        raise InputError(f"{where} holds {len(texts)} answers; name one of them (output_col=), as in choices[0].text")
+        raise InputError(f"{where} holds {len(texts)} answers; name one of them (`output_col=`), as in choices[0].text")
     text, failure = texts[0]
     return text, row if failure is None or not is_missing(row.get("exception")) else {**row, "exception": failure}
 
@@ -118,7 +118,7 @@ def _task_id(row: dict[str, Any], where: str) -> str:
     others = [name for name in _OTHER_IDS if not is_missing(row.get(name))]
     if len(others) > 1 and not any(name in row for name in INPUT_NAMES):
         raise UnsureColumnError(
-            f"{where}: the task may be named by {listed(others)}; name the column (id_col=)", "id_col", others
+            f"{where}: the task may be named by {listed(others)}; name the column (`id_col=`)", "id_col", others
         )
     return id_of(row.pop(others[0]), where) if len(others) == 1 else ""
 

@@ -366,7 +366,7 @@ def _plain(document: FileContent, named: Mapping[str, str], path: str) -> Answer
         if not answer.task_id and is_missing(answer.trace.metadata.get("input")):
             raise InputError(
                 f"{answer.where} has no task_id and no input, by which the answers of A and B are paired; it has "
-                f"{listed(list(answer.row), 20)}: name the column (id_col= or input_col=)"
+                f"{listed(list(answer.row), 20)}: name the column (`id_col=` or `input_col=`)"
             )
     nothing = sum(_is_nan(answer.row.get("output")) for answer in answers)
     if nothing:
