@@ -15,8 +15,8 @@ from pairscale.collect.batch import manager
 from pairscale.providers import gemini_batches
 from pairscale.providers.batch_http import BatchHTTP
 from pairscale.providers.batches import Draft, batch_format
+from pairscale.providers.catalog import provider_named
 from pairscale.providers.client import LLMClient, ProviderError
-from pairscale.providers.registry import provider_named
 
 PROVIDERS = tuple(MODELS)
 

@@ -23,8 +23,8 @@ from pairscale.providers.cache import (
     call_key,
     is_deterministic,
 )
+from pairscale.providers.catalog import provider_named
 from pairscale.providers.client import LLMClient
-from pairscale.providers.registry import provider_named
 from pairscale.testing import Behaviour, Faults, ProviderSimulator
 
 KEY = "pl4nted-Zebra_9817236450-key"

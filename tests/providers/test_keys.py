@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 import pairscale as ps
 from pairscale.core.addresses import without_login, without_logins
 from pairscale.core.errors import InputError, JudgeError, PairscaleError
+from pairscale.providers.catalog import provider_named
 from pairscale.providers.keys import KEY_VARIABLES, Key, Redactor, _in_a_shell, find_key
-from pairscale.providers.registry import provider_named
 from pairscale.runtime import ask_once
 from pairscale.testing import Behaviour, Faults, ProviderSimulator, simulator
 

@@ -28,8 +28,7 @@ from tests.strategies import golden
 
 from pairscale.core.errors import InputError
 from pairscale.providers.base import LLMRequest
-from pairscale.providers.data_files import bundled
-from pairscale.providers.registry import provider_named
+from pairscale.providers.catalog import ProviderTable, bundled, provider_named
 
 
 @pytest.fixture(scope="module")
@@ -269,9 +268,9 @@ def test_bodies_of_the_manual(provider):
 
 def test_every_family_is_compared():
     known = {
-        (provider, row["family"])
-        for row in bundled("providers")["models"]
-        for provider in ([row["provider"]] if isinstance(row["provider"], str) else row["provider"])
+        (provider, row.family)
+        for row in bundled(ProviderTable).models
+        for provider in ([row.provider] if isinstance(row.provider, str) else row.provider)
     }
     asked = [(table.split()[0], fields) for table, (_, _, rows) in TABLES.items() for fields, _ in rows]
     asked += [(service, fields) for service, fields, _ in SERVICES]

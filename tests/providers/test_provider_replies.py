@@ -10,7 +10,7 @@ from tests.strategies import golden
 
 from pairscale.providers._read import number, problem, split_thoughts
 from pairscale.providers.base import Alternative, HTTPCall, LLMReply, LLMRequest, TokenLogprob, Usage
-from pairscale.providers.registry import PROVIDERS, provider_named
+from pairscale.providers.catalog import PROVIDERS, provider_named
 
 TAG = "<BETTER_SAMPLE>SAMPLE_1</BETTER_SAMPLE>"
 

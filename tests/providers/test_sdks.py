@@ -27,10 +27,9 @@ from tests.providers.sdk_program import KEY
 from pairscale.providers.base import LLMRequest
 from pairscale.providers.batch_http import BatchHTTP
 from pairscale.providers.batches import BATCH_PROVIDERS, BatchJob, Draft, batch_format
+from pairscale.providers.catalog import presets, provider_named
 from pairscale.providers.client import LLMClient, ProviderError, base_url_of
 from pairscale.providers.gemini import Gemini
-from pairscale.providers.presets import presets
-from pairscale.providers.registry import provider_named
 from pairscale.testing import Batches, ProviderSimulator
 
 pytestmark = pytest.mark.validate

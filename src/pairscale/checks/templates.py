@@ -19,7 +19,7 @@ from pairscale.core.notices import notice
 from pairscale.core.options import ProgressMode, checked, require_int, require_level
 from pairscale.core.tables import Table, as_text, listed, require_columns, row_numbers, to_frame
 from pairscale.pairing.table import as_pairs, swapped
-from pairscale.providers.families import capabilities
+from pairscale.providers.catalog import capabilities
 from pairscale.runtime import CONCURRENCY, RETRIES, TIMEOUT, RunOptions, require_prices, run_sync
 from pairscale.store.marks import STUDY_MARK
 

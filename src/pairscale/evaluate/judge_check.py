@@ -32,8 +32,7 @@ from pairscale.evaluate.judge_questions import (
 )
 from pairscale.judges.base import Judge, judge_member
 from pairscale.judges.resolve import judge_with, want_probability
-from pairscale.providers.prices import price_date
-from pairscale.providers.registry import PROVIDERS
+from pairscale.providers.catalog import PROVIDERS, price_date
 from pairscale.runtime import CONCURRENCY, RETRIES, TIMEOUT
 from pairscale.store.label_keys import key_path
 
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
     from pairscale.core.tables import Table
     from pairscale.core.traits import Trait
     from pairscale.models.sampling import Answer
-    from pairscale.providers.prices import Price
+    from pairscale.providers.catalog import Price
 
 __all__ = ["JudgeCheck", "check_judge"]
 

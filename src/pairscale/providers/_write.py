@@ -10,7 +10,7 @@ from typing import Any
 from pairscale.core.errors import InputError
 from pairscale.core.options import optional, require_choice, require_flag, require_int, require_number
 from pairscale.providers.base import CHOICE_KEY, HTTPCall, LLMRequest
-from pairscale.providers.families import LEVELS, Capabilities, When
+from pairscale.providers.catalog import LEVELS, Capabilities, When
 
 __all__ = [
     "SCHEMA_NAME",

@@ -10,9 +10,8 @@ from typing import Any
 from pairscale.core.errors import InputError
 from pairscale.providers import _read, _write
 from pairscale.providers.base import HTTPCall, LLMReply, LLMRequest, ProviderProblem
-from pairscale.providers.families import Capabilities, rules_of
+from pairscale.providers.catalog import Capabilities, Preset, rules_of
 from pairscale.providers.openai import messages, read_chat, response_format
-from pairscale.providers.presets import Preset
 
 __all__ = ["Compatible"]
 

@@ -12,7 +12,7 @@ from pairscale.core.errors import InputError
 from pairscale.core.notices import notice
 from pairscale.providers import _read, _write
 from pairscale.providers.base import HTTPCall, LLMReply, LLMRequest, ProviderProblem, StopReason, TokenLogprob, Usage
-from pairscale.providers.families import Capabilities, rules_of
+from pairscale.providers.catalog import Capabilities, rules_of
 
 __all__ = ["Gemini", "thought_signature"]
 

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pairscale.core.errors import InputError
-from pairscale.providers.presets import presets
+from pairscale.providers.catalog import presets
 
 if TYPE_CHECKING:
     from pairscale.providers.base import Provider

@@ -11,11 +11,10 @@ from pairscale.core.notices import notice
 from pairscale.core.options import checked
 from pairscale.providers.base import LLMRequest, Usage
 from pairscale.providers.cache import CacheMode, Memory
+from pairscale.providers.catalog import Price, cost_of, price_date, price_note, price_of, provider_named
 from pairscale.providers.client import Exchange, LLMClient
 from pairscale.providers.keys import ApiKey
 from pairscale.providers.limits import RateLimiter
-from pairscale.providers.prices import Price, cost_of, price_date, price_note, price_of
-from pairscale.providers.registry import provider_named
 
 __all__ = ["SETTING_NAMES", "Model", "Reused"]
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from pairscale.core.errors import InputError
 from pairscale.providers import _read, _write
 from pairscale.providers.base import HTTPCall, LLMReply, LLMRequest, ProviderProblem, StopReason, Usage
-from pairscale.providers.families import Capabilities, rules_of
+from pairscale.providers.catalog import Capabilities, rules_of
 
 __all__ = ["Ollama"]
 

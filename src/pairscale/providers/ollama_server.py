@@ -5,8 +5,8 @@ from __future__ import annotations
 from pairscale.core.errors import InputError
 from pairscale.providers import _read
 from pairscale.providers.batch_http import BatchHTTP
+from pairscale.providers.catalog import provider_named
 from pairscale.providers.client import LLMClient, ProviderError
-from pairscale.providers.registry import provider_named
 
 __all__ = ["unload_others"]
 

@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 from pairscale.core.errors import InputError
 from pairscale.providers import _read, _write
 from pairscale.providers.base import HTTPCall, LLMReply, LLMRequest, ProviderProblem, StopReason, TokenLogprob, Usage
+from pairscale.providers.catalog import Capabilities, rules_of
 from pairscale.providers.decisions import DECISIONS, decisions_call, read_decision
-from pairscale.providers.families import Capabilities, rules_of
 
 __all__ = ["OpenAI"]
 
