@@ -302,7 +302,7 @@ async def _batches(provider: str, base_url: str, path: Path, recorder: Recorder)
         if provider == "gemini":
             await through("", "list", "cancel")
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr("pairscale.providers.gemini_batches._INLINE", 0)
+                patch.setattr("pairscale.providers.gemini._INLINE", 0)
                 await through("file ", "results")
         else:
             await through("", "list", "results", "cancel")

@@ -48,9 +48,12 @@ class BatchHTTP:
         retries: int = 4,
         timeout: float = 1800.0,
     ) -> None:
-        self._client, self.sleep, self._retries, self._timeout = client, sleep, retries, timeout
+        self._client = client
+        self.sleep = sleep
+        self._retries = retries
+        self._timeout = timeout
         self._opened: list[IO[bytes]] = []
-        self._said = ""  # the last problem that the user knows of
+        self._last_problem = ""  # that the user was told of
 
     @property
     def base_url(self) -> str:
@@ -62,31 +65,13 @@ class BatchHTTP:
         """Whose wire format is spoken."""
         return self._client.provider
 
-    async def json(
-        self,
-        method: str,
-        path: str,
-        body: Any = None,
-        *,
-        data: Callable[[], Any] | None = None,
-        headers: Mapping[str, str] | None = None,
-        again: bool = True,
-    ) -> Any:
-        """Make a call and return the JSON document that comes back.
-
-        Args:
-            method: of HTTP.
-            path: behind the base URL, or a whole address.
-            body: a JSON document to send.
-            data: makes another kind of body, once per try.
-            headers: besides those of the client.
-            again: whether a failure that may pass is tried again.
+    async def json(self, method: str, path: str, body: Any = None, **options: Any) -> Any:
+        """The JSON document that comes back from a call; ``options`` are those of :meth:`call`.
 
         Raises:
             ProviderError: there is no answer, or it says no.
         """
-        _, _, document = await self.call(method, path, body, data=data, headers=headers, again=again)
-        return document
+        return (await self.call(method, path, body, **options))[2]
 
     async def call(
         self,
@@ -100,13 +85,13 @@ class BatchHTTP:
         accept: tuple[int, ...] = (),
         is_signed: bool = False,
     ) -> tuple[int, Mapping[str, str], Any]:
-        """The same with status and headers; redirects are not followed.
+        """Make a call; status, headers and JSON document of the answer. Redirects are not followed.
 
         Args:
-            method: as above, like the next five.
+            method: of HTTP.
             path: behind the base URL, or a whole address.
             body: a JSON document to send.
-            data: makes another kind of body.
+            data: makes another kind of body, once per try.
             headers: besides those of the client.
             again: whether a failure that may pass is tried again.
             accept: statuses that are no failure.
@@ -117,9 +102,13 @@ class BatchHTTP:
         """
 
         async def once() -> tuple[int, Mapping[str, str], Any]:
-            payload = data() if data is not None else None if body is None else json.dumps(body).encode()
-            kind = {"Content-Type": "application/json"} if data is None and method != "GET" else {}
-            more = {**kind, **(headers or {})}
+            more = dict(headers or {})
+            payload = None
+            if data is not None:
+                payload = data()
+            elif method != "GET":
+                more.setdefault("Content-Type", "application/json")
+                payload = None if body is None else json.dumps(body).encode()
             async with self._request(method, path, payload, more, is_signed=is_signed) as response:
                 content = await self._content(response)
                 if not (200 <= response.status < 300 or response.status in accept):
@@ -129,12 +118,11 @@ class BatchHTTP:
         return await self._tried(once, again=again)
 
     async def _content(self, response: aiohttp.ClientResponse) -> bytes:
-        pieces, size = [], 0
+        content = bytearray()
         async for piece in response.content.iter_any():
-            size += len(piece)
-            self._require_size(size, response.status, _MOST_JSON)
-            pieces.append(piece)
-        return b"".join(pieces)
+            content += piece
+            self._require_size(len(content), response.status, _MOST_JSON)
+        return bytes(content)
 
     def _require_size(self, size: int, status: int, most: int) -> None:
         if size > most:  # it may pass: what was to be created may be there, and is looked for
@@ -149,15 +137,16 @@ class BatchHTTP:
             async with self._request("GET", path, None, headers or {}) as response:
                 if not 200 <= response.status < 300:
                     raise self._refused(response.status, response.headers, await response.content.read(_CHUNK))
+                size = 0
+                rest = b""
                 with part.open("wb") as file:
-                    rest, size = b"", 0
                     async for chunk in response.content.iter_chunked(_CHUNK):
                         size += len(chunk)
                         self._require_size(size, response.status, most)
                         *lines, rest = (rest + chunk).split(b"\n")
                         file.writelines(self._client.redactor.line(line + b"\n") for line in lines)
-                        self._require_size(len(rest), response.status, _MOST_JSON)
-                    file.write(self._client.redactor.line(rest))
+                    if rest:
+                        file.write(self._client.redactor.line(rest + b"\n"))
                     file.flush()
                     os.fsync(file.fileno())
             part.replace(target)
@@ -174,19 +163,22 @@ class BatchHTTP:
             except ProviderError as error:
                 if not again or error.failure != "transient" or turn == self._retries:
                     raise
-                wait = min(error.retry_after if error.retry_after is not None else 2.0**turn, _LONGEST_WAIT)
+                wait = error.retry_after
+                if wait is None:
+                    wait = 2.0**turn
+                wait = min(wait, _LONGEST_WAIT)
                 if turn:  # one failure is nothing to speak of
-                    self._say(error.message, wait)
+                    self._explain(error.message, wait)
                 await self.sleep(wait)
         raise AssertionError
 
-    def _say(self, problem: str, wait: float) -> None:
-        """That it is tried again, so that the pause is explained; the problem in full when it is new."""
-        if problem == self._said:
+    def _explain(self, problem: str, wait: float) -> None:
+        """Say why there is a pause; the problem in full when it is new."""
+        if problem == self._last_problem:
             notice(f"{self.provider.name}: the same again; trying again in {wait:g} s")
         else:
             notice(f"{problem}; trying again in {wait:g} s; Ctrl-C breaks off, and the same call continues later")
-        self._said = problem
+        self._last_problem = problem
 
     async def _told(self, once: Callable[[], Awaitable[T]]) -> T:
         """Failures of the network in the words of the client."""
@@ -229,32 +221,21 @@ class BatchHTTP:
 
     def _is_own(self, url: str) -> bool:
         """Whether an address is the provider's own: the key goes nowhere else."""
-        one, other = urlsplit(url), urlsplit(self.base_url)
-        return (one.scheme, one.netloc) == (other.scheme, other.netloc)
+        return urlsplit(url)[:2] == urlsplit(self.base_url)[:2]
 
     def _refused(self, status: int, headers: Mapping[str, str], content: bytes) -> ProviderError:
-        try:
-            body: Any = json.loads(content)
-        except ValueError:
-            body = content.decode("utf-8", "replace")
-        error = self._client.refused(status, headers, body)
+        error = self._client.refused(status, headers, self._client.redactor.document(content))
         if status in _NOT_OURS:
             error.failure = "judge"
         return error
 
     def _document(self, content: bytes, status: int) -> Any:
         """The JSON document of an answer, without keys: what it says is written down."""
-        found = self._client.redactor.document(content) if content.strip() else {}
-        if not isinstance(found, str):
-            return found
-        if status >= 300:
-            return {}
-        raise ProviderError(
-            "parse_error",
-            f"{self.provider.name}: the answer is not JSON: {found[:200]!r}",
-            status=status,
-            failure="transient",
-        )
+        document = self._client.redactor.document(content) if content.strip() else {}
+        if isinstance(document, str) and status < 300:
+            words = f"{self.provider.name}: the answer is not JSON: {document[:200]!r}"
+            raise ProviderError("parse_error", words, status=status, failure="transient")
+        return document
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -287,14 +268,12 @@ class BatchHTTP:
 
 
 async def _chunks(file: IO[bytes], head: bytes, tail: bytes, between: bytes) -> AsyncIterator[bytes]:
-    yield head
-    kept, size, first = [], 0, True
+    buffer = bytearray(head)
+    separator = b""
     for line in file:
-        kept.append(line.rstrip(b"\n") if first else between + line.rstrip(b"\n"))
-        first = False
-        size += len(line)
-        if size >= _CHUNK:
-            yield b"".join(kept)
-            kept, size = [], 0
-    yield b"".join(kept)
-    yield tail
+        buffer += separator + line.rstrip(b"\n")
+        separator = between
+        if len(buffer) >= _CHUNK:
+            yield bytes(buffer)
+            buffer.clear()
+    yield bytes(buffer + tail)

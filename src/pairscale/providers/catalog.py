@@ -17,7 +17,7 @@ from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
 import msgspec
 from msgspec import Meta, Struct, field
@@ -37,12 +37,12 @@ __all__ = [
 
 # The schema
 
-LEVELS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+Level = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+LEVELS: tuple[Level, ...] = get_args(Level)
 """The words of ``LLMRequest.reasoning``, the least first; ``enabled`` is the eighth: think, as the family does."""
 UNIT = "USD per million tokens"
 """The unit that a file of prices must name."""
 
-Level = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 When = Literal["always", "unthinking", "never"]
 """When a model takes a parameter: always, only while it does not think, or never."""
 Thinking = Literal["none", "effort", "level", "budget", "adaptive", "switch", "fixed", "any"]
@@ -336,8 +336,7 @@ class PriceTable(Struct, kw_only=True, forbid_unknown_fields=True):
     prices: list[PriceRow]
 
 
-Table = TypeVar("Table", ProviderTable, PriceTable)
-Row = TypeVar("Row", Preset, FamilyRow, PriceRow)
+Table = TypeVar("Table", bound=ProviderTable | PriceTable)
 
 # The documents
 
@@ -777,12 +776,13 @@ def _class_of(name: str) -> Callable[..., Provider]:
         raise UnknownNameError(f"no provider is called {name!r}; there are {', '.join(PROVIDERS)}")
     point = _installed()[name]
     try:
-        provider = point.load()
+        provider: Any = point.load()
         if provider.name != name:
             raise InputError(f"its name is {provider.name!r}")
-        return register_provider(provider)
+        register_provider(provider)
     except (Exception, SystemExit) as error:  # whatever a package raises, it cannot be used
         raise InputError(f"the provider {name} ({point.value}) cannot be used: {error}") from error
+    return _registered[name]
 
 
 def provider_named(name: str, **settings: Any) -> Provider:
