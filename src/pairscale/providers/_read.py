@@ -8,13 +8,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pairscale.core.failures import telling_code
+from pairscale.providers._write import field_named
 from pairscale.providers.base import Alternative, ProviderProblem, ReplyError, TokenLogprob
 from pairscale.providers.limits import duration, longest_wait
-
-__all__ = [
-    "amount", "field", "joined_text", "number", "objects", "problem", "refused", "split_thoughts", "text",
-    "token_logprobs", "visible",
-]  # fmt: skip
 
 _MOST = 2**53
 """The largest count that a run file can hold."""
@@ -174,54 +170,26 @@ def _passed_on(error: Mapping[str, Any]) -> str:
     return f"{message}: {behind[:2000]}"
 
 
-_QUOTED = r"[\"'`]([\w.\[\]]+)[\"'`]"
-_UNSUPPORTED = tuple(
-    re.compile(pattern, re.IGNORECASE)
-    for pattern in (
-        rf"(?:unsupported|unknown|unrecognized) (?:parameter|argument|field|name)s?:? {_QUOTED}",
-        r"unrecognized request arguments? supplied: ([\w.]+)",
-        rf"{_QUOTED} (?:is|are) (?:not supported|not allowed|deprecated|not permitted|unsupported)",
-        rf"does(?: not|n't) support (?:the )?(?:parameters?:? )?\[?{_QUOTED}",
-        r"does not support (?:the )?(\w+) parameter",
-        r"^([\w.]+): extra inputs are not permitted",
-        rf"{_QUOTED} and [\"'`]top_p[\"'`] cannot both be specified",
-        r"(?:does not support|not allowed to request) (thinking|logprobs|tools)\b",
-        r"^([\w ]+?) (?:is|are) not (?:supported|enabled|allowed|available) (?:for|with|by|on|in) (?:this|the|model)",
-    )
+_UNSUPPORTED = re.compile(
+    r"unsupported|unknown|unrecognized|deprecated|cannot both|extra inputs"
+    r"|not (?:support(?:ed)?|allowed|permitted|enabled|available)|doesn't support",
+    re.IGNORECASE,
 )
-_SAMPLERS = re.compile(r"(^|[._])(temperature|top_?p|top_?k|(top_?)?logprobs|seed)$", re.IGNORECASE)
-_IN_WORDS = {
-    "thinking level": "thinkingLevel",
-    "thinking budget": "thinkingBudget",
-    "thinking": "thinking",
-    "logprobs": "logprobs",
-    "temperature": "temperature",
-    "json mode": "responseMimeType",
-    "structured output": "response_format",
-    "structured outputs": "response_format",
-}
+_SAMPLERS = frozenset({"temperature", "top_p", "top_k", "logprobs", "seed"})
 
 
 def _parameter(message: str, code: str | None, named: str | None) -> str | None:
-    """The field that the model does not take.
+    """The field that the model does not take, as the server calls it.
 
     A value that it does not take is another matter: the user is to choose another one. But for a sampler it means that
     the model takes its own value alone, and then nothing is lost without it.
     """
+    if not named and not _UNSUPPORTED.search(message):
+        return None
+    words = [named] if named else re.findall(r"\w[\w.]*\w", message)
+    name = next((word for word in words if field_named(word)), None)
+    if name is None or code in {"unsupported_parameter", "unknown_parameter", "extra_forbidden"}:
+        return name
     if code == "unsupported_value" or message.lower().startswith("unsupported value"):
-        quoted = re.search(_QUOTED, message)
-        name = named or (quoted[1] if quoted else "")
-        return name if _SAMPLERS.search(name) else None
-    if code in {"unsupported_parameter", "unknown_parameter", "extra_forbidden"} and named:
-        return named
-    for pattern in _UNSUPPORTED:
-        match = pattern.search(message)
-        if match is None:
-            continue
-        words = match[1].strip()
-        name = _IN_WORDS.get(words.lower(), words)
-        place = re.search(r"at '([\w.]+)'", message)
-        if place is not None:
-            return f"{place[1]}.{name}"
-        return None if " " in name else name
-    return None
+        return name if field_named(name) in _SAMPLERS else None
+    return name if _UNSUPPORTED.search(message) else None

@@ -12,11 +12,6 @@ from pairscale.core.options import optional, require_choice, require_flag, requi
 from pairscale.providers.base import CHOICE_KEY, HTTPCall, LLMRequest
 from pairscale.providers.catalog import LEVELS, Capabilities, When
 
-__all__ = [
-    "SCHEMA_NAME", "checked", "choice_schema", "forbid", "level", "merged", "planned", "sampling", "send", "stated",
-    "without",
-]  # fmt: skip
-
 SCHEMA_NAME = "verdict"
 """What the schema (or the tool) of structured output is called."""
 
@@ -183,7 +178,7 @@ _NAMES = {
         "thinkingbudget", "budgettokens", "chattemplatekwargs",
     ),
     "choices": (
-        "responseformat", "responsejsonschema", "responseschema", "responsemimetype", "format", "tools", "toolchoice",
+        "responseformat", "responsejsonschema", "responseschema", "responsemimetype", "format", "json", "tools", "toolchoice",
     ),
     "max_tokens": ("maxtokens", "maxcompletiontokens", "maxoutputtokens", "numpredict"),
     "num_ctx": ("numctx",),

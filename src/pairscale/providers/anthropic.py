@@ -22,13 +22,12 @@ from pairscale.providers.batches import (
     Line,
     LineKind,
     State,
+    failed_line,
     name_of,
     seconds_of,
     state_of,
 )
 from pairscale.providers.catalog import Capabilities
-
-__all__ = ["Anthropic", "AnthropicBatches"]
 
 _PLAIN_TOKENS = 768
 _THINKING_TOKENS = 2048
@@ -298,8 +297,7 @@ class AnthropicBatches(BatchFormat):
             words = f"the request {_FATES.get(kind, f'ended as {kind}')}"
             return Line(custom_id, fate, None, error, words, str(kind))
         status = status_named(problem(0, {"error": error}).code)
-        failure = problem(status or 0, {"error": error})
-        return Line(custom_id, fate, status, error, failure.message, str(kind), failure.parameter)
+        return failed_line(custom_id, status, error, fate, str(kind))
 
 
 def _state(status: Any, counts: Mapping[str, int]) -> State:

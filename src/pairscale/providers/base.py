@@ -15,19 +15,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 if TYPE_CHECKING:
     from pairscale.providers.catalog import Capabilities
 
-__all__ = [
-    "CHOICE_KEY",
-    "Alternative",
-    "HTTPCall",
-    "LLMReply",
-    "LLMRequest",
-    "Provider",
-    "ProviderProblem",
-    "ReplyError",
-    "StopReason",
-    "TokenLogprob",
-    "Usage",
-]
 
 StopReason = Literal["stop", "length", "refusal", "content_filter", "error", "other"]
 """Why a reply ended: complete, cut off, declined by the model, stopped by a filter, or something else."""

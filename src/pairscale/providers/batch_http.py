@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from pairscale.providers.base import Provider
 
-__all__ = ["MOST_RESULTS", "BatchHTTP"]
 
 T = TypeVar("T")
 _CHUNK = 1024 * 1024
@@ -157,20 +156,19 @@ class BatchHTTP:
             part.unlink(missing_ok=True)
 
     async def _tried(self, once: Callable[[], Awaitable[T]], *, again: bool) -> T:
-        for turn in range(self._retries + 1):
+        """Call once, or again while a failure may pass."""
+        turn = 0
+        while True:
             try:
                 return await self._told(once)
             except ProviderError as error:
                 if not again or error.failure != "transient" or turn == self._retries:
                     raise
-                wait = error.retry_after
-                if wait is None:
-                    wait = 2.0**turn
-                wait = min(wait, _LONGEST_WAIT)
+                wait = min(2.0**turn if error.retry_after is None else error.retry_after, _LONGEST_WAIT)
                 if turn:  # one failure is nothing to speak of
                     self._explain(error.message, wait)
                 await self.sleep(wait)
-        raise AssertionError
+                turn += 1
 
     def _explain(self, problem: str, wait: float) -> None:
         """Say why there is a pause; the problem in full when it is new."""
@@ -184,20 +182,21 @@ class BatchHTTP:
         """Failures of the network in the words of the client."""
         import aiohttp
 
-        where = f"{self.provider.name} at {self.base_url}"
+        code = "http_error"
         try:
             return await once()
         except TimeoutError:
-            raise ProviderError("timeout", f"{where}: no answer in time", failure="transient") from None
-        except aiohttp.ClientError as error:
-            words = self._client.redactor.text(f"{type(error).__name__}: {error}")
-            raise ProviderError("http_error", f"{where}: {words}", failure="transient") from None
-        except OSError as error:
-            if error.filename is not None:  # ours: the file of requests, or the disk
+            code = "timeout"
+            words = "no answer in time"
+        except (aiohttp.ClientError, OSError) as error:
+            if getattr(error, "filename", None) is not None:  # ours: the file of requests, or the disk
                 raise
-            raise ProviderError("http_error", f"{where}: {error}", failure="transient") from None
+            words = self._client.redactor.text(f"{type(error).__name__}: {error}")
         finally:
-            self._close_files()
+            for file in self._opened:
+                file.close()
+            self._opened.clear()
+        raise ProviderError(code, f"{self.provider.name} at {self.base_url}: {words}", failure="transient")
 
     @asynccontextmanager
     async def _request(
@@ -260,11 +259,6 @@ class BatchHTTP:
         """A file that is closed when the call is over, however it ends."""
         self._opened.append(path.open("rb"))
         return self._opened[-1]
-
-    def _close_files(self) -> None:
-        for file in self._opened:
-            file.close()
-        self._opened.clear()
 
 
 async def _chunks(file: IO[bytes], head: bytes, tail: bytes, between: bytes) -> AsyncIterator[bytes]:

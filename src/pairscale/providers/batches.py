@@ -20,29 +20,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, get_args
 from urllib.parse import quote
 
 from pairscale.core.errors import InputError
-from pairscale.providers._read import field, objects, text
+from pairscale.providers._read import field, objects, problem, text
 from pairscale.providers.batch_http import MOST_RESULTS, BatchHTTP
 from pairscale.providers.client import ProviderError
 
 if TYPE_CHECKING:
     from pairscale.providers.base import HTTPCall
 
-__all__ = [
-    "BATCH_PROVIDERS",
-    "ENDED",
-    "BatchFormat",
-    "BatchJob",
-    "BatchLimits",
-    "Draft",
-    "Line",
-    "LineKind",
-    "State",
-    "batch_format",
-    "name_of",
-    "reading",
-    "seconds_of",
-    "state_of",
-]  # fmt: skip
 
 State = Literal["validating", "running", "finishing", "done", "partly", "failed", "expired", "cancelled"]
 """Where a batch stands, in one set of words: ``partly`` ended with some requests failed, ``failed`` before any."""
@@ -214,6 +198,14 @@ class Line:
     error: str | None = None
     result_type: str | None = None
     parameter: str | None = None
+
+
+def failed_line(
+    custom_id: str, status: int | None, error: Any, kind: LineKind = "errored", result_type: str | None = None
+) -> Line:
+    """A request that has an error instead of a reply."""
+    failure = problem(status or 0, {"error": error})
+    return Line(custom_id, kind, status, error, failure.message, result_type, failure.parameter)
 
 
 class BatchFormat:

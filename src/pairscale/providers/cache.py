@@ -31,7 +31,6 @@ from pairscale.providers.client import Exchange, LLMClient
 if TYPE_CHECKING:
     from pairscale.providers.base import HTTPCall, LLMRequest
 
-__all__ = ["AnswerCache", "CacheMode", "Kept", "Memory", "cache_file", "call_key", "is_deterministic"]
 
 CacheMode: TypeAlias = "bool | str | os.PathLike[str]"
 """``"auto"``, True, False, or the file to use."""

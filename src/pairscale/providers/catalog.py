@@ -28,13 +28,6 @@ from pairscale.core.notices import notice
 from pairscale.core.options import optional, require_number
 from pairscale.providers.base import Provider, Usage
 
-__all__ = [
-    "CLASSES", "EMBEDDED", "ENTRY_POINTS", "LEVELS", "PROVIDERS", "UNDATED", "UNIT", "Capabilities", "FamilyRow",
-    "Preset", "Price", "PriceRow", "PriceTable", "ProviderTable", "When", "add_prices", "add_providers", "bundled",
-    "capabilities", "cost_of", "family_row", "own_file", "presets", "price_date", "price_note", "price_of",
-    "price_table", "provider_named", "register_provider", "require_price", "rules_of", "split_model", "today",
-]  # fmt: skip
-
 # The schema
 
 Level = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]

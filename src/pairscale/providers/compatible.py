@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from pairscale.providers._write import checked, planned, send
+from pairscale.providers._write import checked, planned
 from pairscale.providers.base import HTTPCall, LLMReply, LLMRequest, Provider
 from pairscale.providers.catalog import Capabilities, Preset
-from pairscale.providers.openai import messages, read_chat, response_format
-
-__all__ = ["Compatible"]
+from pairscale.providers.openai import chat_call, read_chat
 
 _ANY = Preset(
     name="compatible",
@@ -82,19 +80,9 @@ class Compatible(Provider):
         request = checked(request, "an OpenAI-compatible server", "thinking_budget", "store")
         able = self.capabilities(request.model)
         level, samplers = planned(request, able, enabled="low")
-        body = {
-            "model": request.model,
-            "messages": messages(request),
-            **({} if level is None else self._reasoning(level, able)),
-            **samplers,
-            self.preset.max_tokens: request.max_tokens,
-            self.preset.seed: request.seed,
-            "service_tier": request.service_tier,
-            "logprobs": None if request.logprobs is None else True,
-            "top_logprobs": request.logprobs or None,
-            "response_format": response_format(request),
-        }
-        return send("/chat/completions", body, request, "chat.completions", **self.preset.headers)
+        thinking = {} if level is None else self._reasoning(level, able)
+        preset = self.preset
+        return chat_call(request, thinking, samplers, max_tokens=preset.max_tokens, seed=preset.seed, **preset.headers)
 
     def _reasoning(self, level: str, able: Capabilities) -> dict[str, Any]:
         """How hard to think, as this server takes it."""

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from pairscale.core.errors import InputError
 from pairscale.core.notices import notice
-from pairscale.providers._read import field, joined_text, number, objects, problem, refused, text, token_logprobs
+from pairscale.providers._read import field, joined_text, number, objects, refused, text, token_logprobs
 from pairscale.providers._write import checked, choice_schema, forbid, level, sampling, send, stated
 from pairscale.providers.base import HTTPCall, LLMReply, LLMRequest, Provider, StopReason, TokenLogprob, Usage
 from pairscale.providers.batch_http import MOST_RESULTS, BatchHTTP
@@ -22,6 +22,7 @@ from pairscale.providers.batches import (
     BatchLimits,
     Draft,
     Line,
+    failed_line,
     name_of,
     reading,
     seconds_of,
@@ -29,8 +30,6 @@ from pairscale.providers.batches import (
 )
 from pairscale.providers.catalog import Capabilities
 from pairscale.providers.client import ProviderError
-
-__all__ = ["Gemini", "GeminiBatches", "inline_responses", "result_line", "thought_signature"]
 
 _BUDGETS = {"none": 0, "minimal": 512, "low": 1024, "medium": 8192, "high": 24_576, "enabled": -1}
 _DYNAMIC = -1
@@ -346,8 +345,7 @@ class GeminiBatches(BatchFormat):
             status = _RPC.get(status)
         if not error:
             return Line(custom_id, "errored", status, result, "there is no response", kind)
-        failure = problem(status or 0, {"error": error})
-        return Line(custom_id, "errored", status, error, failure.message, kind, failure.parameter)
+        return failed_line(custom_id, status, error, result_type=kind)
 
 
 def _outputs(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:

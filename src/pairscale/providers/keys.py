@@ -19,7 +19,6 @@ from pairscale.providers.catalog import presets
 if TYPE_CHECKING:
     from pairscale.providers.base import Provider
 
-__all__ = ["KEY_VARIABLES", "ApiKey", "Key", "Redactor", "find_key", "key_in_environment"]
 
 KEY_VARIABLES = {
     "openai": "OPENAI_API_KEY",

@@ -16,8 +16,6 @@ from pairscale.providers.client import Exchange, LLMClient
 from pairscale.providers.keys import ApiKey
 from pairscale.providers.limits import RateLimiter
 
-__all__ = ["SETTING_NAMES", "Model", "Reused"]
-
 _REQUEST = (
     "system", "reasoning", "include_thoughts", "thinking_budget", "temperature", "top_p", "top_k", "max_tokens",
     "service_tier", "seed", "logprobs", "endpoint", "num_ctx", "store", "extra",

@@ -22,8 +22,6 @@ from pairscale.providers.base import HTTPCall, LLMReply, LLMRequest, Provider, S
 from pairscale.providers.batch_http import BatchHTTP
 from pairscale.providers.client import LLMClient, ProviderError
 
-__all__ = ["Ollama", "unload_others"]
-
 _NUM_CTX = 8192
 _ENDS: dict[Any, StopReason] = {"stop": "stop", "length": "length", None: "stop"}
 

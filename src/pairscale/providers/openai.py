@@ -48,8 +48,6 @@ from pairscale.providers.batches import (
     state_of,
 )
 
-__all__ = ["METADATA_KEY", "OpenAI", "OpenAIBatches", "read_chat", "read_decision", "read_response"]
-
 _CHAT = "chat.completions"
 _RESPONSES = "responses"
 _DECISIONS = "decisions"
@@ -95,7 +93,7 @@ class OpenAI(Provider):
             return _decisions(request)
         if endpoint != _CHAT:
             raise InputError(f"OpenAI has no endpoint {endpoint!r}; there are {_CHAT}, {_RESPONSES} and {_DECISIONS}")
-        return _chat(request, effort, samplers)
+        return chat_call(request, {"reasoning_effort": effort}, samplers, max_tokens="max_completion_tokens")
 
     def reply(self, call: HTTPCall, body: Any) -> LLMReply:
         """What the model said, from any endpoint."""
@@ -110,29 +108,34 @@ def messages(request: LLMRequest) -> list[dict[str, str]]:
     return [user] if request.system is None else [{"role": "system", "content": request.system}, user]
 
 
-def response_format(request: LLMRequest) -> dict[str, Any] | None:
-    """Structured output, as chat completions take it."""
-    if request.choices is None:
-        return None
-    schema = {"name": SCHEMA_NAME, "schema": choice_schema(request.choices), "strict": True}
-    return {"type": "json_schema", "json_schema": schema}
-
-
-def _chat(request: LLMRequest, effort: str | None, samplers: Mapping[str, Any]) -> HTTPCall:
+def chat_call(
+    request: LLMRequest,
+    thinking: Mapping[str, Any],
+    samplers: Mapping[str, Any],
+    *,
+    max_tokens: str = "max_tokens",
+    seed: str = "seed",
+    **headers: str,
+) -> HTTPCall:
+    """A chat completion; ``max_tokens`` and ``seed`` are this server's names for them."""
+    structured = None
+    if request.choices is not None:
+        schema = {"name": SCHEMA_NAME, "schema": choice_schema(request.choices), "strict": True}
+        structured = {"type": "json_schema", "json_schema": schema}
     body = {
         "model": request.model,
         "messages": messages(request),
-        "reasoning_effort": effort,
         **samplers,
-        "max_completion_tokens": request.max_tokens,
-        "seed": request.seed,
+        max_tokens: request.max_tokens,
+        seed: request.seed,
         "service_tier": request.service_tier,
         "store": request.store,
         "logprobs": None if request.logprobs is None else True,
         "top_logprobs": request.logprobs or None,
-        "response_format": response_format(request),
+        "response_format": structured,
+        **thinking,
     }
-    return send("/chat/completions", body, request, _CHAT)
+    return send("/chat/completions", body, request, _CHAT, **headers)
 
 
 def _responses(request: LLMRequest, effort: str | None, samplers: Mapping[str, Any]) -> HTTPCall:

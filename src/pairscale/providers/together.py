@@ -8,14 +8,12 @@ from typing import Any
 from urllib.parse import quote
 
 from pairscale.providers._read import field, objects, text
-from pairscale.providers._write import checked, planned, send
+from pairscale.providers._write import checked, planned
 from pairscale.providers.base import HTTPCall, LLMReply, LLMRequest, Provider
 from pairscale.providers.batch_http import BatchHTTP
 from pairscale.providers.batches import BatchJob, BatchLimits, Draft, name_of, reading, seconds_of, state_of
 from pairscale.providers.client import ProviderError
-from pairscale.providers.openai import OpenAIBatches, messages, read_chat, response_format
-
-__all__ = ["Together", "TogetherBatches"]
+from pairscale.providers.openai import OpenAIBatches, chat_call, read_chat
 
 
 class Together(Provider):
@@ -34,20 +32,10 @@ class Together(Provider):
         """
         request = checked(request, "Together", "service_tier", "thinking_budget", "store")
         level, samplers = planned(request, self.capabilities(request.model), enabled=None)
-        thinking: dict[str, Any] = {"reasoning_effort": level}
+        dialect: dict[str, Any] = {"logprobs": request.logprobs, "top_logprobs": None, "reasoning_effort": level}
         if level in {"none", "enabled"}:
-            thinking = {"reasoning": {"enabled": level == "enabled"}}
-        body = {
-            "model": request.model,
-            "messages": messages(request),
-            **thinking,
-            **samplers,
-            "max_tokens": request.max_tokens,
-            "seed": request.seed,
-            "logprobs": request.logprobs,
-            "response_format": response_format(request),
-        }
-        return send("/chat/completions", body, request, "chat.completions")
+            dialect |= {"reasoning": {"enabled": level == "enabled"}, "reasoning_effort": None}
+        return chat_call(request, dialect, samplers)
 
     def reply(self, call: HTTPCall, body: Any) -> LLMReply:
         """What the model said; a ``<think>`` block becomes its thoughts."""
