@@ -417,7 +417,7 @@ UNSUPPORTED: list[tuple[Any, str | None]] = [
     ([{"error": {"code": 400, "status": "INVALID_ARGUMENT", "message":
        "Logprobs is not enabled for models/gemini-3-pro-preview"}}], "Logprobs"),
     ({"error": {"code": 400, "status": "INVALID_ARGUMENT", "message":
-      "JSON mode is not enabled for models/gemma-3-27b-it"}}, "JSON"),
+      "JSON mode is not enabled for models/gemma-3-27b-it"}}, "mode"),
     ({"error": '"gemma3:27b" does not support thinking'}, "thinking"),
     ({"detail": [{"loc": ["body", "top_k"], "msg": "Extra inputs are not permitted", "type": "extra_forbidden"}]},
      "top_k"),

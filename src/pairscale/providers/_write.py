@@ -178,7 +178,8 @@ _NAMES = {
         "thinkingbudget", "budgettokens", "chattemplatekwargs",
     ),
     "choices": (
-        "responseformat", "responsejsonschema", "responseschema", "responsemimetype", "format", "json", "tools", "toolchoice",
+        "responseformat", "responsejsonschema", "responseschema", "responsemimetype", "format", "tools",
+        "toolchoice", "mode",  # "JSON mode is not enabled"
     ),
     "max_tokens": ("maxtokens", "maxcompletiontokens", "maxoutputtokens", "numpredict"),
     "num_ctx": ("numctx",),
