@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pairscale.providers import catalog
-from pairscale.providers.catalog import PROVIDERS, UNIT, PriceTable, ProviderTable, own_file, price_table
+from pairscale.providers.catalog import PROVIDERS, UNIT, own_file, price_table
 from pairscale.testing import ProviderSimulator
 
 MINE = {
@@ -57,7 +57,7 @@ def test_a_list_tells_two_prices_of_a_model_apart(cli, tmp_path):
 
 
 def test_prices_are_added(cli, mine):
-    assert f"added 1 row to {own_file(PriceTable)}" in cli("prices", "add", mine).err
+    assert f"added 1 row to {own_file()}" in cli("prices", "add", mine).err
     shown = cli("prices", "openai:gpt-4.1", "--json").json
     assert (shown["input"], shown["as_of"], shown["source"], shown["yours"]) == (
         1.0,
@@ -223,4 +223,4 @@ def test_bad_files_are_refused_in_one_line(cli, tmp_path, what, content):
     assert done.err.startswith("error: ")
     assert done.err.count("\n") == 1
     assert str(path) in done.err
-    assert not own_file({"prices": PriceTable, "providers": ProviderTable}[what]).exists()
+    assert not own_file().exists()

@@ -17,11 +17,11 @@ from pairscale.core.errors import InputError
 from pairscale.providers.base import HTTPCall
 from pairscale.providers.cache import (
     AnswerCache,
-    Memory,
     _is_this_machine,
     cache_file,
     call_key,
     is_deterministic,
+    open_cache,
 )
 from pairscale.providers.catalog import provider_named
 from pairscale.providers.client import LLMClient
@@ -588,7 +588,7 @@ def test_temperature_0_wherever_it_stands(body, is_so):
 @pytest.mark.parametrize("mode", [None, 1, "", 0.5])
 def test_modes_that_are_none(mode):
     with pytest.raises(InputError, match="cache must be"):
-        Memory(client(), mode)
+        open_cache(mode, "https://a.example/v1")
 
 
 # The command

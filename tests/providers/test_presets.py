@@ -17,8 +17,7 @@ from pairscale.providers.base import LLMRequest
 from pairscale.providers.catalog import (
     PROVIDERS,
     Preset,
-    ProviderTable,
-    add_providers,
+    add_rows,
     capabilities,
     own_file,
     presets,
@@ -347,7 +346,7 @@ MINE = {
 def added(folder, document):
     path = folder / "mine.json"
     path.write_text(json.dumps(document), "utf-8")
-    return add_providers(path)
+    return add_rows(path)
 
 
 def test_a_provider_of_ones_own(tmp_path, monkeypatch):
@@ -366,7 +365,7 @@ def test_a_provider_of_ones_own(tmp_path, monkeypatch):
     assert added(tmp_path, moved)[1:] == (1, 1)
     assert ps.make_judge("school:big-1").client.base_url == "https://new.example/v1"
     assert capabilities("school", "big-1").family == "big"
-    own_file(ProviderTable).unlink()
+    own_file().unlink()
     assert "school" not in PROVIDERS
 
 
@@ -382,8 +381,7 @@ def test_ones_own_rows_come_before_bundled_ones(tmp_path):
     [
         ({"as_of": None}, "as_of: must be a date"),
         ({"source": ""}, "must say where this comes from"),
-        ({"prices": []}, "unknown field prices"),
-        ({"providers": [], "models": []}, "no rows of providers or models"),
+        ({"providers": [], "models": []}, "no rows of providers, models or prices"),
         ({"providers": {}}, "providers: Expected array"),
         ({"models": 3}, "models: Expected array"),
         ({"providers": [{"name": "x"}]}, "row 1: Object missing required field base_url"),
@@ -416,7 +414,7 @@ def test_rows_that_cannot_be_are_refused_and_nothing_is_written(tmp_path, change
     with pytest.raises(InputError, match=words) as raised:
         added(tmp_path, MINE | change)
     assert "pass" not in str(raised.value)
-    assert not own_file(ProviderTable).exists()
+    assert not own_file().exists()
 
 
 def test_headers_of_a_preset_are_sent(recorder):

@@ -15,8 +15,7 @@ from pairscale.providers.catalog import (
     UNIT,
     LongPrice,
     Price,
-    PriceTable,
-    add_prices,
+    add_rows,
     bundled,
     cost_of,
     own_file,
@@ -82,7 +81,7 @@ def test_long_prompts_and_cached_tokens_of_batches_by_hand(usage, more, milliont
 
 
 def test_the_table():
-    table = bundled(PriceTable)
+    table = bundled("prices")
     assert table.unit == UNIT
     assert "genai-prices" in table.source
     rows = price_table()
@@ -186,12 +185,12 @@ ROW = {"provider": "openai", "model": "^gpt-6-sol$", "input": 1.5, "output": 7.5
 def added(folder, *rows, **more):
     path = folder / "mine.json"
     path.write_text(json.dumps(GOOD | more | {"prices": list(rows)}), "utf-8")
-    return add_prices(path)
+    return add_rows(path)
 
 
 def test_prices_of_ones_own_come_first_and_are_replaced(tmp_path, caplog):
     target, n, replaced = added(tmp_path, ROW, {**ROW, "provider": "mine", "model": "."})
-    assert (n, replaced, target) == (2, 0, own_file(PriceTable))
+    assert (n, replaced, target) == (2, 0, own_file())
     found = price_of("openai", "gpt-6-sol")
     assert (found.input, found.as_of, found.source) == (1.5, "2026-11-01", "a letter")
     assert price_of("openai", "gpt-6-luna").input == 0.1
@@ -213,7 +212,7 @@ def test_prices_of_ones_own_come_first_and_are_replaced(tmp_path, caplog):
         ({"as_of": "2999-01-01"}, "lies in the future"),
         ({"as_of": 20261101}, "must be a date"),
         ({"source": " "}, "source: must say where"),
-        ({"prices": []}, "holds no rows of prices"),
+        ({"prices": []}, "holds no rows"),
         ({"prices": "none"}, "prices: Expected array"),
         ({"prices": [ROW, ROW]}, "two rows of openai:"),
         ({"prices": [{**ROW, "input": -1}]}, "row 1: input: Expected float >= 0"),
@@ -243,8 +242,8 @@ def test_nonsense_is_refused_and_nothing_is_written(tmp_path, change, words):
     path = tmp_path / "mine.json"
     path.write_text(json.dumps(GOOD | {"prices": [ROW]} | change), "utf-8")
     with pytest.raises(InputError, match=words):
-        add_prices(path)
-    assert not own_file(PriceTable).exists()
+        add_rows(path)
+    assert not own_file().exists()
 
 
 @pytest.mark.parametrize(
@@ -260,15 +259,15 @@ def test_files_that_are_none(tmp_path, text, words):
     path = tmp_path / "mine.json"
     path.write_text(text, "utf-8")
     with pytest.raises(InputError, match=words):
-        add_prices(path)
+        add_rows(path)
     with pytest.raises(InputError, match=r"other\.json"):
-        add_prices(tmp_path / "other.json")
+        add_rows(tmp_path / "other.json")
 
 
 def test_a_file_that_was_broken_by_hand_is_named(tmp_path):
     added(tmp_path, ROW)
-    own_file(PriceTable).write_text(json.dumps(GOOD | {"prices": [{"provider": "openai"}]}), "utf-8")
-    with pytest.raises(InputError, match=r"prices\.json: prices: row 1: Object missing"):
+    own_file().write_text(json.dumps(GOOD | {"prices": [{"provider": "openai"}]}), "utf-8")
+    with pytest.raises(InputError, match=r"catalog\.json: prices: row 1: Object missing"):
         price_of("openai", "gpt-4.1")
 
 

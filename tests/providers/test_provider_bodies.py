@@ -28,7 +28,7 @@ from tests.strategies import golden
 
 from pairscale.core.errors import InputError
 from pairscale.providers.base import LLMRequest
-from pairscale.providers.catalog import ProviderTable, bundled, provider_named
+from pairscale.providers.catalog import bundled, provider_named
 
 
 @pytest.fixture(scope="module")
@@ -269,7 +269,7 @@ def test_bodies_of_the_manual(provider):
 def test_every_family_is_compared():
     known = {
         (provider, row.family)
-        for row in bundled(ProviderTable).models
+        for row in bundled("providers").models
         for provider in ([row.provider] if isinstance(row.provider, str) else row.provider)
     }
     asked = [(table.split()[0], fields) for table, (_, _, rows) in TABLES.items() for fields, _ in rows]

@@ -35,9 +35,9 @@ def command(
     [{"provider": "openai", "model": "^gpt-6-sol", "input": 2.0, "output": 10.0}]}; "model" is a regular expression.
     """
     if is_add("prices", name, file):
-        from pairscale.providers.catalog import add_prices
+        from pairscale.providers.catalog import add_rows
 
-        add_file("prices", file, add_prices)
+        add_file("prices", file, add_rows)
         return
     if name is not None and ":" in name:
         _show_one(name, as_json=as_json, out=out)
@@ -72,7 +72,7 @@ def _columns(row: PriceRow) -> dict[str, Any]:
 
 
 def _show_one(name: str, *, as_json: bool, out: Path | None) -> None:
-    from pairscale.providers.catalog import PriceTable, bundled, price_of, price_table, split_model
+    from pairscale.providers.catalog import bundled, price_of, price_table, split_model
 
     provider, model = split_model(name)
     rows = [row for row in price_table(provider) if row.covers(provider, model)]
@@ -81,7 +81,7 @@ def _show_one(name: str, *, as_json: bool, out: Path | None) -> None:
     if len(found) == 1:
         raise InputError(f"no price of {name} is known; give one with --price, or add it: pairscale prices add FILE")
     if row is not None and not row.is_own:
-        found["table"] = bundled(PriceTable).source
+        found["table"] = bundled("prices").source
     if row is not None and (later := [one.start for one in rows if one.start is not None and not one.is_in_force]):
         found["note"] = f"{found['note'] or ''}{'; ' * bool(found['note'])}another price from {later[0]} on"
 

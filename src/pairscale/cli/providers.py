@@ -28,9 +28,9 @@ def command(
     add holds "as_of", "source", and lists "providers" and "models"; the guide on providers has examples.
     """
     if is_add("providers", name, file):
-        from pairscale.providers.catalog import add_providers
+        from pairscale.providers.catalog import add_rows
 
-        add_file("providers", file, add_providers)
+        add_file("providers", file, add_rows)
         return
     if name is not None:
         emit_one(_model(name) if ":" in name else _provider(name), as_json=as_json, out=out)
@@ -53,7 +53,7 @@ def _provider(name: str) -> dict[str, Any]:
     """What there is to know of a provider."""
     import os
 
-    from pairscale.providers.catalog import ProviderTable, bundled, price_table, provider_named
+    from pairscale.providers.catalog import bundled, price_table, provider_named
 
     found = provider_named(name)
     preset = getattr(found, "preset", None)
@@ -68,7 +68,7 @@ def _provider(name: str) -> dict[str, Any]:
         "prices": len(price_table(name)),
     }
     is_ours = type(found).__module__.startswith("pairscale.")
-    about = preset if getattr(preset, "source", None) else bundled(ProviderTable) if is_ours else None
+    about = preset if getattr(preset, "source", None) else bundled("providers") if is_ours else None
     row |= {"note": getattr(preset, "note", None)}
     row |= {key: getattr(about, key, None) for key in ("as_of", "source")}
     return row | {"yours": getattr(preset, "is_own", False)}

@@ -26,10 +26,10 @@ from pairscale.core.errors import InputError
 from pairscale.core.home import home_folder
 from pairscale.core.notices import notice
 from pairscale.core.provenance import utc_now
-from pairscale.providers.client import Exchange, LLMClient
 
 if TYPE_CHECKING:
-    from pairscale.providers.base import HTTPCall, LLMRequest
+    from pairscale.providers.base import HTTPCall
+    from pairscale.providers.client import LLMClient
 
 
 CacheMode: TypeAlias = "bool | str | os.PathLike[str]"
@@ -203,64 +203,20 @@ class AnswerCache:
         return connection
 
 
-class Memory:
-    """What a client need not ask again.
+def open_cache(mode: CacheMode, base_url: str) -> AnswerCache | None:
+    """The file of answers for a server; None when none are kept.
 
     Args:
-        client: who asks.
-        mode: True remembers every answer, False none; ``auto`` those to requests with temperature 0, and not those of
-            a server on this machine, which costs nothing and may serve another model tomorrow. Anything else is the
-            file to use, for every answer.
+        mode: True keeps every answer, False none; ``auto`` those to requests with temperature 0, and not those of a
+            server on this machine, which costs nothing and may serve another model tomorrow. Anything else is the file
+            to use, for every answer.
+        base_url: where the server is.
 
     Raises:
         InputError: when the mode is none of these.
     """
-
-    def __init__(self, client: LLMClient, mode: CacheMode = "auto") -> None:
-        if not isinstance(mode, bool | str | os.PathLike) or mode == "":
-            raise InputError(f"cache must be 'auto', True, False or a file, not {mode!r}")
-        self._client = client
-        self._is_auto = mode == "auto"
-        self._answers: AnswerCache | None = None
-        if mode is True or (self._is_auto and not _is_this_machine(client.base_url)):
-            self._answers = AnswerCache()
-        elif not isinstance(mode, bool) and not self._is_auto:
-            self._answers = AnswerCache(mode)
-
-    @property
-    def is_on(self) -> bool:
-        """Whether anything may be remembered at all."""
-        return self._answers is not None
-
-    def find(self, request: LLMRequest, repeat: str = "1") -> Exchange | None:
-        """The reply of before; None when there is none.
-
-        Args:
-            request: the question.
-            repeat: which time it is asked, if more than once; see :func:`call_key`.
-        """
-        if self._answers is None:
-            return None
-        call = self._client.prepared(request)
-        if self._is_auto and not is_deterministic(call.body):
-            return None
-        try:
-            # By all of it: another process does not know yet what the model does not take.
-            kept = self._answers.find(call_key(self._client, self._client.wanted(request) or call, repeat))
-            if kept is None:
-                return None
-            reply = self._client.provider.reply(call, kept.body)
-        except (ValueError, KeyError, TypeError, IndexError, AttributeError):  # of another version: asked again
-            return None
-        return Exchange(call, reply, kept.status, 0.0, kept.asked_at)
-
-    def keep(self, done: Exchange, repeat: str = "1") -> None:
-        """Remember a reply that was read and can be used."""
-        if self._answers is not None and (not self._is_auto or is_deterministic(done.call.body)):
-            key = call_key(self._client, done.wanted or done.call, repeat)
-            self._answers.keep(key, done.reply.raw, done.status)
-
-    def close(self) -> None:
-        """Close the file."""
-        if self._answers is not None:
-            self._answers.close()
+    if not isinstance(mode, bool | str | os.PathLike) or mode == "":
+        raise InputError(f"cache must be 'auto', True, False or a file, not {mode!r}")
+    if mode is False or (mode == "auto" and _is_this_machine(base_url)):
+        return None
+    return AnswerCache() if mode is True or mode == "auto" else AnswerCache(mode)

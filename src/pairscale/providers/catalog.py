@@ -21,6 +21,7 @@ from typing import Annotated, Any, Literal, TypeVar, get_args
 
 import msgspec
 from msgspec import Meta, Struct, field
+from msgspec.structs import asdict, replace
 
 from pairscale.core.errors import InputError, UnknownNameError
 from pairscale.core.home import home_folder
@@ -104,11 +105,6 @@ class FamilyRow(Capabilities, frozen=True, kw_only=True):
         providers = [self.provider] if isinstance(self.provider, str) else self.provider
         return provider in providers and re.search(self.model, model) is not None
 
-    @property
-    def identity(self) -> tuple[Any, ...]:
-        """What it is replaced by: a row of the same identity."""
-        return self.provider, self.model
-
     def problem(self) -> str | None:
         """Why it cannot be right, although each of its values may be."""
         return _pattern_problem(self.model)
@@ -191,11 +187,6 @@ class Preset(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit
         if not re.fullmatch(r"[A-Za-z0-9._:-]+", value):
             raise InputError(f"{names[0]}={value!r} cannot be part of the address of {self.name}")
         return value
-
-    @property
-    def identity(self) -> tuple[Any, ...]:
-        """What it is replaced by: a row of the same identity."""
-        return (self.name,)
 
     def problem(self) -> str | None:
         """Why it cannot be right, although each of its values may be."""
@@ -291,11 +282,6 @@ class PriceRow(Price, frozen=True, kw_only=True):
         """Whether it is the price of a model."""
         return self.provider == provider and re.search(self.model, model, re.IGNORECASE) is not None
 
-    @property
-    def identity(self) -> tuple[Any, ...]:
-        """What it is replaced by: a row of the same identity."""
-        return self.provider, self.model, self.start
-
     def problem(self) -> str | None:
         """Why it cannot be right, although each of its values may be."""
         for name, value in (("input", self.input), ("output", self.output)):
@@ -309,90 +295,73 @@ class PriceRow(Price, frozen=True, kw_only=True):
         return _pattern_problem(self.model)
 
 
-class ProviderTable(Struct, kw_only=True, forbid_unknown_fields=True):
-    """The document of providers and of what their models take."""
+class Table(Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A document: providers, what their models take, prices, or several of these."""
 
     as_of: Date
     source: Text
+    unit: Literal["USD per million tokens"] | None = None
     note: str | None = None
     providers: list[Preset] = []
     models: list[FamilyRow] = []
+    prices: list[PriceRow] = []
 
+    @property
+    def rows(self) -> dict[str, list[Any]]:
+        """The rows of each kind, with the date and the source of the document where they have none of their own."""
+        rows = {"providers": self.providers, "models": self.models, "prices": self.prices}
+        return {kind: [self._dated(row) for row in rows[kind]] for kind in rows}
 
-class PriceTable(Struct, kw_only=True, forbid_unknown_fields=True):
-    """The document of prices."""
+    def _dated(self, row: Any) -> Any:
+        return replace(row, as_of=row.as_of or self.as_of, source=row.source or self.source)
 
-    unit: Literal["USD per million tokens"]
-    as_of: Date
-    source: Text
-    note: str | None = None
-    prices: list[PriceRow]
-
-
-Table = TypeVar("Table", bound=ProviderTable | PriceTable)
 
 # The documents
 
 
 @cache
-def bundled(kind: type[Table]) -> Table:
-    """The document that comes with the package."""
-    content = files("pairscale.providers").joinpath(f"data/{_NAMES[kind]}.json").read_bytes()
-    return _dated(msgspec.json.decode(content, type=kind), is_own=False)
+def bundled(name: str) -> Table:
+    """A document that comes with the package: ``providers`` or ``prices``."""
+    content = files("pairscale.providers").joinpath(f"data/{name}.json").read_bytes()
+    return msgspec.json.decode(content, type=Table)
 
 
-_NAMES: Mapping[type, str] = {ProviderTable: "providers", PriceTable: "prices"}
+@cache
+def _bundled_rows(kind: str) -> list[Any]:
+    return bundled("prices" if kind == "prices" else "providers").rows[kind]
 
 
-def own_file(kind: type[Table]) -> Path:
+def own_file() -> Path:
     """Where the user's own document is; it need not exist."""
-    return home_folder("data") / f"{_NAMES[kind]}.json"
+    return home_folder("data") / "catalog.json"
 
 
-def _own(kind: type[Table]) -> Table | None:
-    """The user's own document; None when there is none."""
-    path = own_file(kind)
-    return _read(path, kind, is_own=True) if path.exists() else None
+def _rows(kind: str) -> list[Any]:
+    """The rows of a kind, the user's own before the bundled ones."""
+    own = _read(own_file()).rows[kind] if own_file().exists() else []
+    return [*(replace(row, is_own=True) for row in own), *_bundled_rows(kind)]
 
 
-def _read(path: Path, kind: type[Table], *, is_own: bool = False) -> Table:
+def _read(path: Path) -> Table:
     """The document of a user's file; anything that cannot be right is refused by its row."""
     try:
-        table = msgspec.json.decode(path.read_bytes(), type=kind)
+        table = msgspec.json.decode(path.read_bytes(), type=Table)
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}") from None
     except msgspec.ValidationError as error:
         raise _refused(str(path), error) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"{path} is not JSON: {error}") from None
-    for name, rows in _rows_of(table).items():
+    if table.prices and table.unit is None:
+        raise InputError(f"{path}: unit: {_HINTS['unit']}")
+    if table.as_of > today().isoformat():
+        raise InputError(f"{path}: as_of {table.as_of} lies in the future")
+    for kind, rows in table.rows.items():
         for number, row in enumerate(rows, 1):
             problem = row.problem()
             if problem:
-                raise InputError(f"{path}: {name}: row {number}: {problem}")
-    if table.as_of > today().isoformat():
-        raise InputError(f"{path}: as_of {table.as_of} lies in the future")
-    return _dated(table, is_own=is_own)
-
-
-def _rows_of(table: ProviderTable | PriceTable) -> dict[str, list[Any]]:
-    """The lists of rows of a document, by their names."""
-    values = {name: getattr(table, name) for name in table.__struct_fields__}
-    return {name: value for name, value in values.items() if isinstance(value, list)}
-
-
-def _dated(table: Table, *, is_own: bool) -> Table:
-    """The document with its date and its source in every row that has none of its own."""
-    rows = {
-        name: [
-            msgspec.structs.replace(
-                row, as_of=row.as_of or table.as_of, source=row.source or table.source, is_own=is_own
-            )
-            for row in rows
-        ]
-        for name, rows in _rows_of(table).items()
-    }
-    return msgspec.structs.replace(table, **rows)
+                raise InputError(f"{path}: {kind}: row {number}: {problem}")
+    return table
 
 
 _HINTS = {
@@ -419,65 +388,51 @@ def today() -> date:
     return datetime.now(UTC).date()
 
 
-def add_prices(path: Path) -> tuple[Path, int, int]:
-    """Add the prices of a file to the user's own; a row of the same provider and model is replaced.
+def add_rows(path: Path) -> tuple[Path, int, int]:
+    """Add the rows of a file to the user's own.
+
+    A provider of the same name is replaced, and so is a row of ``models`` or ``prices`` of the same provider and
+    pattern.
 
     Args:
-        path: a JSON file with ``unit`` (:data:`UNIT`), ``as_of``, ``source`` and ``prices``.
+        path: a JSON file with ``as_of``, ``source``, and ``providers``, ``models`` or ``prices``; with prices, also
+            ``unit`` (:data:`UNIT`).
 
     Returns:
         The user's own file, how many rows were added, and how many were replaced.
 
     Raises:
-        InputError: it is not right: another unit, no date, no source, or a price that cannot be.
+        InputError: it is not right: no date, no source, another unit, or a row that cannot be.
     """
-    table = _read(path, PriceTable)
-    for name in sorted({row.provider for row in table.prices} - set(PROVIDERS)):
-        notice(f"{path}: no provider is called {name}; its prices are kept, and used once there is one")
-    return _add(path, table)
-
-
-def add_providers(path: Path) -> tuple[Path, int, int]:
-    """Add the providers and models of a file to the user's own.
-
-    A provider of the same name, and a model's row of the same provider and pattern, is replaced.
-
-    Args:
-        path: a JSON file with ``as_of``, ``source``, and ``providers`` or ``models`` or both.
-
-    Returns:
-        The user's own file, how many rows were added, and how many were replaced.
-
-    Raises:
-        InputError: it is not right.
-    """
-    return _add(path, _read(path, ProviderTable))
-
-
-def _add(path: Path, new: ProviderTable | PriceTable) -> tuple[Path, int, int]:
-    """Write the rows of a document, and those of the user's own that they do not replace."""
-    old = _own(type(new))
+    table = _read(path)
+    target = own_file()
+    old = _read(target).rows if target.exists() else {}
     added = 0
     replaced = 0
     merged = {}
-    for name, rows in _rows_of(new).items():
-        keys = [row.identity for row in rows]
-        repeated = [key for key in keys if keys.count(key) > 1]
-        if repeated:
-            raise InputError(f"{path}: {name}: there are two rows of {':'.join(map(str, repeated[0][:2]))}")
-        mine = getattr(old, name, [])
-        kept = [msgspec.structs.replace(row, is_own=False) for row in mine if row.identity not in keys]
-        merged[name] = [*rows, *kept]
+    for kind, rows in table.rows.items():
+        identities = [_identity(row) for row in rows]
+        for identity in identities:
+            if identities.count(identity) > 1:
+                raise InputError(f"{path}: {kind}: there are two rows of {':'.join(map(str, filter(None, identity)))}")
+        kept = [row for row in old.get(kind, []) if _identity(row) not in identities]
+        merged[kind] = [*rows, *kept]
         added += len(rows)
-        replaced += len(mine) - len(kept)
+        replaced += len(old.get(kind, [])) - len(kept)
     if not added:
-        raise InputError(f"{path} holds no rows of {' or '.join(merged)}")
-    target = own_file(type(new))
+        raise InputError(f"{path} holds no rows of providers, models or prices")
+    for name in sorted({row.provider for row in table.prices} - set(PROVIDERS)):
+        notice(f"{path}: no provider is called {name}; its prices are kept, and used once there is one")
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(f"{target.name}.part")
-    part.write_bytes(msgspec.json.format(msgspec.json.encode(msgspec.structs.replace(new, **merged)), indent=2))
+    part.write_bytes(msgspec.json.format(msgspec.json.encode(replace(table, unit=UNIT, **merged)), indent=2))
     part.replace(target)
     return target, added, replaced
+
+
+def _identity(row: Preset | FamilyRow | PriceRow) -> list[Any]:
+    """What a row is replaced by: one with the same of these."""
+    return [getattr(row, name, None) for name in ("name", "provider", "model", "start")]
 
 
 # What models take
@@ -489,12 +444,7 @@ def presets() -> Mapping[str, Preset]:
     Raises:
         InputError: the user's own file is not right.
     """
-    return {row.name: row for row in [*bundled(ProviderTable).providers, *_own_rows(ProviderTable, "providers")]}
-
-
-def _own_rows(kind: type[Table], name: str) -> list[Any]:
-    """The user's own rows."""
-    return getattr(_own(kind), name, [])
+    return {row.name: row for row in sorted(_rows("providers"), key=lambda row: row.is_own)}
 
 
 def capabilities(provider: str, model: str, overrides: Mapping[str, Any] | None = None) -> Capabilities:
@@ -518,7 +468,7 @@ def capabilities(provider: str, model: str, overrides: Mapping[str, Any] | None 
     if not overrides:
         return row
     try:
-        return msgspec.convert(msgspec.structs.asdict(row) | dict(overrides), FamilyRow)
+        return msgspec.convert(asdict(row) | dict(overrides), FamilyRow)
     except msgspec.ValidationError as error:
         raise _refused("overrides", error) from None
 
@@ -535,7 +485,7 @@ def family_row(provider: str, model: str) -> FamilyRow:
         InputError: the user's own file is not right.
     """
     name = model.lower().removeprefix("ft:").removeprefix("models/")
-    rows = [*_own_rows(ProviderTable, "models"), *bundled(ProviderTable).models]
+    rows: list[FamilyRow] = _rows("models")
     matches = [row for row in rows if row.covers(provider, name)]
     if provider not in CLASSES:
         matches += [row for row in rows if row.covers("compatible", name)]
@@ -559,8 +509,7 @@ def price_table(provider: str | None = None) -> Sequence[PriceRow]:
     Raises:
         InputError: the user's own file is not right.
     """
-    rows = [*_own_rows(PriceTable, "prices"), *bundled(PriceTable).prices]
-    return [row for row in rows if provider in {None, row.provider}]
+    return [row for row in _rows("prices") if provider in {None, row.provider}]
 
 
 def price_of(provider: str, model: str, given: Price | Mapping[str, Any] | None = None) -> Price | None:
