@@ -56,8 +56,9 @@ class Anthropic(Provider):
     key_variable = "ANTHROPIC_API_KEY"
 
     def auth(self, key: str) -> Mapping[str, str]:
-        """The key."""
-        return super().auth(key) if self.key_header == "bearer" else {"x-api-key": key}
+        """The key, and the version of the API."""
+        keyed = super().auth(key) if self.key_header == "bearer" else {"x-api-key": key}
+        return {**keyed, "anthropic-version": self.version}
 
     def call(self, request: LLMRequest) -> HTTPCall:
         """The request as a message.
@@ -104,7 +105,7 @@ class Anthropic(Provider):
             **tools,
             "service_tier": request.service_tier,
         }
-        return send("/v1/messages", body, request, "messages", **{"anthropic-version": self.version})
+        return send("/v1/messages", body, request, "messages")
 
     def reply(self, call: HTTPCall, body: Any) -> LLMReply:  # noqa: ARG002
         """What the model said."""
@@ -230,10 +231,6 @@ class AnthropicBatches(BatchFormat):
     limits = BatchLimits(100_000, 250_000_000)
     path = "/v1/messages/batches"
 
-    def headers(self, http: BatchHTTP) -> dict[str, str]:
-        """The version of the API."""
-        return {"anthropic-version": getattr(http.provider, "version", Anthropic.version)}
-
     def line(self, custom_id: str, call: HTTPCall) -> dict[str, Any]:
         """One request."""
         return {"custom_id": custom_id, "params": call.body}
@@ -247,7 +244,7 @@ class AnthropicBatches(BatchFormat):
         head = b'{"requests":['
         tail = b"]}"
         size = len(head) + len(tail) + draft.path.stat().st_size - 1  # n lines with n ends become n - 1 commas
-        headers = {**self.headers(http), "Content-Type": "application/json", "Content-Length": str(size)}
+        headers = {"Content-Type": "application/json", "Content-Length": str(size)}
         document = await http.json(
             "POST", self.path, data=lambda: http.lines(draft.path, head, tail, b","), headers=headers, again=False
         )

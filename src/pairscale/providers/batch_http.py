@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
@@ -128,32 +129,33 @@ class BatchHTTP:
             words = f"{self.provider.name}: the answer is larger than {most:,} bytes"
             raise ProviderError("parse_error", words, status=status, failure="transient")
 
-    async def fetch(self, path: str, target: Path, most: int, *, headers: Mapping[str, str] | None = None) -> None:
-        """Download a file of lines, of ``most`` bytes, whole or not at all, a piece at a time, and without keys."""
+    async def fetch(self, paths: Iterable[str], target: Path, most: int) -> None:
+        """Download files of lines into one, of ``most`` bytes each, whole or not at all, and without keys."""
         part = target.with_name(f"{target.name}.part")
-
-        async def once() -> None:
-            async with self._request("GET", path, None, headers or {}) as response:
-                if not 200 <= response.status < 300:
-                    raise self._refused(response.status, response.headers, await response.content.read(_CHUNK))
-                size = 0
-                rest = b""
-                with part.open("wb") as file:
-                    async for chunk in response.content.iter_chunked(_CHUNK):
-                        size += len(chunk)
-                        self._require_size(size, response.status, most)
-                        *lines, rest = (rest + chunk).split(b"\n")
-                        file.writelines(self._client.redactor.line(line + b"\n") for line in lines)
-                    if rest:
-                        file.write(self._client.redactor.line(rest + b"\n"))
-                    file.flush()
-                    os.fsync(file.fileno())
-            part.replace(target)
-
         try:
-            await self._tried(once, again=True)
+            with part.open("wb") as file:
+                for path in paths:
+                    await self._tried(partial(self._append, path, file, file.tell(), most), again=True)
+                file.flush()
+                os.fsync(file.fileno())
+            part.replace(target)
         finally:
             part.unlink(missing_ok=True)
+
+    async def _append(self, path: str, file: IO[bytes], start: int, most: int) -> None:
+        """Download a file to the end of another, a piece at a time; ``start`` is where that ended before."""
+        file.seek(start)
+        file.truncate()
+        async with self._request("GET", path, None, {}) as response:
+            if not 200 <= response.status < 300:
+                raise self._refused(response.status, response.headers, await response.content.read(_CHUNK))
+            rest = b""
+            async for chunk in response.content.iter_chunked(_CHUNK):
+                *lines, rest = (rest + chunk).split(b"\n")
+                file.writelines(self._client.redactor.line(line + b"\n") for line in lines)
+                self._require_size(file.tell() - start + len(rest), response.status, most)
+            if rest:
+                file.write(self._client.redactor.line(rest + b"\n"))
 
     async def _tried(self, once: Callable[[], Awaitable[T]], *, again: bool) -> T:
         """Call once, or again while a failure may pass."""

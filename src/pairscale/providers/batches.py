@@ -8,7 +8,6 @@ a module of its own; this one says what they all give.
 from __future__ import annotations
 
 import math
-import shutil
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -221,10 +220,6 @@ class BatchFormat:
     limits: ClassVar[BatchLimits]
     path: ClassVar[str] = "/batches"
 
-    def headers(self, http: BatchHTTP) -> dict[str, str]:  # noqa: ARG002
-        """Further headers of every call."""
-        return {}
-
     def line(self, custom_id: str, call: HTTPCall) -> dict[str, Any]:
         """One request of the file, from the call that live judging would make."""
         raise NotImplementedError
@@ -251,11 +246,11 @@ class BatchFormat:
 
     async def get(self, http: BatchHTTP, job_id: str) -> BatchJob:
         """Where a batch stands."""
-        return self.job(await http.json("GET", self.job_path(http, job_id), headers=self.headers(http)))
+        return self.job(await http.json("GET", self.job_path(http, job_id)))
 
     async def cancel(self, http: BatchHTTP, job_id: str) -> None:
         """Ask for an end; what was answered until then is kept."""
-        await http.json("POST", self.job_path(http, job_id, "/cancel"), headers=self.headers(http))
+        await http.json("POST", self.job_path(http, job_id, "/cancel"))
 
     async def find(self, http: BatchHTTP, draft: Draft, known: Collection[str]) -> list[BatchJob]:
         """The batches that may be this draft's, likeliest first; ``known`` are ids that belong to others."""
@@ -270,7 +265,7 @@ class BatchFormat:
         following = ""
         seen = {following}
         while len(seen) < _PAGES:
-            page = await http.json("GET", path + following, headers=self.headers(http))
+            page = await http.json("GET", path + following)
             rows = objects(page, "data") or objects(page, "operations") or objects(page, "batches")
             yield [self.job(row) for row in rows]
             token = field(page, "nextPageToken")
@@ -290,18 +285,7 @@ class BatchFormat:
 
     async def download(self, http: BatchHTTP, job: BatchJob, target: Path, most: int = MOST_RESULTS) -> None:
         """Write everything that came of the requests into one file, one JSON object per line, of ``most`` bytes."""
-        parts = []
-        for number, path in enumerate(self.result_paths(job)):
-            parts.append(target.with_name(f"{target.name}.{number}"))
-            await http.fetch(path, parts[-1], most, headers=self.headers(http))
-        whole = target.with_name(f"{target.name}.part")
-        with whole.open("wb") as file:
-            for part in parts:
-                with part.open("rb") as source:
-                    shutil.copyfileobj(source, file)
-        whole.replace(target)
-        for part in parts:
-            part.unlink()
+        await http.fetch(self.result_paths(job), target, most)
 
     def job(self, document: Any) -> BatchJob:
         """A batch as its provider describes it.

@@ -298,7 +298,7 @@ class GeminiBatches(BatchFormat):
     async def download(self, http: BatchHTTP, job: BatchJob, target: Path, most: int = MOST_RESULTS) -> None:
         """The results: a file as it is, or the inline ones as lines of one."""
         if job.outputs:
-            await http.fetch(f"/{_version(http)}/{quote(job.outputs[0])}:download?alt=media", target, most)
+            await http.fetch([f"/{_version(http)}/{quote(job.outputs[0])}:download?alt=media"], target, most)
             return
         rows = [result_line(field(row, "metadata", "key"), row) for row in inline_responses(job.raw)]
         part = target.with_name(f"{target.name}.part")

@@ -268,8 +268,8 @@ def _renamed(provider: str, settings: dict[str, Any], own: dict[str, Any]) -> di
         settings["logprobs"] = _ALTERNATIVES
     if settings.get("logprobs") is False:
         del settings["logprobs"]
-    elif alternatives:
-        settings["logprobs"] = alternatives
+    elif alternatives is not None:
+        settings["logprobs"] = alternatives or settings.get("logprobs", 0)
     if provider != "openai":
         settings.pop("endpoint", None)
     return settings

@@ -284,16 +284,12 @@ def read_response(body: Any) -> LLMReply:
     """
     if not isinstance(field(body, "output"), list) or body.get("status") in {"failed", "cancelled"}:
         raise refused(body, "a response")
-    thoughts: list[Any] = []
-    answers: list[Mapping[str, Any]] = []
-    refusals: list[Any] = []
-    for item in objects(body, "output"):
-        if item.get("type") == "reasoning":
-            thoughts += [part.get("text") for part in objects(item, "summary") + objects(item, "content")]
-        if item.get("type") == "message":
-            answers += [part for part in objects(item, "content") if part.get("type") == "output_text"]
-            refusals += [part.get("refusal") for part in objects(item, "content") if part.get("type") == "refusal"]
-    refusal = joined_text(refusals)
+    output = objects(body, "output")
+    reasoning = [item for item in output if item.get("type") == "reasoning"]
+    thoughts = [part for item in reasoning for part in objects(item, "summary") + objects(item, "content")]
+    parts = [part for item in output if item.get("type") == "message" for part in objects(item, "content")]
+    answers = [part for part in parts if part.get("type") == "output_text"]
+    refusal = joined_text(part.get("refusal") for part in parts)
     end = _ENDS.get(field(body, "incomplete_details", "reason"), "other")
     if body.get("status", "completed") == "completed":
         end = "stop"
@@ -301,7 +297,7 @@ def read_response(body: Any) -> LLMReply:
     return LLMReply(
         text=joined_text(part.get("text") for part in answers) or "",
         stop_reason="refusal" if refusal else end,
-        thoughts=joined_text(thoughts, "\n\n"),
+        thoughts=joined_text((part.get("text") for part in thoughts), "\n\n"),
         model=body.get("model"),
         object_type=body.get("object"),
         usage=_usage(body),
