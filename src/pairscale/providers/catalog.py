@@ -309,7 +309,7 @@ class Table(Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
     @property
     def rows(self) -> dict[str, list[Any]]:
         """The rows of each kind, with the date and the source of the document where they have none of their own."""
-        rows = {"providers": self.providers, "models": self.models, "prices": self.prices}
+        rows: dict[str, list[Any]] = {"providers": self.providers, "models": self.models, "prices": self.prices}
         return {kind: [self._dated(row) for row in rows[kind]] for kind in rows}
 
     def _dated(self, row: Any) -> Any:
