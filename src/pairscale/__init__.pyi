@@ -195,7 +195,7 @@ from .pairing import sample_reverse_pairs as sample_reverse_pairs
 from .pairing import summarize_pairs as summarize_pairs
 from .people.verbs import Labelling as Labelling
 from .people.verbs import label as label
-from .providers.registry import register_provider as register_provider
+from .providers.catalog import register_provider as register_provider
 from .reporting.exporting import export as export
 from .reporting.verbs import RunStatus as RunStatus
 from .reporting.verbs import report as report

@@ -11,7 +11,7 @@ from pairscale.adaptive.selectors import SELECTORS
 from pairscale.cli import _names
 from pairscale.core.prompts import list_prompt_templates
 from pairscale.core.traits import list_traits
-from pairscale.providers.registry import PROVIDERS
+from pairscale.providers.catalog import PROVIDERS
 
 COMMAND = Path(sys.executable).with_name("pairscale")
 

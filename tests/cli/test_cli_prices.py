@@ -6,10 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pairscale.providers import prices
-from pairscale.providers.data_files import own_file
-from pairscale.providers.prices import UNIT, price_table
-from pairscale.providers.registry import PROVIDERS
+from pairscale.providers import catalog
+from pairscale.providers.catalog import PROVIDERS, UNIT, own_file, price_table
 from pairscale.testing import ProviderSimulator
 
 MINE = {
@@ -26,7 +24,7 @@ def mine(tmp_path):
 
 
 def test_prices_are_listed_and_shown(cli, monkeypatch):
-    monkeypatch.setattr(prices, "today", lambda: date(2026, 11, 16))
+    monkeypatch.setattr(catalog, "today", lambda: date(2026, 11, 16))
     every = cli("prices", "--json").json["prices"]
     assert {"openai", "anthropic", "gemini", "together", "deepseek", "groq"} <= {row["provider"] for row in every}
     assert all(row["source"] and row["as_of"] for row in every)
@@ -59,7 +57,7 @@ def test_a_list_tells_two_prices_of_a_model_apart(cli, tmp_path):
 
 
 def test_prices_are_added(cli, mine):
-    assert f"added 1 row to {own_file('prices')}" in cli("prices", "add", mine).err
+    assert f"added 1 row to {own_file()}" in cli("prices", "add", mine).err
     shown = cli("prices", "openai:gpt-4.1", "--json").json
     assert (shown["input"], shown["as_of"], shown["source"], shown["yours"]) == (
         1.0,
@@ -194,12 +192,11 @@ def test_every_row_has_a_source_and_a_date(cli):
 
 
 def test_a_provider_of_a_plug_in_has_no_source_of_ours(cli, monkeypatch):
-    from pairscale.providers import registry
     from pairscale.providers.compatible import Compatible
 
-    monkeypatch.setattr(registry, "_registered", {})
+    monkeypatch.setattr(catalog, "_registered", {})
 
-    @registry.register_provider
+    @catalog.register_provider
     class Mine(Compatible):
         name, base_url, key_variable = "mine", "https://proxy.example/v1", None
 
@@ -226,4 +223,4 @@ def test_bad_files_are_refused_in_one_line(cli, tmp_path, what, content):
     assert done.err.startswith("error: ")
     assert done.err.count("\n") == 1
     assert str(path) in done.err
-    assert not own_file(what).exists()
+    assert not own_file().exists()

@@ -87,7 +87,7 @@ def test_both_orders_and_two_providers_in_one_run_file(tmp_path):
 
 
 def test_gemini_by_file(tmp_path, monkeypatch):
-    monkeypatch.setattr("pairscale.providers.gemini_batches._INLINE", 100)
+    monkeypatch.setattr("pairscale.providers.gemini._INLINE", 100)
     pairs = pairs_of(5)
     with simulator() as server:
         found, results, _ = with_manager(tmp_path / "run.db", whole(pairs, judge_of(server, "gemini")))
@@ -170,7 +170,7 @@ def test_failures_in_looking_and_downloading_pass(provider, tmp_path):
 
 @pytest.mark.parametrize("provider", ["openai", "gemini", "together"])
 def test_failures_in_uploading_pass_and_the_batch_is_created_once(provider, tmp_path, monkeypatch):
-    monkeypatch.setattr("pairscale.providers.gemini_batches._INLINE", 0)
+    monkeypatch.setattr("pairscale.providers.gemini._INLINE", 0)
     with simulator(upload_faults=[500, "reset", 429]) as server:
         _, results, _ = with_manager(tmp_path / "run.db", whole(pairs_of(5), judge_of(server, provider)))
         assert server.batches.created == 1

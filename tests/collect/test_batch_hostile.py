@@ -12,11 +12,11 @@ import pytest
 from tests.batching import KEY, MODELS, expected, judge_of, pairs_of, simulator, with_manager
 
 from pairscale.collect.batch import manager
-from pairscale.providers import gemini_batches
+from pairscale.providers import gemini
 from pairscale.providers.batch_http import BatchHTTP
 from pairscale.providers.batches import Draft, batch_format
+from pairscale.providers.catalog import provider_named
 from pairscale.providers.client import LLMClient, ProviderError
-from pairscale.providers.registry import provider_named
 
 PROVIDERS = tuple(MODELS)
 
@@ -24,7 +24,7 @@ PROVIDERS = tuple(MODELS)
 @pytest.fixture
 def served(monkeypatch) -> Callable[[Callable[[bytes, int], bytes]], None]:
     """Replaces what providers give as results; the second argument counts the downloads from 1."""
-    monkeypatch.setattr(gemini_batches, "_INLINE", 0)
+    monkeypatch.setattr(gemini, "_INLINE", 0)
     fetch = BatchHTTP.fetch
 
     def change(made: Callable[[bytes, int], bytes]) -> None:

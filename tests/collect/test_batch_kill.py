@@ -33,7 +33,7 @@ NURSERY = textwrap.dedent("""
     sys.path.insert(0, sys.argv[1])
     import test_batch_kill as test
     from pairscale.collect.batch import _steps, collecting
-    from pairscale.providers import gemini_batches
+    from pairscale.providers import gemini
     from pairscale.providers.batch_http import BatchHTTP
     from pairscale.store.writer import Writer
 
@@ -66,7 +66,7 @@ NURSERY = textwrap.dedent("""
             BatchHTTP.call, BatchHTTP.fetch = asked(BatchHTTP.call), asked(BatchHTTP.fetch)
             Writer.commit = written(Writer.commit)
         if form == "gemini by file":
-            gemini_batches._INLINE = 100
+            gemini._INLINE = 100
         _steps.reached, collecting._CHUNK = reached, test.CHUNK
         test.whole(run, SimpleNamespace(url=url), form)
 
@@ -129,7 +129,7 @@ def killed_and_resumed(nursery, run, form, step, occurrence) -> int:
 def small_steps(monkeypatch, request):
     monkeypatch.setattr(collecting, "_CHUNK", CHUNK)
     if request.node.callspec.params["form"] == "gemini by file":
-        monkeypatch.setattr("pairscale.providers.gemini_batches._INLINE", 100)
+        monkeypatch.setattr("pairscale.providers.gemini._INLINE", 100)
 
 
 BY_FILE = ("uploaded", "creating", "created", "downloaded")  # where Gemini's two forms differ

@@ -17,7 +17,7 @@ import doc_pages as pages
 import pytest
 
 import pairscale as ps
-from pairscale.providers import registry
+from pairscale.providers import catalog
 from pairscale.testing import ProviderSimulator
 
 MODULES = ["pairscale", *(module.name for module in pkgutil.walk_packages(ps.__path__, "pairscale."))]
@@ -46,7 +46,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PAIRSCALE_HOME", str(tmp_path / "settings"))
     monkeypatch.setenv("POLARS_TABLE_WIDTH", "100")  # of tables in python blocks, whatever terminal the tests run in
-    monkeypatch.setattr(registry, "_registered", {})  # providers that an example brings are its own
+    monkeypatch.setattr(catalog, "_registered", {})  # providers that an example brings are its own
     monkeypatch.syspath_prepend(str(tmp_path))
     yield tmp_path
     log.setLevel(level)  # pages show how to silence it

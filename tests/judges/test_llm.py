@@ -485,7 +485,7 @@ def test_the_names_of_the_manual():
     _, body = made(**claude, thinking_budget_tokens=2000, max_tokens=4000).preview(pair())
     assert body["thinking"]["budget_tokens"] == 2000
     judge = made(**claude, anthropic_version="2026-10-21")
-    assert judge.client.prepared(judge.request(pair())).headers["anthropic-version"] == "2026-10-21"
+    assert judge.client.provider.auth("k")["anthropic-version"] == "2026-10-21"
     qwen = {"provider": "ollama", "model": "qwen3:32b"}
     address, body = made(**qwen, think=True, host="http://gpu:1", num_ctx=4096).preview(pair())
     assert address == "http://gpu:1/api/generate"

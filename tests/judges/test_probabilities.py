@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from pairscale.judges.base import JudgePair, Verdict
 from pairscale.judges.orders import BothOrders
 from pairscale.judges.resolve import judge_with
 from pairscale.providers.base import LLMRequest
-from pairscale.providers.decisions import decisions_call, read_decision
+from pairscale.providers.openai import OpenAI, read_decision
 
 ABILITIES = {f"t{at:03d}": float(value) for at, value in enumerate(np.random.default_rng(1).normal(0, 2, 60))}
 
@@ -102,10 +103,11 @@ def test_a_model_is_asked_for_what_a_probability_is_made_of(monkeypatch: pytest.
 
 
 def test_decisions_are_asked_and_read() -> None:
+    asked = LLMRequest(endpoint="decisions", model="gpt-6-luna", prompt="Which?")
     with pytest.raises(InputError, match="chooses between given answers"):
-        decisions_call(LLMRequest(model="gpt-6-luna", prompt="Which?"))
+        OpenAI().call(asked)
     with pytest.raises(InputError, match="takes no temperature"):
-        decisions_call(LLMRequest(model="gpt-6-luna", prompt="Which?", choices=("A", "B"), temperature=0.5))
+        OpenAI().call(replace(asked, choices=("A", "B"), temperature=0.5))
     usage = {"input_tokens": 9, "input_tokens_details": {"cached_tokens": 2}, "output_tokens": 1, "total_tokens": 10}
     each = [{"value": "SAMPLE_1", "probability": 0.25}, {"value": "SAMPLE_2", "probability": 0.75}]
     answer = {"type": "choice", "choice": "SAMPLE_2", "confidence": 0.75, "name": None, "probabilities": each}

@@ -30,7 +30,7 @@ for table in (ps.example_openai_batch_output, ps.example_writing_pairs, ps.examp
     assert len(table)
 assert ps.published_default_template() and ps.published_template_study()
 assert all(ps.get_prompt_template(name) for name in ps.list_prompt_templates(include_registered=False))
-from pairscale.providers.prices import price_table
+from pairscale.providers.catalog import price_table
 assert price_table()
 fit = ps.fit_bt_model(ps.example_writing_results)
 from pairscale.reporting.page import write_report

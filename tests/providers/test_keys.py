@@ -3,7 +3,6 @@
 import asyncio
 import base64
 import contextlib
-import html
 import io
 import itertools
 import json
@@ -19,8 +18,8 @@ from hypothesis import strategies as st
 import pairscale as ps
 from pairscale.core.addresses import without_login, without_logins
 from pairscale.core.errors import InputError, JudgeError, PairscaleError
+from pairscale.providers.catalog import provider_named
 from pairscale.providers.keys import KEY_VARIABLES, Key, Redactor, _in_a_shell, find_key
-from pairscale.providers.registry import provider_named
 from pairscale.runtime import ask_once
 from pairscale.testing import Behaviour, Faults, ProviderSimulator, simulator
 
@@ -79,19 +78,10 @@ def forms_of(key: str) -> list[str]:
     """Ways in which a careless server may write a key: plain, url-encoded, in base64, alone and behind a user."""
     every = "".join(f"%{ord(letter):02X}" for letter in key)
     forms = [key, every, every.lower(), quote(key, safe=""), quote(key.replace("-", "%2D"), safe="%")]
-    forms += [every.replace("%", "%25"), key.encode().hex(), key.encode().hex().upper(), f"0x{key.encode().hex()}"]
+    forms += [every.replace("%", "%25")]
     for text in (key, f":{key}", f"me:{key}", f"ann:{key}", f"{key}:", f"{key}:x", f"ben@x.org:{key}:more"):
         for encode in (base64.b64encode, base64.urlsafe_b64encode):
             forms += [encode(text.encode()).decode(), encode(text.encode()).decode().rstrip("=")]
-    for text in (key, f"x{key}", f"me:{key}", f"ann:{key}", f"Bearer {key}", f"{key}:x", f"ben@x.org:{key}:more"):
-        forms += [
-            base64.b32encode(text.encode()).decode(),
-            base64.b32encode(text.encode()).decode().lower().rstrip("="),
-        ]
-    codes = [ord(letter) for letter in key]
-    forms += ["".join(f"\\u{code:04x}" for code in codes), "".join(f"\\\\u{code:04X}" for code in codes)]
-    forms += ["".join(f"&#{code};" for code in codes), "".join(f"&#x{code:02X};" for code in codes)]
-    forms += [key.replace("-", "\\u002d"), key.replace("-", "&#45;"), key.replace("_", "&#x5f;")]
     return list(dict.fromkeys(forms))
 
 
@@ -99,21 +89,12 @@ def traces_of(key: str) -> list[str]:
     """What must be nowhere: the key itself, and the letters of base64 that are its own wherever it begins."""
     plain = [key, "".join(f"%{ord(letter):02X}" for letter in key), "".join(f"%{ord(letter):02x}" for letter in key)]
     inside = [base64.b64encode(b"x" * at + key.encode() + b"yyy").decode()[at + 2 : -6] for at in range(3)]
-    in_base32 = [base64.b32encode(b"x" * at + key.encode() + b"yyyyy").decode()[2 * at : -10] for at in range(5)]
-    assert min(map(len, inside + in_base32)) > 30
+    assert min(map(len, inside)) > 30
     return [
         *plain,
-        key.encode().hex(),
-        key.encode().hex().upper(),
         quote(key.replace("-", "%2D"), safe="%"),
         *inside,
         *(text.replace("+", "-").replace("/", "_") for text in inside),
-        *(text for core in in_base32 for text in (core, core.lower())),
-        "".join(f"\\u{ord(letter):04x}" for letter in key),
-        "".join(f"\\u{ord(letter):04X}" for letter in key),
-        "".join(f"&#{ord(letter)};" for letter in key),
-        "".join(f"&#x{ord(letter):02X};" for letter in key),
-        *(key.replace(letter, code) for letter, code in (("-", "\\u002d"), ("-", "&#45;"), ("_", "&#x5f;"))),
     ]
 
 
@@ -139,27 +120,12 @@ def test_a_key_is_found_in_base64_wherever_it_begins(key, before, after):
             assert redactor.text(f"<{written}>") == "<[key]>"
 
 
-@given(st.text(alphabet="abcXYZ019-_.~+/=", min_size=8, max_size=60), st.binary(max_size=9), st.binary(max_size=9))
-def test_a_key_is_found_in_base32_wherever_it_begins(key, before, after):
-    redactor, written = Redactor([Key(key)]), base64.b32encode(before + key.encode() + after).decode()
-    for form in (written, written.rstrip("="), written.lower()):
-        assert redactor.text(f"<{form}>") == "<[key]>"
-
-
 @given(st.text(alphabet="abcXYZ019-_.~+/=", min_size=8, max_size=60), st.data())
 def test_a_key_is_found_with_any_letters_escaped(key, data):
-    """As JSON within a text, HTML and addresses have them: some or all letters."""
-    ways = ("{0}", "%{1:02x}", "%25{1:02X}", "\\u{1:04x}", "\\\\u{1:04X}", "&#{1};", "&#x{1:02x};", "&#0{1};")
+    """As addresses have them: some or all letters, also twice."""
+    ways = ("{0}", "%{1:02x}", "%{1:02X}", "%25{1:02X}")
     form = "".join(data.draw(st.sampled_from(ways)).format(letter, ord(letter)) for letter in key)
     assert Redactor([Key(key)]).text(f"<{form}>") == "<[key]>"
-    slashed = key.replace("/", "\\/")
-    assert Redactor([Key(key)]).text(f"<{slashed}>") == "<[key]>"
-
-
-def test_a_key_is_found_in_html():
-    redactor = Redactor([Key("ab&cd<ef>gh'ij\"12")])
-    assert redactor.text(f"say {html.escape(redactor._known[0].plain)}!") == "say [key]!"
-    assert redactor.text("R&D, AT&amp;T") == "R&D, AT&amp;T"
 
 
 def test_lines_of_files():
@@ -167,7 +133,7 @@ def test_lines_of_files():
     redactor = Redactor([Key(PLANTED)])
     for line in (b'{"a" : "\\u00e9 \\/"}\n', b"\xff\xfe no document\n", b"", b"\n", b'"' + b"[" * 9_000 + b'\\u"\n'):
         assert redactor.line(line) == line
-    for form in (form for form in forms_of(PLANTED) if not form.startswith("0x")):
+    for form in forms_of(PLANTED):
         clean = redactor.line(json.dumps({"custom_id": "k-1", "said": f"it is {form} é", form: 1}).encode() + b"\n")
         assert json.loads(clean) == {"custom_id": "k-1", "said": "it is [key] é", "[key]": 1}
         assert clean.endswith(b"\n")
@@ -177,7 +143,7 @@ def test_lines_of_files():
 def test_ordinary_base64_and_percents_stay():
     redactor = Redactor([Key(PLANTED)])
     for text in (base64.b64encode(bytes(range(200))).decode(), "100% of %20 and %7E", "pl4nted zebra",
-                 base64.b32encode(bytes(range(200))).decode(), "a \\u002d b &#45; c \\/ d"):  # fmt: skip
+                 "a \\u002d b &#45; c \\/ d"):  # fmt: skip
         assert redactor.text(text) == text
 
 

@@ -14,9 +14,9 @@ from tests.providers.limit_servers import SimulatedLoop
 from pairscale.core.errors import InputError
 from pairscale.core.timelimit import TimeLimit
 from pairscale.providers.base import LLMRequest
+from pairscale.providers.catalog import provider_named
 from pairscale.providers.client import LLMClient, ProviderError
 from pairscale.providers.limits import Breaker, RateLimiter, Ticket, retry_after
-from pairscale.providers.registry import provider_named
 
 
 class Clock:

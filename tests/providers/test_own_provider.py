@@ -11,22 +11,22 @@ import pytest
 
 import pairscale as ps
 from pairscale.core.errors import InputError, UnknownNameError
-from pairscale.providers import registry
+from pairscale.providers import catalog
 from pairscale.providers.base import HTTPCall, LLMReply, LLMRequest, ProviderProblem
+from pairscale.providers.catalog import PROVIDERS, provider_named, register_provider
 from pairscale.providers.compatible import Compatible
-from pairscale.providers.registry import PROVIDERS, provider_named, register_provider
 from pairscale.testing import ProviderSimulator
 
 
 @pytest.fixture(autouse=True)
 def forget() -> Iterator[None]:
     """What a test registers, the next one must not find."""
-    before = dict(registry._registered)
-    registry._installed.cache_clear()
+    before = dict(catalog._registered)
+    catalog._installed.cache_clear()
     yield
-    registry._registered.clear()
-    registry._registered.update(before)
-    registry._installed.cache_clear()
+    catalog._registered.clear()
+    catalog._registered.update(before)
+    catalog._installed.cache_clear()
 
 
 class Elsewhere(Compatible):
@@ -124,22 +124,10 @@ def installed(folder: Path, monkeypatch: pytest.MonkeyPatch, package: str, code:
     (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
     (about / "entry_points.txt").write_text(f"[pairscale.providers]\n{entry_points}\n")
     monkeypatch.syspath_prepend(str(folder))
-    registry._installed.cache_clear()
+    catalog._installed.cache_clear()
 
 
 BARN = "from pairscale.providers.compatible import Compatible\nclass Barn(Compatible):\n    name = 'barn'\n"
-
-
-def test_a_package_whose_names_cannot_be_read_is_named_and_the_others_work(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    installed(tmp_path, monkeypatch, "broken", "", "this is no entry point")
-    installed(tmp_path, monkeypatch, "barn", BARN, "barn = barn:Barn")
-    assert "barn" in PROVIDERS
-    assert provider_named("barn").name == "barn"
-    assert "the providers of the package broken cannot be read" in caplog.text
-    with pytest.raises(UnknownNameError, match=r"no provider is called 'stable'; there are .*barn"):
-        provider_named("stable")
 
 
 def test_a_package_that_ends_the_process_cannot_be_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,12 +12,18 @@ from tests.providers.recorder import Recorder
 
 import pairscale as ps
 from pairscale.core.errors import InputError, JudgeError
+from pairscale.providers import catalog
 from pairscale.providers.base import LLMRequest
+from pairscale.providers.catalog import (
+    PROVIDERS,
+    Preset,
+    add_rows,
+    capabilities,
+    own_file,
+    presets,
+    provider_named,
+)
 from pairscale.providers.client import LLMClient, ProviderError, base_url_of, joined
-from pairscale.providers.data_files import own_file
-from pairscale.providers.families import capabilities
-from pairscale.providers.presets import Preset, add_providers, presets
-from pairscale.providers.registry import PROVIDERS, provider_named
 
 NAMES = (
     "openrouter", "groq", "deepseek", "xai", "mistral", "azure", "bedrock", "vertex", "vllm", "sglang", "lmstudio",
@@ -340,7 +346,7 @@ MINE = {
 def added(folder, document):
     path = folder / "mine.json"
     path.write_text(json.dumps(document), "utf-8")
-    return add_providers(path)
+    return add_rows(path)
 
 
 def test_a_provider_of_ones_own(tmp_path, monkeypatch):
@@ -359,7 +365,7 @@ def test_a_provider_of_ones_own(tmp_path, monkeypatch):
     assert added(tmp_path, moved)[1:] == (1, 1)
     assert ps.make_judge("school:big-1").client.base_url == "https://new.example/v1"
     assert capabilities("school", "big-1").family == "big"
-    own_file("providers").unlink()
+    own_file().unlink()
     assert "school" not in PROVIDERS
 
 
@@ -373,13 +379,12 @@ def test_ones_own_rows_come_before_bundled_ones(tmp_path):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"as_of": None}, "as_of must be a date"),
+        ({"as_of": None}, "as_of: must be a date"),
         ({"source": ""}, "must say where this comes from"),
-        ({"prices": []}, "has 'prices'"),
-        ({"providers": [], "models": []}, "neither providers nor models"),
-        ({"providers": {}}, "list of rows"),
-        ({"models": 3}, "list of rows"),
-        ({"providers": [{"name": "x"}]}, "name and base_url"),
+        ({"providers": [], "models": []}, "no rows of providers, models or prices"),
+        ({"providers": {}}, "providers: Expected array"),
+        ({"models": 3}, "models: Expected array"),
+        ({"providers": [{"name": "x"}]}, "row 1: Object missing required field base_url"),
         ({"providers": [{"name": "openai", "base_url": "https://x.example"}]}, "openai comes with pairscale"),
         ({"providers": [{"name": "lexical", "base_url": "https://x.example"}]}, "lexical comes with pairscale"),
         ({"providers": [{"name": "add", "base_url": "https://x.example"}]}, "not 'add'"),
@@ -387,26 +392,29 @@ def test_ones_own_rows_come_before_bundled_ones(tmp_path):
         ({"providers": [{"name": "x", "base_url": "ftp://x"}]}, "not the address of a server"),
         ({"providers": [{"name": "x", "base_url": "https://me:pass@x.example"}]}, "not the address of a server"),
         ({"providers": [{"name": "x", "base_url": "https://{lower}.example"}]}, "not the address of a server"),
-        ({"providers": [{"name": "x", "base_url": "https://x.example", "key_variable": "sk-123"}]}, "never a key"),
-        ({"providers": [{"name": "x", "base_url": "https://x.example", "api_key": "sk-123"}]}, "has 'api_key'"),
+        ({"providers": [{"name": "x", "base_url": "https://x.example", "key_variable": "sk-123"}]}, "never be a key"),
+        ({"providers": [{"name": "x", "base_url": "https://x.example", "api_key": "sk-123"}]}, "unknown field api_key"),
         (
             {"providers": [{"name": "x", "base_url": "https://x.example", "headers": {"X-Key": "s"}}]},
             "may hold a secret",
         ),
-        ({"providers": [{"name": "x", "base_url": "https://x.example", "reasoning": "hard"}]}, "reasoning must be"),
-        ({"providers": [{"name": "x", "base_url": "https://x.example", "is_free": "yes"}]}, "is_free must be"),
+        (
+            {"providers": [{"name": "x", "base_url": "https://x.example", "reasoning": "hard"}]},
+            "reasoning: Invalid",
+        ),
+        ({"providers": [{"name": "x", "base_url": "https://x.example", "is_free": "yes"}]}, "is_free: Expected bool"),
         ({"models": [{"provider": "x", "model": "(["}]}, "regular expression"),
         ({"models": [{"provider": "x", "model": "m", "levels": ["hard"]}]}, "levels"),
-        ({"models": [{"provider": "x", "model": "m", "budget": [9, 1]}]}, "least and the most"),
-        ({"models": [{"provider": "x", "model": "m", "colour": 1}]}, "no capability colour"),
-        ({"models": [{"model": "m"}]}, "provider and model"),
+        ({"models": [{"provider": "x", "model": "m", "budget": [9]}]}, "budget: Expected array of length 2"),
+        ({"models": [{"provider": "x", "model": "m", "colour": 1}]}, "row 1: Object contains unknown field colour"),
+        ({"models": [{"model": "m"}]}, "missing required field provider"),
     ],
 )
 def test_rows_that_cannot_be_are_refused_and_nothing_is_written(tmp_path, change, words):
     with pytest.raises(InputError, match=words) as raised:
         added(tmp_path, MINE | change)
     assert "pass" not in str(raised.value)
-    assert not own_file("providers").exists()
+    assert not own_file().exists()
 
 
 def test_headers_of_a_preset_are_sent(recorder):
@@ -421,12 +429,11 @@ def test_headers_of_a_preset_are_sent(recorder):
 
 
 def test_a_registered_provider_takes_the_place_of_a_preset(monkeypatch):
-    from pairscale.providers import registry
     from pairscale.providers.compatible import Compatible
 
-    monkeypatch.setattr(registry, "_registered", {})
+    monkeypatch.setattr(catalog, "_registered", {})
 
-    @registry.register_provider
+    @catalog.register_provider
     class Groq(Compatible):
         name, base_url, key_variable = "groq", "https://proxy.example/v1", None
 

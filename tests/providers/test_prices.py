@@ -7,21 +7,24 @@ from datetime import date
 import pytest
 
 from pairscale.core.errors import InputError
-from pairscale.providers import prices
+from pairscale.providers import catalog
 from pairscale.providers.base import Usage
-from pairscale.providers.data_files import bundled, own_file, today
-from pairscale.providers.prices import (
+from pairscale.providers.catalog import (
+    PROVIDERS,
     UNDATED,
     UNIT,
+    LongPrice,
     Price,
-    add_prices,
+    add_rows,
+    bundled,
     cost_of,
+    own_file,
     price_date,
     price_note,
     price_of,
     price_table,
+    today,
 )
-from pairscale.providers.registry import PROVIDERS
 
 MILLION = 1_000_000
 PRICE = Price(3.0, 15.0, cached=0.3, batch=0.5, written=3.75, tiers={"flex": 0.5})
@@ -60,7 +63,7 @@ def test_a_price_of_ones_own_is_that_of_every_tier():
     assert cost_of(Usage(1, 1), None) is None
 
 
-LONG = Price(1.0, 4.0, cached=0.1, batch=0.5, batch_cached=0.1, long={"above": 200, "input": 2.0, "output": 6.0})
+LONG = Price(1.0, 4.0, cached=0.1, batch=0.5, batch_cached=0.1, long=LongPrice(200, 2.0, 6.0))
 
 
 @pytest.mark.parametrize(
@@ -79,21 +82,21 @@ def test_long_prompts_and_cached_tokens_of_batches_by_hand(usage, more, milliont
 
 def test_the_table():
     table = bundled("prices")
-    assert table["unit"] == UNIT
-    assert "genai-prices" in table["source"]
+    assert table.unit == UNIT
+    assert "genai-prices" in table.source
     rows = price_table()
-    assert len(rows) == len(table["prices"]) > 500
+    assert len(rows) == len(table.prices) > 500
     for row in rows:
         re.compile(row.model)
-        price = row.price
+        price = row
         assert row.provider in PROVIDERS
         assert price.source.startswith("https://")
-        assert "2026-01-01" <= price.as_of <= table["as_of"] < today().isoformat()
+        assert "2026-01-01" <= price.as_of <= table.as_of < today().isoformat()
         assert not row.is_own
         assert (price.cached or 0) <= price.input
         if price.long is not None:
-            assert price.long["input"] > price.input
-            assert price.long["output"] > price.output
+            assert price.long.input > price.input
+            assert price.long.output > price.output
         if row.provider == "anthropic" and price.written is not None:
             assert price.written == pytest.approx(price.input * (1.2 if "3-haiku" in row.model else 1.25))
 
@@ -157,15 +160,15 @@ def test_the_other_names_of_such_a_row_keep_theirs(model, price):
 
 @pytest.mark.parametrize(("day", "price"), [("2026-12-31", 0.75), ("2027-01-01", 1.5)])
 def test_a_price_ends_on_its_last_day(monkeypatch, day, price):
-    monkeypatch.setattr(prices, "today", lambda: date.fromisoformat(day))
+    monkeypatch.setattr(catalog, "today", lambda: date.fromisoformat(day))
     assert price_of("gemini", "gemini-3.8-flash").input == price
 
 
 def test_a_price_that_has_ended_is_none(monkeypatch):
     table = {"prices": [{"provider": "mine", "model": "^m", "input": 1, "output": 2, "until": "2026-11-30"}]}
-    monkeypatch.setattr(prices, "today", lambda: date(2026, 11, 30))
+    monkeypatch.setattr(catalog, "today", lambda: date(2026, 11, 30))
     assert price_of("mine", "m", table).output == 2
-    monkeypatch.setattr(prices, "today", lambda: date(2026, 12, 1))
+    monkeypatch.setattr(catalog, "today", lambda: date(2026, 12, 1))
     assert price_of("mine", "m", table) is None
 
 
@@ -182,12 +185,12 @@ ROW = {"provider": "openai", "model": "^gpt-6-sol$", "input": 1.5, "output": 7.5
 def added(folder, *rows, **more):
     path = folder / "mine.json"
     path.write_text(json.dumps(GOOD | more | {"prices": list(rows)}), "utf-8")
-    return add_prices(path)
+    return add_rows(path)
 
 
 def test_prices_of_ones_own_come_first_and_are_replaced(tmp_path, caplog):
     target, n, replaced = added(tmp_path, ROW, {**ROW, "provider": "mine", "model": "."})
-    assert (n, replaced, target) == (2, 0, own_file("prices"))
+    assert (n, replaced, target) == (2, 0, own_file())
     found = price_of("openai", "gpt-6-sol")
     assert (found.input, found.as_of, found.source) == (1.5, "2026-11-01", "a letter")
     assert price_of("openai", "gpt-6-luna").input == 0.1
@@ -203,16 +206,16 @@ def test_prices_of_ones_own_come_first_and_are_replaced(tmp_path, caplog):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"unit": "USD per token"}, "'unit' must be 'USD per million tokens'"),
+        ({"unit": "USD per token"}, "unit: must be 'USD per million tokens'"),
         ({"unit": None}, "convert the prices first"),
         ({"as_of": "last week"}, "must be a date"),
         ({"as_of": "2999-01-01"}, "lies in the future"),
         ({"as_of": 20261101}, "must be a date"),
-        ({"source": " "}, "must say where the prices come from"),
-        ({"prices": []}, "holds no prices"),
-        ({"prices": "none"}, "a list of rows"),
-        ({"prices": [ROW, ROW]}, "twice"),
-        ({"prices": [{**ROW, "input": -1}]}, "row 1.*0 or more"),
+        ({"source": " "}, "source: must say where"),
+        ({"prices": []}, "holds no rows"),
+        ({"prices": "none"}, "prices: Expected array"),
+        ({"prices": [ROW, ROW]}, "two rows of openai:"),
+        ({"prices": [{**ROW, "input": -1}]}, "row 1: input: Expected float >= 0"),
         ({"prices": [{**ROW, "input": True}]}, "row 1.*input"),
         ({"prices": [{**ROW, "output": "7"}]}, "row 1.*output"),
         ({"prices": [ROW, {**ROW, "model": "x", "input": 0.00000125}]}, "row 2.*is it that of one token"),
@@ -220,52 +223,51 @@ def test_prices_of_ones_own_come_first_and_are_replaced(tmp_path, caplog):
         ({"prices": [{**ROW, "cached": 3}]}, "cached 3 is more than input"),
         ({"prices": [{**ROW, "batch": 50}]}, "share that batches cost"),
         ({"prices": [{**ROW, "model": "(["}]}, "regular expression"),
-        ({"prices": [{**ROW, "inputs": 1}]}, "'inputs', which no price has"),
-        ({"prices": [{"provider": "openai", "model": "m", "input": 1}]}, "it has no output"),
-        ({"prices": [7]}, "row 1 must be an object"),
-        ({"prices": [{**ROW, "until": "soon"}]}, "until must be a date"),
+        ({"prices": [{**ROW, "inputs": 1}]}, "row 1: Object contains unknown field inputs"),
+        ({"prices": [{"provider": "openai", "model": "m", "input": 1}]}, "row 1: Object missing required field output"),
+        ({"prices": [7]}, "row 1: Expected object"),
+        ({"prices": [{**ROW, "until": "soon"}]}, "row 1: until: must be a date"),
         ({"prices": [{**ROW, "from": "2026-12-01", "until": "2026-11-30"}]}, "lies before from"),
         ({"prices": [{**ROW, "source": " "}]}, "row 1: source"),
         ({"prices": [{**ROW, "source": 7}]}, "row 1: source"),
         ({"prices": [{**ROW, "model": ""}]}, "row 1: model"),
         ({"prices": [{**ROW, "tiers": [1]}]}, "tiers"),
-        ({"prices": [ROW], "price": []}, "has 'price'; there are unit, as_of"),
+        ({"prices": [ROW], "price": []}, "unknown field price"),
         ({"prices": [{**ROW, "long": {"above": 0, "input": 1, "output": 1}}]}, "above"),
-        ({"prices": [{**ROW, "long": {"over": 9}}]}, "long has no 'over'"),
-        ({"prices": [{**ROW, "tiers": {"flex": -0.5}}]}, "tiers: flex"),
+        ({"prices": [{**ROW, "long": {"over": 9}}]}, "long: Object contains unknown field over"),
+        ({"prices": [{**ROW, "tiers": {"flex": -0.5}}]}, "row 1: tiers"),
     ],
 )
 def test_nonsense_is_refused_and_nothing_is_written(tmp_path, change, words):
     path = tmp_path / "mine.json"
     path.write_text(json.dumps(GOOD | {"prices": [ROW]} | change), "utf-8")
     with pytest.raises(InputError, match=words):
-        add_prices(path)
-    assert not own_file("prices").exists()
+        add_rows(path)
+    assert not own_file().exists()
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ('{"unit": NaN}', "NaN is no number"),
-        ('{"unit": 1, "unit": 2}', "'unit' is given twice"),
-        ("[1]", "must hold a JSON object"),
+        ('{"unit": NaN}', "is not JSON"),
+        ("[1]", "Expected object, got array"),
         ("{", "is not JSON"),
-        ("[" * 100_000, "is not JSON"),
+        ("[" * 100_000, "Expected object, got array"),
     ],
 )
 def test_files_that_are_none(tmp_path, text, words):
     path = tmp_path / "mine.json"
     path.write_text(text, "utf-8")
     with pytest.raises(InputError, match=words):
-        add_prices(path)
+        add_rows(path)
     with pytest.raises(InputError, match=r"other\.json"):
-        add_prices(tmp_path / "other.json")
+        add_rows(tmp_path / "other.json")
 
 
 def test_a_file_that_was_broken_by_hand_is_named(tmp_path):
     added(tmp_path, ROW)
-    own_file("prices").write_text('{"prices": [{"provider": "openai"}]}', "utf-8")
-    with pytest.raises(InputError, match=r"prices\.json: row 1 needs"):
+    own_file().write_text(json.dumps(GOOD | {"prices": [{"provider": "openai"}]}), "utf-8")
+    with pytest.raises(InputError, match=r"catalog\.json: prices: row 1: Object missing"):
         price_of("openai", "gpt-4.1")
 
 

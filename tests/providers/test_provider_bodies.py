@@ -28,8 +28,7 @@ from tests.strategies import golden
 
 from pairscale.core.errors import InputError
 from pairscale.providers.base import LLMRequest
-from pairscale.providers.data_files import bundled
-from pairscale.providers.registry import provider_named
+from pairscale.providers.catalog import bundled, provider_named
 
 
 @pytest.fixture(scope="module")
@@ -110,16 +109,11 @@ def test_anthropic(recorder, anthropic, fields, theirs):
     anthropic.messages.create(model=fields["model"], messages=SAID, **theirs)
     ours = provider_named("anthropic", version="2026-10-21", key_header="bearer")
     sent(recorder, ours, fields)
-    assert (
-        recorder.headers["anthropic-version"] == ours.call(LLMRequest(prompt="", **fields)).headers["anthropic-version"]
-    )
+    assert recorder.headers["anthropic-version"] == ours.auth("k")["anthropic-version"]
 
 
 def test_anthropic_by_default_speaks_the_version_of_the_manual():
-    ours = provider_named("anthropic")
-    assert ours.auth("k") == {"x-api-key": "k"}
-    call = ours.call(LLMRequest(model="claude-opus-4-8", prompt="p"))
-    assert call.headers == {"anthropic-version": "2023-06-01"}
+    assert provider_named("anthropic").auth("k") == {"x-api-key": "k", "anthropic-version": "2023-06-01"}
 
 
 # --- Gemini ---------------------------------------------------------------------------------------------------------
@@ -269,9 +263,9 @@ def test_bodies_of_the_manual(provider):
 
 def test_every_family_is_compared():
     known = {
-        (provider, row["family"])
-        for row in bundled("providers")["models"]
-        for provider in ([row["provider"]] if isinstance(row["provider"], str) else row["provider"])
+        (provider, row.family)
+        for row in bundled("providers").models
+        for provider in ([row.provider] if isinstance(row.provider, str) else row.provider)
     }
     asked = [(table.split()[0], fields) for table, (_, _, rows) in TABLES.items() for fields, _ in rows]
     asked += [(service, fields) for service, fields, _ in SERVICES]

@@ -10,7 +10,7 @@ from tests.strategies import golden
 
 from pairscale.providers._read import number, problem, split_thoughts
 from pairscale.providers.base import Alternative, HTTPCall, LLMReply, LLMRequest, TokenLogprob, Usage
-from pairscale.providers.registry import PROVIDERS, provider_named
+from pairscale.providers.catalog import PROVIDERS, provider_named
 
 TAG = "<BETTER_SAMPLE>SAMPLE_1</BETTER_SAMPLE>"
 
@@ -411,13 +411,13 @@ UNSUPPORTED: list[tuple[Any, str | None]] = [
       "output_config.format: Extra inputs are not permitted"}}, "output_config.format"),
     ({"error": {"code": 400, "status": "INVALID_ARGUMENT", "message":
       "Invalid JSON payload received. Unknown name \"thinkingLevel\" at 'generation_config.thinking_config': "
-      "Cannot find field."}}, "generation_config.thinking_config.thinkingLevel"),
+      "Cannot find field."}}, "thinkingLevel"),
     ({"error": {"code": 400, "status": "INVALID_ARGUMENT", "message":
-      "Thinking level is not supported for this model."}}, "thinkingLevel"),
+      "Thinking level is not supported for this model."}}, "Thinking"),
     ([{"error": {"code": 400, "status": "INVALID_ARGUMENT", "message":
-       "Logprobs is not enabled for models/gemini-3-pro-preview"}}], "logprobs"),
+       "Logprobs is not enabled for models/gemini-3-pro-preview"}}], "Logprobs"),
     ({"error": {"code": 400, "status": "INVALID_ARGUMENT", "message":
-      "JSON mode is not enabled for models/gemma-3-27b-it"}}, "responseMimeType"),
+      "JSON mode is not enabled for models/gemma-3-27b-it"}}, "mode"),
     ({"error": '"gemma3:27b" does not support thinking'}, "thinking"),
     ({"detail": [{"loc": ["body", "top_k"], "msg": "Extra inputs are not permitted", "type": "extra_forbidden"}]},
      "top_k"),

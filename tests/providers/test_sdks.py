@@ -27,10 +27,9 @@ from tests.providers.sdk_program import KEY
 from pairscale.providers.base import LLMRequest
 from pairscale.providers.batch_http import BatchHTTP
 from pairscale.providers.batches import BATCH_PROVIDERS, BatchJob, Draft, batch_format
+from pairscale.providers.catalog import presets, provider_named
 from pairscale.providers.client import LLMClient, ProviderError, base_url_of
 from pairscale.providers.gemini import Gemini
-from pairscale.providers.presets import presets
-from pairscale.providers.registry import provider_named
 from pairscale.testing import Batches, ProviderSimulator
 
 pytestmark = pytest.mark.validate
@@ -303,7 +302,7 @@ async def _batches(provider: str, base_url: str, path: Path, recorder: Recorder)
         if provider == "gemini":
             await through("", "list", "cancel")
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr("pairscale.providers.gemini_batches._INLINE", 0)
+                patch.setattr("pairscale.providers.gemini._INLINE", 0)
                 await through("file ", "results")
         else:
             await through("", "list", "results", "cancel")

@@ -9,8 +9,8 @@ from contextlib import suppress
 import pytest
 
 from pairscale.providers.batch_http import BatchHTTP
+from pairscale.providers.catalog import provider_named
 from pairscale.providers.client import LLMClient, ProviderError
-from pairscale.providers.registry import provider_named
 from pairscale.testing import Faults, ProviderSimulator
 
 KEY = "sk-simulated-0123456789abcdef"

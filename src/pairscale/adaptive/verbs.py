@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pairscale.adaptive.refits import FitFn
     from pairscale.core.tables import Table
     from pairscale.models.sampling import Answer
-    from pairscale.providers.prices import Price
+    from pairscale.providers.catalog import Price
 
 __all__ = ["rank"]
 

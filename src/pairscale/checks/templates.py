@@ -20,7 +20,7 @@ from pairscale.core.notices import notice
 from pairscale.core.options import ProgressMode, checked, require_int, require_level, require_number, require_progress
 from pairscale.core.tables import Table, as_text, listed, require_columns, row_numbers, to_frame
 from pairscale.pairing.table import as_pairs, swapped
-from pairscale.providers.families import capabilities
+from pairscale.providers.catalog import capabilities
 from pairscale.runtime import CONCURRENCY, RETRIES, TIMEOUT, RunOptions, require_prices, run_sync
 from pairscale.store.marks import STUDY_MARK
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pairscale.core.comparisons import Condition
     from pairscale.core.traits import Trait
     from pairscale.judges.base import Judge
-    from pairscale.providers.prices import Price
+    from pairscale.providers.catalog import Price
     from pairscale.store.runfile import RunFile
 
 StudyJudge: TypeAlias = "str | Callable[..., Any]"

@@ -17,7 +17,7 @@ _JUDGES = {
 
 def judges(incomplete: str) -> list[tuple[str, str]]:
     """Embedded judges and providers; the model behind a provider's name is the user's to know."""
-    from pairscale.providers.registry import PROVIDERS
+    from pairscale.providers.catalog import PROVIDERS
 
     return _beginning(incomplete, {**_JUDGES, **{f"{name}:": "a model of this provider" for name in PROVIDERS}}.items())
 

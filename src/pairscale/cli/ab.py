@@ -127,7 +127,7 @@ def command(
     it asks only what is missing. With another --judge, the same answers are graded without running the variants again.
     """
     from pairscale.evaluate.verbs import AnswerColumns, compared
-    from pairscale.providers.prices import price_date, price_note
+    from pairscale.providers.catalog import price_date, price_note
 
     who = judge or (["people"] if labels is not None else ["lexical"])
 

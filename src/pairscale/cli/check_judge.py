@@ -170,7 +170,7 @@ def _document(found: JudgeCheck) -> dict[str, Any]:
 
 
 def _show(found: JudgeCheck, plan: Any) -> None:
-    from pairscale.providers.prices import price_note
+    from pairscale.providers.catalog import price_note
 
     asked = "the cases" if found.card.judge.kind == "cases" else f"the pairs of {found.n_items:,} texts"
     typer.echo(f"{found.judge_id} on {found.n_pairs} of {asked}, in both orders\n")

@@ -39,7 +39,7 @@ def command(
     """Ask a judge which of two texts is better: a quick try before a study."""
     from pairscale.collect.verbs import pair_of
     from pairscale.judges.base import judge_member
-    from pairscale.providers.prices import price_date, price_note
+    from pairscale.providers.catalog import price_date, price_note
 
     pair = pair_of(text1, text2, encoding)
     with contextlib.redirect_stdout(sys.stderr):

@@ -142,7 +142,7 @@ def command(
     """
     from pairscale.evaluate.gate import gated
     from pairscale.evaluate.verbs import AnswerColumns
-    from pairscale.providers.prices import price_date, price_note
+    from pairscale.providers.catalog import price_date, price_note
 
     options = _checked(
         criterion, fail_if=fail_if, margin=margin, level=level, fixed=fixed, failures=failures, missing=missing,

@@ -75,7 +75,7 @@ def command(
     """
     from pairscale.core.counting import is_many
     from pairscale.judges.base import judge_member
-    from pairscale.providers.prices import price_date
+    from pairscale.providers.catalog import price_date
 
     table, opening = read_given_pairs(pairs, encoding=encoding, a_col=a_col, b_col=b_col)
     kept = run or save_path
@@ -133,7 +133,7 @@ def _report(answers: ps.SubmitResult, total: int) -> None:
 
 
 def _show(results: pl.DataFrame, prices_as_of: str | None) -> None:
-    from pairscale.providers.prices import price_note
+    from pairscale.providers.catalog import price_note
 
     shown = results.select("ID1", "ID2", "better_id", "outcome", "probability", "cost")
     uniform = [name for name in ("probability", "cost") if shown[name].null_count() == shown.height]

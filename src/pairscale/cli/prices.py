@@ -12,7 +12,7 @@ from pairscale.core.errors import InputError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pairscale.providers.prices import PriceRow
+    from pairscale.providers.catalog import PriceRow
 
 EXAMPLES = (
     "pairscale prices",
@@ -35,16 +35,16 @@ def command(
     [{"provider": "openai", "model": "^gpt-6-sol", "input": 2.0, "output": 10.0}]}; "model" is a regular expression.
     """
     if is_add("prices", name, file):
-        from pairscale.providers.prices import add_prices
+        from pairscale.providers.catalog import add_rows
 
-        add_file("prices", file, add_prices)
+        add_file("prices", file, add_rows)
         return
     if name is not None and ":" in name:
         _show_one(name, as_json=as_json, out=out)
         return
     import polars as pl
 
-    from pairscale.providers.prices import price_table
+    from pairscale.providers.catalog import price_table
 
     found = price_table(name)
     if not found:
@@ -67,17 +67,12 @@ def command(
 
 
 def _columns(row: PriceRow) -> dict[str, Any]:
-    from dataclasses import asdict
-
-    price = asdict(row.price)
     more = {"from": row.start, "until": row.end, "note": row.note, "yours": row.is_own}
-    return {"provider": row.provider, "model": row.model, **price, **more}
+    return {"provider": row.provider, "model": row.model, **row.to_dict(), **more}
 
 
 def _show_one(name: str, *, as_json: bool, out: Path | None) -> None:
-    from pairscale.providers.data_files import bundled
-    from pairscale.providers.prices import price_of, price_table
-    from pairscale.providers.registry import split_model
+    from pairscale.providers.catalog import bundled, price_of, price_table, split_model
 
     provider, model = split_model(name)
     rows = [row for row in price_table(provider) if row.covers(provider, model)]
@@ -86,7 +81,7 @@ def _show_one(name: str, *, as_json: bool, out: Path | None) -> None:
     if len(found) == 1:
         raise InputError(f"no price of {name} is known; give one with --price, or add it: pairscale prices add FILE")
     if row is not None and not row.is_own:
-        found["table"] = bundled("prices")["source"]
+        found["table"] = bundled("prices").source
     if row is not None and (later := [one.start for one in rows if one.start is not None and not one.is_in_force]):
         found["note"] = f"{found['note'] or ''}{'; ' * bool(found['note'])}another price from {later[0]} on"
 

@@ -28,16 +28,16 @@ def command(
     add holds "as_of", "source", and lists "providers" and "models"; the guide on providers has examples.
     """
     if is_add("providers", name, file):
-        from pairscale.providers.presets import add_providers
+        from pairscale.providers.catalog import add_rows
 
-        add_file("providers", file, add_providers)
+        add_file("providers", file, add_rows)
         return
     if name is not None:
         emit_one(_model(name) if ":" in name else _provider(name), as_json=as_json, out=out)
         return
     import polars as pl
 
-    from pairscale.providers.registry import PROVIDERS
+    from pairscale.providers.catalog import PROVIDERS
 
     rows = [_provider(one) for one in PROVIDERS]
     table = pl.DataFrame(rows, infer_schema_length=None)
@@ -53,9 +53,7 @@ def _provider(name: str) -> dict[str, Any]:
     """What there is to know of a provider."""
     import os
 
-    from pairscale.providers.data_files import bundled
-    from pairscale.providers.prices import price_table
-    from pairscale.providers.registry import provider_named
+    from pairscale.providers.catalog import bundled, price_table, provider_named
 
     found = provider_named(name)
     preset = getattr(found, "preset", None)
@@ -69,21 +67,21 @@ def _provider(name: str) -> dict[str, Any]:
         "key_is": "set" if is_set else "not needed" if found.key_variable is None else "not set",
         "prices": len(price_table(name)),
     }
-    table = bundled("providers") if type(found).__module__.startswith("pairscale.") else {}
-    row |= {key: getattr(preset, key, None) for key in ("note", "as_of", "source")}
-    row |= {key: row[key] or table.get(key) for key in ("as_of", "source")}
+    is_ours = type(found).__module__.startswith("pairscale.")
+    about = preset if getattr(preset, "source", None) else bundled("providers") if is_ours else None
+    row |= {"note": getattr(preset, "note", None)}
+    row |= {key: getattr(about, key, None) for key in ("as_of", "source")}
     return row | {"yours": getattr(preset, "is_own", False)}
 
 
 def _model(name: str) -> dict[str, Any]:
     """What a model takes, and which row says so."""
-    from dataclasses import asdict
+    from msgspec import to_builtins
 
-    from pairscale.providers.families import family_row
-    from pairscale.providers.registry import split_model
+    from pairscale.providers.catalog import Capabilities, family_row, split_model
 
     provider, model = split_model(name)
     row = family_row(provider, model)
-    able = {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(row.able).items()}
     rule = {"rule": row.model or "every model", "as_of": row.as_of, "source": row.source, "yours": row.is_own}
+    able = {field: to_builtins(getattr(row, field)) for field in Capabilities.__struct_fields__}
     return {"judge": name, **able, **rule}

@@ -98,7 +98,7 @@ def _show(found: ps.RunStatus) -> None:
 
 
 def _show_spending(spending: pl.DataFrame) -> None:
-    from pairscale.providers.prices import price_note
+    from pairscale.providers.catalog import price_note
 
     dates = price_note(row["prices_as_of"] for row in spending.iter_rows(named=True) if row["cost"])
     typer.echo(f"\nspent so far: ${spending['cost'].sum():,.4f}{dates}\n")

@@ -18,9 +18,7 @@ from pairscale.judges.llm import LLMJudge
 from pairscale.judges.orders import unwrapped
 from pairscale.pairing.table import as_pairs
 from pairscale.providers.base import Usage
-from pairscale.providers.families import capabilities
-from pairscale.providers.prices import Price, cost_of
-from pairscale.providers.registry import PROVIDERS
+from pairscale.providers.catalog import PROVIDERS, Price, capabilities, cost_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

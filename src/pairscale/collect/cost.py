@@ -30,8 +30,7 @@ from pairscale.core.provenance import Provenance
 from pairscale.core.traits import Trait, choose_trait
 from pairscale.judges.base import Judge
 from pairscale.judges.resolve import make_judge, make_llm_judge
-from pairscale.providers.prices import UNDATED, price_note, require_price
-from pairscale.providers.registry import PROVIDERS
+from pairscale.providers.catalog import PROVIDERS, UNDATED, price_note, require_price
 from pairscale.runtime import RETRIES, TIMEOUT, RunOptions, require_prices, run_sync
 from pairscale.store.runfile import open_run
 
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pairscale.core.tables import Table
-    from pairscale.providers.prices import Price
+    from pairscale.providers.catalog import Price
 
 _OFFLINE_KEY = "no-key-needed"
 _SMALL = 10

@@ -24,14 +24,14 @@ from pairscale.core.traits import Trait
 from pairscale.judges.base import Judge
 from pairscale.judges.resolve import judge_with
 from pairscale.pairing.reading import read_given_pairs, read_pairs
-from pairscale.providers.registry import PROVIDERS
+from pairscale.providers.catalog import PROVIDERS
 from pairscale.runtime import CONCURRENCY, RETRIES, TIMEOUT
 
 if TYPE_CHECKING:
     import polars as pl
 
     from pairscale.core.tables import Table
-    from pairscale.providers.prices import Price
+    from pairscale.providers.catalog import Price
 
     Answer = Literal["winner", "probability"]
 

@@ -28,8 +28,8 @@ from pairscale.core.notices import notice
 from pairscale.core.tables import FAILED, RESULTS, listed, result_columns
 from pairscale.providers.batch_http import BatchHTTP
 from pairscale.providers.batches import BatchJob, Line, batch_format
+from pairscale.providers.catalog import provider_named
 from pairscale.providers.client import LLMClient, ProviderError
-from pairscale.providers.registry import provider_named
 
 _NEEDED = ("provider", "model", "batch_id", "batch_output_path")
 _READ = {**RESULTS, "result_type": pl.String(), "raw_response": pl.String()}

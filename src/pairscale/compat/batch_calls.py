@@ -21,10 +21,10 @@ from pairscale.core.options import checked
 from pairscale.core.tables import Table, to_frame
 from pairscale.providers.batch_http import BatchHTTP
 from pairscale.providers.batches import Draft, batch_format
+from pairscale.providers.catalog import provider_named
 from pairscale.providers.client import LLMClient, ProviderError
-from pairscale.providers.gemini_batches import GeminiBatches, inline_responses, result_line
-from pairscale.providers.openai_batches import OpenAIBatches
-from pairscale.providers.registry import provider_named
+from pairscale.providers.gemini import GeminiBatches, inline_responses, result_line
+from pairscale.providers.openai import OpenAIBatches
 from pairscale.runtime import run_sync
 
 T = TypeVar("T")

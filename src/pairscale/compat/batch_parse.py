@@ -27,8 +27,8 @@ from pairscale.judges.answers import read_structured, read_tag
 from pairscale.judges.llm import NO_ANSWER
 from pairscale.providers.base import HTTPCall, LLMReply
 from pairscale.providers.batches import Line, batch_format
+from pairscale.providers.catalog import provider_named
 from pairscale.providers.openai import read_chat, read_response
-from pairscale.providers.registry import provider_named
 
 __all__ = [
     "ids_of",

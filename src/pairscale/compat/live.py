@@ -222,7 +222,7 @@ def ensure_only_ollama_model_loaded(model: str, verbose: bool = True, *, host: s
         >>> ensure_only_ollama_model_loaded("llama3.2", verbose=False)
         []
     """
-    from pairscale.providers.ollama_server import unload_others
+    from pairscale.providers.ollama import unload_others
 
     unloaded, problem = run_sync(lambda: unload_others(model, host))
     if verbose:

@@ -22,7 +22,7 @@ from pairscale.core.tables import listed
 from pairscale.core.traits import Trait, choose_trait
 from pairscale.judges.base import Judge
 from pairscale.judges.resolve import make_judge
-from pairscale.providers.registry import PROVIDERS
+from pairscale.providers.catalog import PROVIDERS
 
 if TYPE_CHECKING:
     import os

@@ -11,14 +11,14 @@ from pairscale.core.provenance import text_hash
 from pairscale.judges.answers import read_tag
 from pairscale.judges.base import JudgePair, Verdict
 from pairscale.judges.llm import NO_ANSWER, unanswered, without_answer
+from pairscale.providers.catalog import split_model
 from pairscale.providers.client import Exchange, ProviderError
 from pairscale.providers.model import Model
-from pairscale.providers.registry import split_model
 
 if TYPE_CHECKING:
     from pairscale.providers.base import LLMRequest
+    from pairscale.providers.catalog import Price
     from pairscale.providers.model import Reused
-    from pairscale.providers.prices import Price
 
 __all__ = ["TaskJudge", "reasoning_of"]
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pairscale.evaluate.suite import SuiteLike
     from pairscale.evaluate.variants import VariantLike
     from pairscale.evaluate.verbs import Answers, JudgeLike
-    from pairscale.providers.prices import Price
+    from pairscale.providers.catalog import Price
 
 
 __all__ = ["gate", "gated"]

@@ -18,7 +18,7 @@ from pairscale.evaluate.traces import Trace
 from pairscale.judges.base import Item, Judge, JudgePair, Verdict, judge_member
 from pairscale.judges.orders import merge_orders, merge_preferences
 from pairscale.judges.resolve import make_judge, own_settings
-from pairscale.providers.registry import PROVIDERS
+from pairscale.providers.catalog import PROVIDERS
 from pairscale.runtime import RETRIES, ask_unrecorded, close
 
 __all__ = ["JudgeComparator", "make_task_judge", "pairwise_judge", "require_card", "require_names"]

@@ -36,8 +36,7 @@ from pairscale.judges.base import Judge, judge_member
 from pairscale.judges.resolve import judge_with, want_probability
 from pairscale.models.bayes import fit_btl
 from pairscale.models.logits import fit_logits
-from pairscale.providers.prices import price_date
-from pairscale.providers.registry import PROVIDERS
+from pairscale.providers.catalog import PROVIDERS, price_date
 from pairscale.runtime import CONCURRENCY, RETRIES, TIMEOUT
 from pairscale.store.label_keys import key_path
 
@@ -47,7 +46,7 @@ if TYPE_CHECKING:
     from pairscale.core.tables import Table
     from pairscale.core.traits import Trait
     from pairscale.models.sampling import Answer
-    from pairscale.providers.prices import Price
+    from pairscale.providers.catalog import Price
 
 __all__ = ["JudgeCheck", "check_judge"]
 

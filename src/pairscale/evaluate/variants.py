@@ -24,10 +24,9 @@ from pairscale.evaluate.traces import Trace, TraceRef, TraceSource, as_trace
 from pairscale.judges.function import ends_run, in_thread, words_of
 from pairscale.judges.resolve import imported
 from pairscale.providers.base import LLMRequest
+from pairscale.providers.catalog import PROVIDERS, Price, split_model
 from pairscale.providers.client import Exchange, ProviderError
 from pairscale.providers.model import Model
-from pairscale.providers.prices import Price
-from pairscale.providers.registry import PROVIDERS, split_model
 from pairscale.runtime import retrying
 
 __all__ = ["ModelVariant", "Variant", "VariantLike", "make_variant"]

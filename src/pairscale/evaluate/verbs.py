@@ -37,13 +37,13 @@ from pairscale.evaluate.suite import Suite, SuiteLike, as_suite
 from pairscale.evaluate.traces import InMemoryTraceSource, Trace, TraceSource
 from pairscale.evaluate.variants import ModelVariant, VariantLike
 from pairscale.judges.base import Judge
-from pairscale.providers.registry import PROVIDERS
+from pairscale.providers.catalog import PROVIDERS
 from pairscale.runtime import CONCURRENCY, RETRIES, TIMEOUT, RunOptions, run_sync
 
 if TYPE_CHECKING:
     from pairscale.core.tables import Table
     from pairscale.evaluate.result import PairwiseRunResult
-    from pairscale.providers.prices import Price
+    from pairscale.providers.catalog import Price
 
 __all__ = ["AnswerColumns", "Answers", "Comparison", "JudgeLike", "ab", "compared", "read_sides", "with_variants"]
 

@@ -13,7 +13,7 @@ from pairscale.core.failures import FAILURES, Failure
 from pairscale.core.options import require_choice, require_int, require_number
 
 if TYPE_CHECKING:
-    from pairscale.providers.prices import Price
+    from pairscale.providers.catalog import Price
 
 __all__ = [
     "LARGEST",

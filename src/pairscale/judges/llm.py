@@ -30,10 +30,10 @@ from pairscale.providers.model import Model
 if TYPE_CHECKING:
     from pairscale.providers.base import LLMReply, LLMRequest
     from pairscale.providers.cache import CacheMode
+    from pairscale.providers.catalog import Price
     from pairscale.providers.client import Exchange, LLMClient
     from pairscale.providers.keys import ApiKey
     from pairscale.providers.model import Reused
-    from pairscale.providers.prices import Price
 
 __all__ = ["NO_ANSWER", "AnswerForm", "LLMJudge", "unanswered", "without_answer"]
 
@@ -211,7 +211,7 @@ class LLMJudge:
             "tag_suffix": self._suffix,
             "base_url": self.client.base_url,
             "headers": self.client.open_headers,
-            "price": None if self.price is None else asdict(self.price),
+            "price": None if self.price is None else self.price.to_dict(),
             "provider_args": self._model.provider_args,
             "settings": self._model.settings,
         }

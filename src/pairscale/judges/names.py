@@ -15,7 +15,7 @@ _SIMULATED = "simulated"
 
 def is_judge(name: str) -> bool:
     """Whether a name is that of a judge who is no person, such as ``lexical`` or ``openai:gpt-5.1``."""
-    from pairscale.providers.registry import PROVIDERS
+    from pairscale.providers.catalog import PROVIDERS
 
     return name in {_BASELINE, _SIMULATED} or (":" in name and name.partition(":")[0] in PROVIDERS)
 

@@ -25,14 +25,14 @@ from pairscale.judges.orders import BothOrders
 from pairscale.judges.panel import PanelJudge, split_panel
 from pairscale.judges.replay import ReplayJudge
 from pairscale.judges.simulated import SimulatedJudge
-from pairscale.providers.registry import PROVIDERS, split_model
+from pairscale.providers.catalog import PROVIDERS, split_model
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Set
 
     from pairscale.judges.batched import BatchJudge
     from pairscale.judges.llm import LLMJudge
-    from pairscale.providers.prices import Price
+    from pairscale.providers.catalog import Price
 
 __all__ = ["imported", "judge_with", "make_judge", "make_llm_judge", "own_settings", "want_probability"]
 

@@ -10,20 +10,7 @@ from typing import Any
 from pairscale.core.errors import InputError
 from pairscale.core.options import optional, require_choice, require_flag, require_int, require_number
 from pairscale.providers.base import CHOICE_KEY, HTTPCall, LLMRequest
-from pairscale.providers.families import LEVELS, Capabilities, When
-
-__all__ = [
-    "SCHEMA_NAME",
-    "checked",
-    "choice_schema",
-    "forbid",
-    "level",
-    "merged",
-    "sampling",
-    "send",
-    "take",
-    "without",
-]
+from pairscale.providers.catalog import LEVELS, Capabilities, When
 
 SCHEMA_NAME = "verdict"
 """What the schema (or the tool) of structured output is called."""
@@ -40,44 +27,52 @@ _OPTIONAL = (
 )  # fmt: skip
 
 
-def checked(request: LLMRequest) -> LLMRequest:
+def checked(request: LLMRequest, provider: str, *forbidden: str) -> LLMRequest:
     """The request without what it omits, its figures in their bounds.
 
     Raises:
-        InputError: when a field is out of its bounds.
+        InputError: when a field is out of its bounds, or is one of those that this provider has no word for.
     """
     if request.omit:
         nothing: dict[str, Any] = dict.fromkeys(request.omit.intersection(_OPTIONAL))
         if request.include_thoughts and request.reasoning is None and "include_thoughts" in request.omit:
-            nothing = {
-                "reasoning": None if "reasoning" in nothing else "enabled"
-            } | nothing  # it is to think all the same
+            nothing = {"reasoning": "enabled"} | nothing  # it is to think all the same
         request = replace(request, **nothing)
     optional(require_flag, request.store, "store")
     optional(require_choice, request.reasoning, "reasoning", (*LEVELS, "enabled"))
-    plain: dict[str, Any] = {}
-    for name, most in (("temperature", 2), ("top_p", 1)):
-        if (number := getattr(request, name)) is not None:
-            plain[name] = require_number(number, name, least=0, most=most)
-    for name, least, largest in _WHOLE:
-        if (number := getattr(request, name)) is not None:
-            plain[name] = require_int(number, name, least=least, most=largest)
-    if any(type(getattr(request, name)) not in (int, float) for name in plain):  # such as numpy's, which JSON lacks
-        request = replace(request, **plain)
+    plain: dict[str, Any] = {
+        "temperature": optional(require_number, request.temperature, "temperature", least=0, most=2),
+        "top_p": optional(require_number, request.top_p, "top_p", least=0, most=1),
+    }
+    for name, least, most in _WHOLE:
+        plain[name] = optional(require_int, getattr(request, name), name, least=least, most=most)
     if request.choices is not None and not request.choices:
         raise InputError("choices is empty: give the answers that are allowed, or None for free text")
+    request = replace(request, **plain)  # plain numbers: JSON has no others, such as numpy's
+    forbid(request, provider, *forbidden)
     return request
 
 
 def forbid(request: LLMRequest, provider: str, *names: str) -> None:
-    """Refuse fields that this provider has no word for.
-
-    Raises:
-        InputError: when one of them is set.
-    """
+    """Refuse fields that this provider has no word for."""
     for name in names:
         if getattr(request, name) is not None:
             raise InputError(f"{provider} takes no {name}; leave it out")
+
+
+def planned(request: LLMRequest, able: Capabilities, *, enabled: str | None) -> tuple[str | None, dict[str, Any]]:
+    """How hard to think (see :func:`level`), and the samplers (see :func:`sampling`).
+
+    Raises:
+        InputError: when the model does not take what is asked.
+    """
+    if request.choices and able.structured == "none":
+        raise InputError(f"{request.model} has no structured output; leave choices out")
+    effort = level(request, able, enabled=enabled)
+    thinks = able.thinks_unasked if effort is None else effort != "none"
+    if request.logprobs is not None and not _takes(able.logprobs, thinks):
+        raise InputError(f"{request.model} gives no log-probabilities while it reasons; leave logprobs out")
+    return effort, sampling(request, able, thinks)
 
 
 def level(request: LLMRequest, able: Capabilities, *, enabled: str | None) -> str | None:
@@ -99,8 +94,10 @@ def level(request: LLMRequest, able: Capabilities, *, enabled: str | None) -> st
     if wanted is None or (able.thinking == "fixed" and wanted == "enabled"):
         return None
     if wanted == "enabled":
-        on = [one for one in able.levels if one != "none"]
-        return "enabled" if enabled is None or not on else enabled if enabled in on else on[0]
+        on = [name for name in able.levels if name != "none"]
+        if enabled is None or not on:
+            return "enabled"
+        return enabled if enabled in on else on[0]
     if wanted == "none" and "none" not in able.levels and "minimal" in able.levels:
         return "minimal"
     if wanted not in able.levels:
@@ -110,7 +107,7 @@ def level(request: LLMRequest, able: Capabilities, *, enabled: str | None) -> st
     return wanted
 
 
-def take(when: When, thinks: bool) -> bool:
+def _takes(when: When, thinks: bool) -> bool:
     """Whether a parameter that is taken ``when`` is taken now."""
     return when == "always" or (when == "unthinking" and not thinks)
 
@@ -123,22 +120,20 @@ def sampling(request: LLMRequest, able: Capabilities, thinks: bool) -> dict[str,
     Raises:
         InputError: when one is set that the model does not take now.
     """
-    given = {name: getattr(request, name) for name in ("temperature", "top_p", "top_k")}
-    given = {name: value for name, value in given.items() if value is not None}
-    if not take(able.temperature, thinks):
-        if given:
+    asked = {"temperature": request.temperature, "top_p": request.top_p, "top_k": request.top_k}
+    samplers = {name: value for name, value in asked.items() if value is not None}
+    if not _takes(able.temperature, thinks):
+        if samplers:
             now = " while it reasons" if able.temperature == "unthinking" else ""
-            raise InputError(f"{request.model} takes no {', '.join(given)}{now}; leave it out")
+            raise InputError(f"{request.model} takes no {', '.join(samplers)}{now}; leave it out")
         return {}
-    if able.one_sampler and {"temperature", "top_p"} <= set(given):
+    if able.one_sampler and {"temperature", "top_p"} <= set(samplers):
         raise InputError(f"{request.model} takes a temperature or top_p, not both; leave one out")
-    if "temperature" in given:
-        given["temperature"] = float(given["temperature"])
-    elif "temperature" not in request.omit and not (able.one_sampler and "top_p" in given):
-        usual = able.thinking_temperature if thinks else 0.0
-        if usual is not None:
-            given = {"temperature": usual} | given
-    return given
+    is_chosen = "temperature" in samplers or (able.one_sampler and "top_p" in samplers)
+    usual = able.thinking_temperature if thinks else 0.0
+    if is_chosen or usual is None or "temperature" in request.omit:
+        return samplers
+    return {"temperature": usual} | samplers
 
 
 def choice_schema(choices: tuple[str, ...]) -> dict[str, Any]:
@@ -162,56 +157,44 @@ def merged(body: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
 
 def send(path: str, body: Mapping[str, Any], request: LLMRequest, endpoint: str, **headers: str) -> HTTPCall:
     """The call: a POST of what is not None, with the request's further fields."""
-    said = {name: value for name, value in body.items() if value is not None}
-    return HTTPCall("POST", path, merged(said, request.extra), headers, endpoint)
+    return HTTPCall("POST", path, merged(stated(body), request.extra), headers, endpoint)
 
 
-# What servers call a field, letters and digits alone; dotted names are looked up from their last part to their first.
+def stated(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that are not None."""
+    return {name: value for name, value in fields.items() if value is not None}
+
+
 _NAMES = {
-    "temperature": "temperature",
-    "topp": "top_p",
-    "topk": "top_k",
-    "logprobs": "logprobs",
-    "toplogprobs": "logprobs",
-    "responselogprobs": "logprobs",
-    "seed": "seed",
-    "randomseed": "seed",
-    "chattemplatekwargs": "reasoning",
-    "servicetier": "service_tier",
-    "summary": "include_thoughts",
-    "display": "include_thoughts",
-    "includethoughts": "include_thoughts",
-    "reasoning": "reasoning",
-    "reasoningeffort": "reasoning",
-    "effort": "reasoning",
-    "think": "reasoning",
-    "thinking": "reasoning",
-    "thinkingconfig": "reasoning",
-    "thinkinglevel": "reasoning",
-    "thinkingbudget": "reasoning",
-    "budgettokens": "reasoning",
-    "responseformat": "choices",
-    "responsejsonschema": "choices",
-    "responseschema": "choices",
-    "responsemimetype": "choices",
-    "format": "choices",
-    "tools": "choices",
-    "toolchoice": "choices",
-    "maxtokens": "max_tokens",
-    "maxcompletiontokens": "max_tokens",
-    "maxoutputtokens": "max_tokens",
-    "numpredict": "max_tokens",
-    "numctx": "num_ctx",
-    "store": "store",
-}
-_TOGETHER_GO = {"reasoning": {"reasoning", "thinking_budget", "include_thoughts"}}
+    "temperature": ("temperature",),
+    "top_p": ("topp",),
+    "top_k": ("topk",),
+    "logprobs": ("logprobs", "toplogprobs", "responselogprobs"),
+    "seed": ("seed", "randomseed"),
+    "service_tier": ("servicetier",),
+    "include_thoughts": ("summary", "display", "includethoughts"),
+    "reasoning": (
+        "reasoning", "reasoningeffort", "effort", "think", "thinking", "thinkingconfig", "thinkinglevel",
+        "thinkingbudget", "budgettokens", "chattemplatekwargs",
+    ),
+    "choices": (
+        "responseformat", "responsejsonschema", "responseschema", "responsemimetype", "format", "tools",
+        "toolchoice", "mode",  # "JSON mode is not enabled"
+    ),
+    "max_tokens": ("maxtokens", "maxcompletiontokens", "maxoutputtokens", "numpredict"),
+    "num_ctx": ("numctx",),
+    "store": ("store",),
+}  # fmt: skip
+"""What servers call the fields of a request, letters and digits alone."""
 
 
 def field_named(parameter: str) -> str | None:
-    """The field of :class:`LLMRequest` behind a server's name for it."""
+    """The field of :class:`LLMRequest` behind a server's name for it, the last part of a dotted name first."""
     for part in reversed(parameter.split(".")):
-        if found := _NAMES.get(re.sub(r"[^a-z0-9]", "", part.lower())):
-            return found
+        plain = re.sub(r"[^a-z0-9]", "", part.lower())
+        for name, others in _NAMES.items():
+            if plain in others:
+                return name
     return None
 
 
@@ -224,8 +207,12 @@ def without(
     field = field_named(parameter)
     if field in required:
         return None
-    omit = request.omit | (_TOGETHER_GO.get(field, {field}) if field else set())
-    less = replace(request, extra=extra, omit=omit)
+    omit = set(request.omit)
+    if field is not None:
+        omit.add(field)
+    if field == "reasoning":
+        omit |= {"thinking_budget", "include_thoughts"}
+    less = replace(request, extra=extra, omit=frozenset(omit))
     try:
         return less if call(less) != call(request) else None
     except InputError:

@@ -1,21 +1,37 @@
-"""Anthropic: messages."""
+"""Anthropic: messages, and batches of them."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Any, ClassVar, Literal
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+from urllib.parse import quote
 
 from pairscale.core.errors import InputError
-from pairscale.providers import _read, _write
-from pairscale.providers.base import HTTPCall, LLMReply, LLMRequest, ProviderProblem, StopReason, Usage
-from pairscale.providers.families import Capabilities, rules_of
+from pairscale.core.failures import status_named
+from pairscale.providers._read import field, joined_text, number, objects, problem, refused, text
+from pairscale.providers._write import SCHEMA_NAME, checked, choice_schema, level, sampling, send, without
+from pairscale.providers.base import HTTPCall, LLMReply, LLMRequest, Provider, StopReason, Usage
+from pairscale.providers.batch_http import BatchHTTP
+from pairscale.providers.batches import (
+    BatchFormat,
+    BatchJob,
+    BatchLimits,
+    Draft,
+    Line,
+    LineKind,
+    State,
+    failed_line,
+    name_of,
+    seconds_of,
+    state_of,
+)
+from pairscale.providers.catalog import Capabilities
 
-__all__ = ["Anthropic"]
-
-_PLAIN_TOKENS, _THINKING_TOKENS, _ROOM = 768, 2048, 1024
+_PLAIN_TOKENS = 768
+_THINKING_TOKENS = 2048
+_ROOM = 1024
 _BUDGETS = {"enabled": 1024, "minimal": 1024, "low": 1024, "medium": 4096, "high": 16_384}
 # Thoughts count as output, so a model that measures them itself needs room for them, or its answer is cut off.
 _ADAPTIVE_TOKENS = {"low": 4096, "medium": 8192}
@@ -23,32 +39,26 @@ _MOST_ADAPTIVE = 16_384
 
 
 @dataclass(frozen=True)
-class Anthropic:
+class Anthropic(Provider):
     """Anthropic's own API.
 
     Attributes:
-        overrides: what its models can do, where the user knows better: fields of :class:`Capabilities`.
         version: of the API, as the header ``anthropic-version`` names it.
         key_header: how the key is sent: ``x-api-key``, or ``bearer`` as newer SDKs do.
     """
 
-    overrides: Mapping[str, Any] = field(default_factory=dict[str, Any])
     version: str = "2023-06-01"
     key_header: Literal["x-api-key", "bearer"] = "x-api-key"
 
-    name: ClassVar[str] = "anthropic"
-    base_url: ClassVar[str] = "https://api.anthropic.com"
-    base_url_variable: ClassVar[str | None] = "ANTHROPIC_BASE_URL"
-    key_variable: ClassVar[str | None] = "ANTHROPIC_API_KEY"
+    name = "anthropic"
+    base_url = "https://api.anthropic.com"
+    base_url_variable = "ANTHROPIC_BASE_URL"
+    key_variable = "ANTHROPIC_API_KEY"
 
-    def auth(self, key: str) -> dict[str, str]:
-        """The key."""
-        return {"Authorization": f"Bearer {key}"} if self.key_header == "bearer" else {"x-api-key": key}
-
-    @cached_property
-    def capabilities(self) -> Callable[[str], Capabilities]:
-        """What a model takes."""
-        return rules_of(self.name, self.overrides)
+    def auth(self, key: str) -> Mapping[str, str]:
+        """The key, and the version of the API."""
+        keyed = super().auth(key) if self.key_header == "bearer" else {"x-api-key": key}
+        return {**keyed, "anthropic-version": self.version}
 
     def call(self, request: LLMRequest) -> HTTPCall:
         """The request as a message.
@@ -60,20 +70,30 @@ class Anthropic:
         Raises:
             InputError: when thinking and its budget, the temperature and ``max_tokens`` do not go together.
         """
-        request = _write.checked(request)
-        _write.forbid(request, "Anthropic", "logprobs", "store")
+        request = checked(request, "Anthropic", "logprobs", "store")
         able = self.capabilities(request.model)
         if request.include_thoughts and request.reasoning == "none":
             request = replace(request, reasoning="enabled")  # as the manual has it: asking for thoughts means thinking
-        effort = _write.level(request, able, enabled=None)
+        effort = level(request, able, enabled=None)
         budget = _budget(request, able, effort)
         thinks = budget is not None or (able.thinks_unasked if effort is None else effort != "none")
         max_tokens = request.max_tokens or _max_tokens(request, budget, effort, thinks)
         if budget is not None and budget >= max_tokens:
             raise InputError(f"a thinking budget of {budget} tokens must be smaller than max_tokens, {max_tokens}")
-        output, tools = _structured(request, able, thinks)
+        output: dict[str, Any] = {}
         if budget is None and effort not in {None, "none", "enabled"}:
-            output = {"effort": effort} | output
+            output["effort"] = effort
+        tools: dict[str, Any] = {}
+        if request.choices is not None:
+            schema = choice_schema(request.choices)
+            if able.structured == "none" or (able.structured == "tool" and thinks):
+                now = " while it thinks" if thinks else ""
+                raise InputError(f"{request.model} has no structured output{now}; leave choices out")
+            if able.structured == "schema":
+                output["format"] = {"type": "json_schema", "schema": schema}
+            else:
+                tool = {"name": SCHEMA_NAME, "description": "Give your verdict.", "input_schema": schema}
+                tools = {"tools": [tool], "tool_choice": {"type": "tool", "name": SCHEMA_NAME}}
         body = {
             "model": request.model,
             "max_tokens": max_tokens,
@@ -85,45 +105,40 @@ class Anthropic:
             **tools,
             "service_tier": request.service_tier,
         }
-        return _write.send("/v1/messages", body, request, "messages", **{"anthropic-version": self.version})
+        return send("/v1/messages", body, request, "messages")
 
     def reply(self, call: HTTPCall, body: Any) -> LLMReply:  # noqa: ARG002
         """What the model said."""
-        found = _read.items(body)
-        if found.get("type") != "message" or not isinstance(found.get("content"), list):
-            raise _read.refused(body, "a message of Anthropic")
-        blocks = _read.objects(found["content"])
-        texts = [block.get("text") for block in blocks if block.get("type") == "text"]
+        if field(body, "type") != "message" or not isinstance(body.get("content"), list):
+            raise refused(body, "a message of Anthropic")
+        blocks = objects(body, "content")
+        answers = [block.get("text") for block in blocks if block.get("type") == "text"]
         forced = [json.dumps(block.get("input")) for block in blocks if block.get("type") == "tool_use"]
         thoughts = [block.get("thinking") for block in blocks if block.get("type") == "thinking"]
         return LLMReply(
-            text=_read.words(forced[:1] or texts) or "",
-            stop_reason=_ENDS.get(found.get("stop_reason"), "other"),
-            thoughts=_read.words(thoughts, "\n\n"),
-            model=found.get("model"),
-            object_type=found.get("type"),
-            usage=_usage(_read.items(found.get("usage"))),
-            refusal=_read.words([_read.items(found.get("stop_details")).get("explanation")]),
-            service_tier=_read.words([_read.items(found.get("usage")).get("service_tier")]),
+            text=joined_text(forced[:1] or answers) or "",
+            stop_reason=_ENDS.get(body.get("stop_reason"), "other"),
+            thoughts=joined_text(thoughts, "\n\n"),
+            model=body.get("model"),
+            object_type="message",
+            usage=_usage(body.get("usage")),
+            refusal=text(body, "stop_details", "explanation"),
+            service_tier=text(body, "usage", "service_tier"),
             raw=body,
         )
 
-    def problem(self, status: int, body: Any) -> ProviderProblem:
-        """What an error reply says."""
-        return _read.problem(status, body)
-
     def without(self, request: LLMRequest, parameter: str) -> LLMRequest | None:
         """The request without a field that the server named; it cannot do without ``max_tokens``."""
-        return _write.without(request, parameter, self.call, ("max_tokens",))
+        return without(request, parameter, self.call, ("max_tokens",))
 
 
 def _budget(request: LLMRequest, able: Capabilities, effort: str | None) -> int | None:
     """The tokens to think with; None when it does not think, or is not told so by a number."""
     budget = request.thinking_budget
     if budget is None:
-        return (
-            _BUDGETS.get(effort or "", _BUDGETS["high"]) if effort not in {None, "none"} and _by_number(able) else None
-        )
+        if effort in {None, "none"} or able.thinking not in {"budget", "any"}:
+            return None
+        return _BUDGETS.get(str(effort), _BUDGETS["high"])
     if able.budget is None:
         raise InputError(
             f"{request.model} takes no thinking_budget; say how hard to think with reasoning, such as 'low'"
@@ -135,14 +150,13 @@ def _budget(request: LLMRequest, able: Capabilities, effort: str | None) -> int 
     return budget
 
 
-def _by_number(able: Capabilities) -> bool:
-    return able.thinking in {"budget", "any"}
-
-
 def _max_tokens(request: LLMRequest, budget: int | None, effort: str | None, thinks: bool) -> int:
+    """Room for the thoughts and the answer."""
+    if request.thinking_budget is not None:
+        return _THINKING_TOKENS
     if budget is not None:
-        return _THINKING_TOKENS if request.thinking_budget is not None else budget + _ROOM
-    return _ADAPTIVE_TOKENS.get(effort or "", _MOST_ADAPTIVE) if thinks else _PLAIN_TOKENS
+        return budget + _ROOM
+    return _ADAPTIVE_TOKENS.get(str(effort), _MOST_ADAPTIVE) if thinks else _PLAIN_TOKENS
 
 
 def _samplers(request: LLMRequest, able: Capabilities, thinks: bool) -> dict[str, Any]:
@@ -156,7 +170,7 @@ def _samplers(request: LLMRequest, able: Capabilities, thinks: bool) -> dict[str
         raise InputError(f"temperature {request.temperature!r} is not between 0 and 1, as Anthropic has it")
     if thinks and request.temperature == 1 and able.temperature == "unthinking":
         request = replace(request, temperature=None)  # its only value, and so its default
-    return _write.sampling(request, able, thinks)
+    return sampling(request, able, thinks)
 
 
 def _thinking(request: LLMRequest, able: Capabilities, effort: str | None, budget: int | None) -> dict[str, Any] | None:
@@ -172,19 +186,6 @@ def _thinking(request: LLMRequest, able: Capabilities, effort: str | None, budge
     return thinking
 
 
-def _structured(request: LLMRequest, able: Capabilities, thinks: bool) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The answers that are allowed: as a format of the output, or as a tool that must be used."""
-    if request.choices is None:
-        return {}, {}
-    if able.structured == "none" or (able.structured == "tool" and thinks):
-        raise InputError(f"{request.model} has no structured output{' while it thinks' * thinks}; leave choices out")
-    schema = _write.choice_schema(request.choices)
-    if able.structured == "schema":
-        return {"format": {"type": "json_schema", "schema": schema}}, {}
-    tool = {"name": _write.SCHEMA_NAME, "description": "Give your verdict.", "input_schema": schema}
-    return {}, {"tools": [tool], "tool_choice": {"type": "tool", "name": _write.SCHEMA_NAME}}
-
-
 _ENDS: dict[Any, StopReason] = {
     "end_turn": "stop",
     "stop_sequence": "stop",
@@ -195,12 +196,112 @@ _ENDS: dict[Any, StopReason] = {
 }
 
 
-def _usage(usage: Mapping[str, Any]) -> Usage:
+def _usage(usage: Any) -> Usage:
     """Anthropic counts apart what it read from a cache and what it wrote to one."""
-    fresh, completion = _read.number(usage.get("input_tokens")), _read.number(usage.get("output_tokens"))
-    cached = _read.number(usage.get("cache_read_input_tokens"))
-    written = _read.number(usage.get("cache_creation_input_tokens"))
-    prompt = None if fresh is None else fresh + (cached or 0) + (written or 0)
-    total = None if prompt is None or completion is None else prompt + completion
-    thoughts = _read.items(usage.get("output_tokens_details")).get("thinking_tokens")
-    return Usage(prompt, completion, total, cached, _read.number(thoughts), written)
+    prompt = number(usage, "input_tokens")
+    completion = number(usage, "output_tokens")
+    cached = number(usage, "cache_read_input_tokens")
+    written = number(usage, "cache_creation_input_tokens")
+    total = None
+    if prompt is not None:
+        prompt += (cached or 0) + (written or 0)
+        if completion is not None:
+            total = prompt + completion
+    return Usage(prompt, completion, total, cached, number(usage, "output_tokens_details", "thinking_tokens"), written)
+
+
+_SLACK = 600.0  # seconds that two clocks may differ
+_KINDS: dict[Any, LineKind] = {"expired": "expired", "canceled": "cancelled"}
+_FATES: dict[Any, str] = {
+    "expired": "expired before it was worked off",
+    "canceled": "was cancelled",
+    "errored": "failed",
+}
+
+
+class AnthropicBatches(BatchFormat):
+    """Anthropic's batches: the requests go up with the creation, and results come down in any order.
+
+    A batch carries no name of ours. A creation whose answer was lost is found again among the batches that were created
+    since, with the same number of requests; whether it is ours, its results say, because every request's id begins with
+    our key.
+    """
+
+    name = "anthropic"
+    limits = BatchLimits(100_000, 250_000_000)
+    path = "/v1/messages/batches"
+
+    def line(self, custom_id: str, call: HTTPCall) -> dict[str, Any]:
+        """One request."""
+        return {"custom_id": custom_id, "params": call.body}
+
+    def endpoint(self, call: HTTPCall) -> str:
+        """Where the requests go."""
+        return call.path
+
+    async def create(self, http: BatchHTTP, draft: Draft) -> BatchJob:
+        """Create the batch, with its requests read from the file while they are sent."""
+        head = b'{"requests":['
+        tail = b"]}"
+        size = len(head) + len(tail) + draft.path.stat().st_size - 1  # n lines with n ends become n - 1 commas
+        headers = {"Content-Type": "application/json", "Content-Length": str(size)}
+        document = await http.json(
+            "POST", self.path, data=lambda: http.lines(draft.path, head, tail, b","), headers=headers, again=False
+        )
+        return self.job(document)
+
+    async def find(self, http: BatchHTTP, draft: Draft, known: Collection[str]) -> list[BatchJob]:
+        """Batches of this size that were created since and that belong to no known run, oldest first."""
+        candidates: list[BatchJob] = []
+        async for page in self.pages(http, f"{self.path}?limit=100", "after_id"):
+            since = [job for job in page if (job.created_at or 0) >= draft.prepared_at - _SLACK]
+            candidates += [job for job in since if job.total == draft.n_requests and job.id not in known]
+            if len(since) < len(page):
+                break
+        return candidates[::-1]
+
+    def result_paths(self, job: BatchJob) -> list[str]:
+        """The results, once there are any."""
+        return [f"{self.path}/{quote(job.id, safe='')}/results"] if job.outputs else []
+
+    def read_job(self, document: Mapping[str, Any]) -> BatchJob:
+        """A batch as Anthropic describes it."""
+        counts = {name: number(value) or 0 for name, value in (document.get("request_counts") or {}).items()}
+        results = document.get("results_url")
+        return BatchJob(
+            id=name_of(document),
+            state=_state(document.get("processing_status"), counts),
+            total=sum(counts.values()),
+            succeeded=counts.get("succeeded", 0),
+            failed=sum(counts.get(name, 0) for name in ("errored", "canceled", "expired")),
+            created_at=seconds_of(document.get("created_at")),
+            expires_at=seconds_of(document.get("expires_at")),
+            outputs=(str(results),) if results else (),
+            raw=document,
+        )
+
+    def read(self, document: Mapping[str, Any]) -> Line:
+        """One line of the results; an error may be nested."""
+        custom_id = document.get("custom_id")
+        kind = field(document, "result", "type")
+        if not isinstance(custom_id, str) or not document.get("result"):
+            raise ValueError("it has no custom_id or no result")
+        if kind == "succeeded":
+            return Line(custom_id, "succeeded", 200, field(document, "result", "message"), result_type=kind)
+        fate = _KINDS.get(kind, "errored")
+        error = field(document, "result", "error")
+        if not error:
+            words = f"the request {_FATES.get(kind, f'ended as {kind}')}"
+            return Line(custom_id, fate, None, error, words, str(kind))
+        status = status_named(problem(0, {"error": error}).code)
+        return failed_line(custom_id, status, error, fate, str(kind))
+
+
+def _state(status: Any, counts: Mapping[str, int]) -> State:
+    if status != "ended":
+        return state_of(status)
+    if counts.get("canceled"):
+        return "cancelled"
+    if counts.get("expired"):
+        return "expired"
+    return "partly" if counts.get("errored") else "done"

@@ -7,23 +7,14 @@ A provider knows its wire format and nothing else: no pairs, no traits, no files
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, Literal, Protocol
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-__all__ = [
-    "CHOICE_KEY",
-    "Alternative",
-    "HTTPCall",
-    "LLMReply",
-    "LLMRequest",
-    "Provider",
-    "ProviderProblem",
-    "ReplyError",
-    "StopReason",
-    "TokenLogprob",
-    "Usage",
-]
+if TYPE_CHECKING:
+    from pairscale.providers.catalog import Capabilities
+
 
 StopReason = Literal["stop", "length", "refusal", "content_filter", "error", "other"]
 """Why a reply ended: complete, cut off, declined by the model, stopped by a filter, or something else."""
@@ -216,32 +207,41 @@ class ReplyError(ValueError):
         self.status = problem.status
 
 
-class Provider(Protocol):
-    """One provider's wire format; the modules of this package each have one, made without arguments."""
+@dataclass(frozen=True)
+class Provider:
+    """One provider's wire format.
 
-    @property
-    def name(self) -> str:
-        """What users write before the colon, such as ``openai``."""
-        ...
+    Each module of this package has one, made without arguments. A provider of the user's own need not be a subclass; it
+    has the members that are not optional here.
 
-    @property
-    def base_url(self) -> str:
-        """Where it is, unless a setting or the environment says otherwise."""
-        ...
+    Attributes:
+        overrides: what its models can do, where the user knows better: fields of
+            :class:`~pairscale.providers.catalog.Capabilities`. Optional.
+        name: what users write before the colon, such as ``openai``.
+        base_url: where it is, unless a setting or the environment says otherwise.
+        base_url_variable: the environment variable that the vendor's own SDK takes the base URL from.
+        key_variable: the environment variable of its key; None when it needs none.
+        optional_key_variable: the environment variable of a key that it may need. Optional.
+    """
 
-    @property
-    def base_url_variable(self) -> str | None:
-        """The environment variable that the vendor's own SDK takes the base URL from."""
-        ...
+    overrides: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
-    @property
-    def key_variable(self) -> str | None:
-        """The environment variable of its key; None when it needs none."""
-        ...
+    name: ClassVar[str]
+    base_url: ClassVar[str]
+    base_url_variable: ClassVar[str | None]
+    key_variable: ClassVar[str | None] = None
+    optional_key_variable: ClassVar[str | None] = None
+
+    @cached_property
+    def capabilities(self) -> Callable[[str], Capabilities]:
+        """What a model takes. Optional."""
+        from pairscale.providers.catalog import rules_of
+
+        return rules_of(self.name, self.overrides)
 
     def auth(self, key: str) -> Mapping[str, str]:
         """The headers that carry the key."""
-        ...
+        return {"Authorization": f"Bearer {key}"}
 
     def call(self, request: LLMRequest) -> HTTPCall:
         """The request as this provider takes it.
@@ -249,7 +249,7 @@ class Provider(Protocol):
         Raises:
             InputError: when the manual's rules forbid a combination (such as a temperature with Anthropic's thinking).
         """
-        ...
+        raise NotImplementedError
 
     def reply(self, call: HTTPCall, body: Any) -> LLMReply:
         """A successful reply; ``call`` is what was asked.
@@ -257,12 +257,16 @@ class Provider(Protocol):
         Raises:
             ValueError: when the body is not a reply of this provider.
         """
-        ...
+        raise NotImplementedError
 
     def problem(self, status: int, body: Any) -> ProviderProblem:
         """What an error reply says; ``body`` is parsed JSON, or text when it is none."""
-        ...
+        from pairscale.providers._read import problem
+
+        return problem(status, body)
 
     def without(self, request: LLMRequest, parameter: str) -> LLMRequest | None:
         """The request without a field that the server named as unsupported; None when it cannot do without."""
-        ...
+        from pairscale.providers._write import without
+
+        return without(request, parameter, self.call)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
     from pairscale.providers.base import Provider
 
-__all__ = ["MOST_RESULTS", "BatchHTTP"]
 
 T = TypeVar("T")
 _CHUNK = 1024 * 1024
@@ -49,9 +49,12 @@ class BatchHTTP:
         retries: int = 4,
         timeout: float = 1800.0,
     ) -> None:
-        self._client, self.sleep, self._retries, self._timeout = client, sleep, retries, timeout
+        self._client = client
+        self.sleep = sleep
+        self._retries = retries
+        self._timeout = timeout
         self._opened: list[IO[bytes]] = []
-        self._said = ""  # the last problem that the user knows of
+        self._last_problem = ""  # that the user was told of
 
     @property
     def base_url(self) -> str:
@@ -63,31 +66,13 @@ class BatchHTTP:
         """Whose wire format is spoken."""
         return self._client.provider
 
-    async def json(
-        self,
-        method: str,
-        path: str,
-        body: Any = None,
-        *,
-        data: Callable[[], Any] | None = None,
-        headers: Mapping[str, str] | None = None,
-        again: bool = True,
-    ) -> Any:
-        """Make a call and return the JSON document that comes back.
-
-        Args:
-            method: of HTTP.
-            path: behind the base URL, or a whole address.
-            body: a JSON document to send.
-            data: makes another kind of body, once per try.
-            headers: besides those of the client.
-            again: whether a failure that may pass is tried again.
+    async def json(self, method: str, path: str, body: Any = None, **options: Any) -> Any:
+        """The JSON document that comes back from a call; ``options`` are those of :meth:`call`.
 
         Raises:
             ProviderError: there is no answer, or it says no.
         """
-        _, _, document = await self.call(method, path, body, data=data, headers=headers, again=again)
-        return document
+        return (await self.call(method, path, body, **options))[2]
 
     async def call(
         self,
@@ -101,13 +86,13 @@ class BatchHTTP:
         accept: tuple[int, ...] = (),
         is_signed: bool = False,
     ) -> tuple[int, Mapping[str, str], Any]:
-        """The same with status and headers; redirects are not followed.
+        """Make a call; status, headers and JSON document of the answer. Redirects are not followed.
 
         Args:
-            method: as above, like the next five.
+            method: of HTTP.
             path: behind the base URL, or a whole address.
             body: a JSON document to send.
-            data: makes another kind of body.
+            data: makes another kind of body, once per try.
             headers: besides those of the client.
             again: whether a failure that may pass is tried again.
             accept: statuses that are no failure.
@@ -118,9 +103,13 @@ class BatchHTTP:
         """
 
         async def once() -> tuple[int, Mapping[str, str], Any]:
-            payload = data() if data is not None else None if body is None else json.dumps(body).encode()
-            kind = {"Content-Type": "application/json"} if data is None and method != "GET" else {}
-            more = {**kind, **(headers or {})}
+            more = dict(headers or {})
+            payload = None
+            if data is not None:
+                payload = data()
+            elif method != "GET":
+                more.setdefault("Content-Type", "application/json")
+                payload = None if body is None else json.dumps(body).encode()
             async with self._request(method, path, payload, more, is_signed=is_signed) as response:
                 content = await self._content(response)
                 if not (200 <= response.status < 300 or response.status in accept):
@@ -130,83 +119,87 @@ class BatchHTTP:
         return await self._tried(once, again=again)
 
     async def _content(self, response: aiohttp.ClientResponse) -> bytes:
-        pieces, size = [], 0
+        content = bytearray()
         async for piece in response.content.iter_any():
-            size += len(piece)
-            self._require_size(size, response.status, _MOST_JSON)
-            pieces.append(piece)
-        return b"".join(pieces)
+            content += piece
+            self._require_size(len(content), response.status, _MOST_JSON)
+        return bytes(content)
 
     def _require_size(self, size: int, status: int, most: int) -> None:
         if size > most:  # it may pass: what was to be created may be there, and is looked for
             words = f"{self.provider.name}: the answer is larger than {most:,} bytes"
             raise ProviderError("parse_error", words, status=status, failure="transient")
 
-    async def fetch(self, path: str, target: Path, most: int, *, headers: Mapping[str, str] | None = None) -> None:
-        """Download a file of lines, of ``most`` bytes, whole or not at all, a piece at a time, and without keys."""
+    async def fetch(self, paths: Iterable[str], target: Path, most: int) -> None:
+        """Download files of lines into one, of ``most`` bytes each, whole or not at all, and without keys."""
         part = target.with_name(f"{target.name}.part")
-
-        async def once() -> None:
-            async with self._request("GET", path, None, headers or {}) as response:
-                if not 200 <= response.status < 300:
-                    raise self._refused(response.status, response.headers, await response.content.read(_CHUNK))
-                with open_private(part) as file:
-                    rest, size = b"", 0
-                    async for chunk in response.content.iter_chunked(_CHUNK):
-                        size += len(chunk)
-                        self._require_size(size, response.status, most)
-                        *lines, rest = (rest + chunk).split(b"\n")
-                        file.writelines(self._client.redactor.line(line + b"\n") for line in lines)
-                        self._require_size(len(rest), response.status, _MOST_JSON)
-                    file.write(self._client.redactor.line(rest))
-                    file.flush()
-                    os.fsync(file.fileno())
-            part.replace(target)
-
         try:
-            await self._tried(once, again=True)
+            with open_private(part) as file:
+                for path in paths:
+                    await self._tried(partial(self._append, path, file, file.tell(), most), again=True)
+                file.flush()
+                os.fsync(file.fileno())
+            part.replace(target)
         finally:
             part.unlink(missing_ok=True)
 
+    async def _append(self, path: str, file: IO[bytes], start: int, most: int) -> None:
+        """Download a file to the end of another, a piece at a time; ``start`` is where that ended before."""
+        file.seek(start)
+        file.truncate()
+        async with self._request("GET", path, None, {}) as response:
+            if not 200 <= response.status < 300:
+                raise self._refused(response.status, response.headers, await response.content.read(_CHUNK))
+            rest = b""
+            async for chunk in response.content.iter_chunked(_CHUNK):
+                *lines, rest = (rest + chunk).split(b"\n")
+                file.writelines(self._client.redactor.line(line + b"\n") for line in lines)
+                self._require_size(file.tell() - start + len(rest), response.status, most)
+            if rest:
+                file.write(self._client.redactor.line(rest + b"\n"))
+
     async def _tried(self, once: Callable[[], Awaitable[T]], *, again: bool) -> T:
-        for turn in range(self._retries + 1):
+        """Call once, or again while a failure may pass."""
+        turn = 0
+        while True:
             try:
                 return await self._told(once)
             except ProviderError as error:
                 if not again or error.failure != "transient" or turn == self._retries:
                     raise
-                wait = min(error.retry_after if error.retry_after is not None else 2.0**turn, _LONGEST_WAIT)
+                wait = min(2.0**turn if error.retry_after is None else error.retry_after, _LONGEST_WAIT)
                 if turn:  # one failure is nothing to speak of
-                    self._say(error.message, wait)
+                    self._explain(error.message, wait)
                 await self.sleep(wait)
-        raise AssertionError
+                turn += 1
 
-    def _say(self, problem: str, wait: float) -> None:
-        """That it is tried again, so that the pause is explained; the problem in full when it is new."""
-        if problem == self._said:
+    def _explain(self, problem: str, wait: float) -> None:
+        """Say why there is a pause; the problem in full when it is new."""
+        if problem == self._last_problem:
             notice(f"{self.provider.name}: the same again; trying again in {wait:g} s")
         else:
             notice(f"{problem}; trying again in {wait:g} s; Ctrl-C breaks off, and the same call continues later")
-        self._said = problem
+        self._last_problem = problem
 
     async def _told(self, once: Callable[[], Awaitable[T]]) -> T:
         """Failures of the network in the words of the client."""
         import aiohttp
 
-        where = f"{self.provider.name} at {self.base_url}"
+        code = "http_error"
         try:
             return await once()
         except TimeoutError:
-            raise ProviderError("timeout", f"{where}: no answer in time", failure="transient") from None
-        except aiohttp.ClientError as error:
-            words = self._client.redactor.text(f"{type(error).__name__}: {error}")
-            raise ProviderError("http_error", f"{where}: {words}", failure="transient") from None
-        except OSError as error:
-            if error.filename is not None:  # ours: the file of requests, or the disk
+            code = "timeout"
+            words = "no answer in time"
+        except (aiohttp.ClientError, OSError) as error:
+            if getattr(error, "filename", None) is not None:  # ours: the file of requests, or the disk
                 raise
-            raise ProviderError("http_error", f"{where}: {error}", failure="transient") from None
+            words = self._client.redactor.text(f"{type(error).__name__}: {error}")
         finally:
-            self._close_files()
+            for file in self._opened:
+                file.close()
+            self._opened.clear()
+        raise ProviderError(code, f"{self.provider.name} at {self.base_url}: {words}", failure="transient")
 
     @asynccontextmanager
     async def _request(
@@ -230,32 +223,21 @@ class BatchHTTP:
 
     def _is_own(self, url: str) -> bool:
         """Whether an address is the provider's own: the key goes nowhere else."""
-        one, other = urlsplit(url), urlsplit(self.base_url)
-        return (one.scheme, one.netloc) == (other.scheme, other.netloc)
+        return urlsplit(url)[:2] == urlsplit(self.base_url)[:2]
 
     def _refused(self, status: int, headers: Mapping[str, str], content: bytes) -> ProviderError:
-        try:
-            body: Any = json.loads(content)
-        except ValueError:
-            body = content.decode("utf-8", "replace")
-        error = self._client.refused(status, headers, body)
+        error = self._client.refused(status, headers, self._client.redactor.document(content))
         if status in _NOT_OURS:
             error.failure = "judge"
         return error
 
     def _document(self, content: bytes, status: int) -> Any:
         """The JSON document of an answer, without keys: what it says is written down."""
-        found = self._client.redactor.document(content) if content.strip() else {}
-        if not isinstance(found, str):
-            return found
-        if status >= 300:
-            return {}
-        raise ProviderError(
-            "parse_error",
-            f"{self.provider.name}: the answer is not JSON: {found[:200]!r}",
-            status=status,
-            failure="transient",
-        )
+        document = self._client.redactor.document(content) if content.strip() else {}
+        if isinstance(document, str) and status < 300:
+            words = f"{self.provider.name}: the answer is not JSON: {document[:200]!r}"
+            raise ProviderError("parse_error", words, status=status, failure="transient")
+        return document
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -281,21 +263,14 @@ class BatchHTTP:
         self._opened.append(path.open("rb"))
         return self._opened[-1]
 
-    def _close_files(self) -> None:
-        for file in self._opened:
-            file.close()
-        self._opened.clear()
-
 
 async def _chunks(file: IO[bytes], head: bytes, tail: bytes, between: bytes) -> AsyncIterator[bytes]:
-    yield head
-    kept, size, first = [], 0, True
+    buffer = bytearray(head)
+    separator = b""
     for line in file:
-        kept.append(line.rstrip(b"\n") if first else between + line.rstrip(b"\n"))
-        first = False
-        size += len(line)
-        if size >= _CHUNK:
-            yield b"".join(kept)
-            kept, size = [], 0
-    yield b"".join(kept)
-    yield tail
+        buffer += separator + line.rstrip(b"\n")
+        separator = between
+        if len(buffer) >= _CHUNK:
+            yield bytes(buffer)
+            buffer.clear()
+    yield bytes(buffer + tail)

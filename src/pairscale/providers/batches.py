@@ -8,40 +8,24 @@ a module of its own; this one says what they all give.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from datetime import datetime
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, get_args
+from urllib.parse import quote
 
 from pairscale.core.errors import InputError
+from pairscale.providers._read import field, objects, problem, text
+from pairscale.providers.batch_http import MOST_RESULTS, BatchHTTP
 from pairscale.providers.client import ProviderError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
-
     from pairscale.providers.base import HTTPCall
-    from pairscale.providers.batch_http import BatchHTTP
 
-__all__ = [
-    "BATCH_PROVIDERS",
-    "ENDED",
-    "BatchFormat",
-    "BatchJob",
-    "BatchLimits",
-    "Draft",
-    "Line",
-    "LineKind",
-    "State",
-    "batch_format",
-    "name_of",
-    "reading",
-    "require_next",
-    "seconds_of",
-    "state_of",
-]  # fmt: skip
 
 State = Literal["validating", "running", "finishing", "done", "partly", "failed", "expired", "cancelled"]
 """Where a batch stands, in one set of words: ``partly`` ended with some requests failed, ``failed`` before any."""
@@ -89,32 +73,21 @@ def reading(provider: str, document: Any) -> Iterator[None]:
     """
     try:
         yield
-    except (LookupError, TypeError, ValueError, ArithmeticError) as error:
+    except (AttributeError, LookupError, TypeError, ValueError, ArithmeticError) as error:
         words = f"{provider}: the reply cannot be read ({error}): {str(document)[:200]}"
         raise ProviderError("parse_error", words, failure="transient", raw=document) from None
 
 
-def name_of(document: Mapping[str, Any], field: str = "id") -> str:
+def name_of(document: Any, name: str = "id") -> str:
     """The provider's name of a file or a batch.
 
     Raises:
         ValueError: there is none.
     """
-    name = document.get(field)
-    if not isinstance(name, str) or not name:
-        raise ValueError(f"it has no {field}")
-    return name
-
-
-def require_next(seen: set[str], token: str, provider: str) -> None:
-    """Take note of the page that comes next in a list of batches.
-
-    Raises:
-        ProviderError: the list does not end, so that nothing can be said of what is not in it.
-    """
-    if token in seen or len(seen) >= _PAGES:
-        raise ProviderError("parse_error", f"{provider}: the list of batches does not end", failure="transient")
-    seen.add(token)
+    value = text(document, name)
+    if value is None:
+        raise ValueError(f"it has no {name}")
+    return value
 
 
 def seconds_of(moment: Any) -> float | None:
@@ -164,7 +137,7 @@ class Draft:
     n_requests: int
     prepared_at: float
     file_id: str | None = None
-    metadata: Mapping[str, str] = field(default_factory=dict[str, str])
+    metadata: Mapping[str, str] = dataclass_field(default_factory=dict[str, str])
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +168,7 @@ class BatchJob:
     expires_at: float | None = None
     message: str | None = None
     outputs: tuple[str, ...] = ()
-    raw: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
+    raw: Mapping[str, Any] = dataclass_field(default_factory=dict[str, Any], repr=False)
 
     @property
     def ended(self) -> bool:
@@ -226,30 +199,38 @@ class Line:
     parameter: str | None = None
 
 
-class BatchFormat(Protocol):
-    """One provider's batch API."""
+def failed_line(
+    custom_id: str, status: int | None, error: Any, kind: LineKind = "errored", result_type: str | None = None
+) -> Line:
+    """A request that has an error instead of a reply."""
+    failure = problem(status or 0, {"error": error})
+    return Line(custom_id, kind, status, error, failure.message, result_type, failure.parameter)
 
-    @property
-    def name(self) -> str:
-        """The provider."""
-        ...
 
-    @property
-    def limits(self) -> BatchLimits:
-        """How large a batch may be."""
-        ...
+class BatchFormat:
+    """One provider's batch API.
+
+    Attributes:
+        name: the provider.
+        limits: how large a batch may be.
+        path: where its batches are.
+    """
+
+    name: ClassVar[str]
+    limits: ClassVar[BatchLimits]
+    path: ClassVar[str] = "/batches"
 
     def line(self, custom_id: str, call: HTTPCall) -> dict[str, Any]:
         """One request of the file, from the call that live judging would make."""
-        ...
+        raise NotImplementedError
 
     def endpoint(self, call: HTTPCall) -> str:
         """Where the requests of a batch go."""
-        ...
+        raise NotImplementedError
 
-    async def upload(self, http: BatchHTTP, draft: Draft) -> str | None:
+    async def upload(self, http: BatchHTTP, draft: Draft) -> str | None:  # noqa: ARG002
         """Upload the file of requests, and return its name there; None when requests go with the creation."""
-        ...
+        return None
 
     async def create(self, http: BatchHTTP, draft: Draft) -> BatchJob:
         """Create the batch; never asked twice, because it may be there although no answer came.
@@ -257,23 +238,67 @@ class BatchFormat(Protocol):
         Raises:
             ProviderError: it is not known to be there.
         """
-        ...
+        raise NotImplementedError
+
+    def job_path(self, http: BatchHTTP, job_id: str, action: str = "") -> str:  # noqa: ARG002
+        """The address of a batch."""
+        return f"{self.path}/{quote(job_id, safe='')}{action}"
 
     async def get(self, http: BatchHTTP, job_id: str) -> BatchJob:
         """Where a batch stands."""
-        ...
+        return self.job(await http.json("GET", self.job_path(http, job_id)))
 
     async def cancel(self, http: BatchHTTP, job_id: str) -> None:
         """Ask for an end; what was answered until then is kept."""
-        ...
+        await http.json("POST", self.job_path(http, job_id, "/cancel"))
 
     async def find(self, http: BatchHTTP, draft: Draft, known: Collection[str]) -> list[BatchJob]:
         """The batches that may be this draft's, likeliest first; ``known`` are ids that belong to others."""
-        ...
+        raise NotImplementedError
 
-    async def download(self, http: BatchHTTP, job: BatchJob, target: Path, most: int = ...) -> None:
+    async def pages(self, http: BatchHTTP, path: str, argument: str) -> AsyncIterator[list[BatchJob]]:
+        """The list of batches, a page at a time; ``argument`` names the next page.
+
+        Raises:
+            ProviderError: the list does not end, so that nothing can be said of what is not in it.
+        """
+        following = ""
+        seen = {following}
+        while len(seen) < _PAGES:
+            page = await http.json("GET", path + following)
+            rows = objects(page, "data") or objects(page, "operations") or objects(page, "batches")
+            yield [self.job(row) for row in rows]
+            token = field(page, "nextPageToken")
+            if rows and field(page, "has_more"):
+                token = rows[-1].get("id")
+            if not token:
+                return
+            following = f"&{argument}={quote(str(token), safe='')}"
+            if following in seen:
+                break
+            seen.add(following)
+        raise ProviderError("parse_error", f"{self.name}: the list of batches does not end", failure="transient")
+
+    def result_paths(self, job: BatchJob) -> list[str]:
+        """The addresses of the results."""
+        raise NotImplementedError
+
+    async def download(self, http: BatchHTTP, job: BatchJob, target: Path, most: int = MOST_RESULTS) -> None:
         """Write everything that came of the requests into one file, one JSON object per line, of ``most`` bytes."""
-        ...
+        await http.fetch(self.result_paths(job), target, most)
+
+    def job(self, document: Any) -> BatchJob:
+        """A batch as its provider describes it.
+
+        Raises:
+            ProviderError: it cannot be read.
+        """
+        with reading(self.name, document):
+            return self.read_job(document if isinstance(document, dict) else {})
+
+    def read_job(self, document: Mapping[str, Any]) -> BatchJob:
+        """The same; whatever it raises means that the document cannot be read."""
+        raise NotImplementedError
 
     def read(self, document: Mapping[str, Any]) -> Line:
         """One line of such a file.
@@ -281,7 +306,7 @@ class BatchFormat(Protocol):
         Raises:
             ValueError: when it is none.
         """
-        ...
+        raise NotImplementedError
 
 
 _CLASSES = {
@@ -307,7 +332,5 @@ def batch_format(provider: str) -> BatchFormat:
     """
     if provider not in _CLASSES:
         raise InputError(f"{provider} has no batches; there are {', '.join(BATCH_PROVIDERS)}: judge live instead")
-    make: Callable[[], BatchFormat] = getattr(
-        import_module(f"pairscale.providers.{provider}_batches"), _CLASSES[provider]
-    )
-    return make()
+    made: BatchFormat = getattr(import_module(f"pairscale.providers.{provider}"), _CLASSES[provider])()
+    return made

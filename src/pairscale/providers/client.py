@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
     from pairscale.providers.base import HTTPCall, LLMReply, LLMRequest, Provider, ProviderProblem
 
-__all__ = ["Exchange", "LLMClient", "ProviderError", "base_url_of", "joined"]
 
 _LARGEST = 32 * 1024 * 1024
 _DOWN = frozenset({500, 502, 503, 504, 520, 521, 522, 523, 524, 529})

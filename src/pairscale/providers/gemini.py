@@ -1,50 +1,59 @@
-"""Gemini: generateContent."""
+"""Gemini: generateContent, and batches of it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from functools import cache, cached_property
-from typing import Any, ClassVar
+import json
+from collections.abc import AsyncIterator, Collection, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from pairscale.core.errors import InputError
+from pairscale.core.files import open_private
 from pairscale.core.notices import notice
-from pairscale.providers import _read, _write
-from pairscale.providers.base import HTTPCall, LLMReply, LLMRequest, ProviderProblem, StopReason, TokenLogprob, Usage
-from pairscale.providers.families import Capabilities, rules_of
-
-__all__ = ["Gemini", "thought_signature"]
+from pairscale.providers._read import field, joined_text, number, objects, refused, text, token_logprobs
+from pairscale.providers._write import checked, choice_schema, forbid, level, sampling, send, stated
+from pairscale.providers.base import HTTPCall, LLMReply, LLMRequest, Provider, StopReason, TokenLogprob, Usage
+from pairscale.providers.batch_http import MOST_RESULTS, BatchHTTP
+from pairscale.providers.batches import (
+    BatchFormat,
+    BatchJob,
+    BatchLimits,
+    Draft,
+    Line,
+    failed_line,
+    name_of,
+    reading,
+    seconds_of,
+    state_of,
+)
+from pairscale.providers.catalog import Capabilities
+from pairscale.providers.client import ProviderError
 
 _BUDGETS = {"none": 0, "minimal": 512, "low": 1024, "medium": 8192, "high": 24_576, "enabled": -1}
 _DYNAMIC = -1
 
 
 @dataclass(frozen=True)
-class Gemini:
+class Gemini(Provider):
     """Google's Gemini API.
 
     Attributes:
-        overrides: what its models can do, where the user knows better: fields of :class:`Capabilities`.
         api_version: ``v1beta`` or ``v1``.
     """
 
-    overrides: Mapping[str, Any] = field(default_factory=dict[str, Any])
     api_version: str = "v1beta"
 
-    name: ClassVar[str] = "gemini"
-    base_url: ClassVar[str] = "https://generativelanguage.googleapis.com"
-    base_url_variable: ClassVar[str | None] = "GOOGLE_GEMINI_BASE_URL"
-    key_variable: ClassVar[str | None] = "GEMINI_API_KEY"
+    name = "gemini"
+    base_url = "https://generativelanguage.googleapis.com"
+    base_url_variable = "GOOGLE_GEMINI_BASE_URL"
+    key_variable = "GEMINI_API_KEY"
 
     def auth(self, key: str) -> dict[str, str]:
         """The key."""
         return {"x-goog-api-key": key}
-
-    @cached_property
-    def capabilities(self) -> Callable[[str], Capabilities]:
-        """What a model takes."""
-        return rules_of(self.name, self.overrides)
 
     def call(self, request: LLMRequest) -> HTTPCall:
         """The request; the model stands in the path.
@@ -55,14 +64,13 @@ class Gemini:
         Raises:
             InputError: when the model does not take that level or that budget.
         """
-        request = _write.checked(request)
-        _write.forbid(request, "Gemini", "store")
+        request = checked(request, "Gemini", "store")
         able = self.capabilities(request.model)
         thinking = _thinking(request, able)
-        thinks = able.thinks_unasked
+        thinks = able.thinks_unasked or "thinkingLevel" in thinking
         if "thinkingBudget" in thinking:
             thinks = thinking["thinkingBudget"] != 0
-        samplers = _write.sampling(request, able, thinks or "thinkingLevel" in thinking)
+        samplers = sampling(request, able, thinks)
         config = {
             "temperature": samplers.get("temperature"),
             "topP": samplers.get("top_p"),
@@ -72,60 +80,51 @@ class Gemini:
             "responseLogprobs": None if request.logprobs is None else True,
             "logprobs": request.logprobs or None,
             "responseMimeType": "application/json" if request.choices else None,
-            "responseJsonSchema": _write.choice_schema(request.choices) if request.choices else None,
+            "responseJsonSchema": choice_schema(request.choices) if request.choices else None,
             "thinkingConfig": thinking or None,
         }
-        config = {name: value for name, value in config.items() if value is not None}
+        system = None if request.system is None else {"role": "user", "parts": [{"text": request.system}]}
         body = {
             "contents": [{"role": "user", "parts": [{"text": request.prompt}]}],
-            "systemInstruction": None
-            if request.system is None
-            else {"role": "user", "parts": [{"text": request.system}]},
-            "generationConfig": config or None,
+            "systemInstruction": system,
+            "generationConfig": stated(config) or None,
             "serviceTier": request.service_tier,
         }
         model = quote(request.model.removeprefix("models/"), safe="/")
         kind = "" if model.startswith("tunedModels/") else "models/"
-        return _write.send(f"/{self.api_version}/{kind}{model}:generateContent", body, request, "generateContent")
+        return send(f"/{self.api_version}/{kind}{model}:generateContent", body, request, "generateContent")
 
     def reply(self, call: HTTPCall, body: Any) -> LLMReply:
         """What the model said; a prompt that was blocked is a reply, too."""
-        found = _read.items(body)
-        candidates = _read.objects(found.get("candidates"))
-        blocked = _read.items(found.get("promptFeedback"))
-        if not candidates and not blocked.get("blockReason"):
-            raise _read.refused(body, "a reply of Gemini")
+        candidates = objects(body, "candidates")
+        if not candidates and not field(body, "promptFeedback", "blockReason"):
+            raise refused(body, "a reply of Gemini")
         candidate = candidates[0] if candidates else {}
-        parts = _read.objects(_read.items(candidate.get("content")).get("parts"))
-        end = _ENDS.get(candidate.get("finishReason"), "other") if candidates else "content_filter"
-        reasons = [blocked.get("blockReasonMessage"), blocked.get("blockReason"), candidate.get("finishMessage")]
+        parts = objects(candidate, "content", "parts")
+        end: StopReason = "content_filter"
+        if candidates:
+            end = _ENDS.get(candidate.get("finishReason"), "other")
+        reasons = [field(body, "promptFeedback", name) for name in ("blockReasonMessage", "blockReason")]
+        refusal = joined_text([*reasons, candidate.get("finishMessage")], ": ")
         return LLMReply(
-            text=_read.words(part.get("text") for part in parts if not part.get("thought")) or "",
+            text=joined_text(part.get("text") for part in parts if not part.get("thought")) or "",
             stop_reason=end,
-            thoughts=_read.words((part.get("text") for part in parts if part.get("thought")), "\n\n"),
-            model=found.get("modelVersion"),
+            thoughts=joined_text((part.get("text") for part in parts if part.get("thought")), "\n\n"),
+            model=body.get("modelVersion"),
             object_type=call.endpoint or "generateContent",
-            usage=_usage(_read.items(found.get("usageMetadata"))),
+            usage=_usage(body.get("usageMetadata")),
             logprobs=_logprobs(candidate.get("logprobsResult")),
-            refusal=_read.words(reasons, ": ") if end == "content_filter" else None,
-            service_tier=_read.words([_read.items(found.get("usageMetadata")).get("serviceTier")]),
+            refusal=refusal if end == "content_filter" else None,
+            service_tier=text(body, "usageMetadata", "serviceTier"),
             raw=body,
         )
-
-    def problem(self, status: int, body: Any) -> ProviderProblem:
-        """What an error reply says."""
-        return _read.problem(status, body)
-
-    def without(self, request: LLMRequest, parameter: str) -> LLMRequest | None:
-        """The request without a field that the server named."""
-        return _write.without(request, parameter, self.call)
 
 
 def _thinking(request: LLMRequest, able: Capabilities) -> dict[str, Any]:
     """How to think, in the order in which the SDK writes it."""
     if able.thinking == "none":
-        _write.level(request, able, enabled=None)
-        _write.forbid(request, request.model, "thinking_budget")
+        level(request, able, enabled=None)
+        forbid(request, request.model, "thinking_budget")
         return {}
     thinking: dict[str, Any] = {}
     if able.thinking == "level":
@@ -145,7 +144,7 @@ def _level(request: LLMRequest, able: Capabilities) -> str:
     if request.reasoning == "medium" and able.levels == ("low", "high"):
         _say(f"{request.model} has no medium level of thinking; high is sent instead")
         return "high"
-    return _write.level(request, able, enabled="low") or "low"
+    return level(request, able, enabled="low") or "low"
 
 
 @cache
@@ -156,21 +155,22 @@ def _say(message: str) -> None:
 
 def _budget(request: LLMRequest, able: Capabilities) -> int | None:
     """The tokens to think with: 0 for none, -1 for as many as the model likes."""
-    level = None
-    if request.reasoning is not None or not (able.thinks_unasked or request.thinking_budget is not None):
-        level = _write.level(request, able, enabled=None)  # thoughts alone ask it to think, unless it does anyway
-    if request.thinking_budget is None:
-        return None if level is None else _BUDGETS.get(level, _BUDGETS["high"])
-    if level is not None:
+    budget = request.thinking_budget
+    effort = None
+    if request.reasoning is not None or not (able.thinks_unasked or budget is not None):
+        effort = level(request, able, enabled=None)  # thoughts alone ask it to think, unless it does anyway
+    if budget is None:
+        return None if effort is None else _BUDGETS.get(effort, _BUDGETS["high"])
+    if effort is not None:
         raise InputError("reasoning and thinking_budget say the same thing; leave one of them out")
     least, most = able.budget or (1, 1_000_000)
-    off = request.thinking_budget == 0 and "none" in able.levels
-    if not (off or request.thinking_budget == _DYNAMIC or least <= request.thinking_budget <= most):
-        zero = ", 0 for none" if "none" in able.levels else ""
+    can_be_off = "none" in able.levels
+    if not (budget == _DYNAMIC or (budget == 0 and can_be_off) or least <= budget <= most):
+        zero = ", 0 for none" if can_be_off else ""
         raise InputError(
             f"thinking_budget of {request.model} is from {least} to {most}{zero}, or -1 for its own choice"
         )
-    return request.thinking_budget
+    return budget
 
 
 _ENDS: dict[Any, StopReason] = {
@@ -184,38 +184,211 @@ _ENDS: dict[Any, StopReason] = {
 }
 
 
-def _usage(usage: Mapping[str, Any]) -> Usage:
+def _usage(usage: Any) -> Usage:
     """Gemini counts thoughts apart from the answer."""
-    answer, thoughts = _read.number(usage.get("candidatesTokenCount")), _read.number(usage.get("thoughtsTokenCount"))
-    both = None if answer is None and thoughts is None else (answer or 0) + (thoughts or 0)
+    completion = number(usage, "candidatesTokenCount")
+    thoughts = number(usage, "thoughtsTokenCount")
+    if thoughts is not None:
+        completion = (completion or 0) + thoughts
     return Usage(
-        _read.number(usage.get("promptTokenCount")),
-        both,
-        _read.number(usage.get("totalTokenCount")),
-        _read.number(usage.get("cachedContentTokenCount")),
+        number(usage, "promptTokenCount"),
+        completion,
+        number(usage, "totalTokenCount"),
+        number(usage, "cachedContentTokenCount"),
         thoughts,
     )
 
 
 def _logprobs(result: Any) -> tuple[TokenLogprob, ...] | None:
-    found = _read.items(result)
-    tops = [_read.objects(one.get("candidates")) for one in _read.objects(found.get("topCandidates"))]
-    rows = [
-        {
-            "token": one.get("token", ""),
-            "logprob": one.get("logProbability"),
-            "top_logprobs": [
-                {"token": other.get("token", ""), "logprob": other.get("logProbability", 0.0)}
-                for other in (tops[place] if place < len(tops) else [])
-            ],
-        }
-        for place, one in enumerate(_read.objects(found.get("chosenCandidates")))
-    ]
-    return _read.token_logprobs(rows) if "chosenCandidates" in found else None
+    chosen = field(result, "chosenCandidates")
+    if chosen is None:
+        return None
+    tops = [objects(top, "candidates") for top in objects(result, "topCandidates")]
+    rows = []
+    for place, candidate in enumerate(objects(chosen)):
+        others = tops[place] if place < len(tops) else []
+        top = [{"token": other.get("token", ""), "logprob": other.get("logProbability", 0.0)} for other in others]
+        logprob = candidate.get("logProbability")
+        rows.append({"token": candidate.get("token", ""), "logprob": logprob, "top_logprobs": top})
+    return token_logprobs(rows)
 
 
 def thought_signature(body: Any) -> str | None:
     """The first signature of thoughts in a reply of Gemini, if it has one."""
-    candidates = _read.objects(_read.items(body).get("candidates"))
-    parts = _read.objects(_read.items(candidates[0].get("content")).get("parts")) if candidates else []
-    return next((str(part["thoughtSignature"]) for part in parts if part.get("thoughtSignature")), None)
+    for candidate in objects(body, "candidates")[:1]:
+        for part in objects(candidate, "content", "parts"):
+            if part.get("thoughtSignature"):
+                return str(part["thoughtSignature"])
+    return None
+
+
+_INLINE = 18_000_000  # of 20 MB, which the batch's own fields share
+_GIVES_UP = 48 * 3600  # seconds after which a batch expires, which it does not say of itself
+_RPC = {1: 499, 3: 400, 4: 504, 5: 404, 7: 403, 8: 429, 13: 500, 14: 503, 16: 401}
+"""Google's codes of remote calls, which stand in some results instead of those of HTTP."""
+
+
+class GeminiBatches(BatchFormat):
+    """Gemini's batches: small ones inline, large ones by a file; results come the same way back."""
+
+    name = "gemini"
+    limits = BatchLimits(100_000, 1_000_000_000)
+
+    def line(self, custom_id: str, call: HTTPCall) -> dict[str, Any]:
+        """One request of the file."""
+        return {"key": custom_id, "request": call.body}
+
+    def endpoint(self, call: HTTPCall) -> str:
+        """Where the requests go: the model's own batch address."""
+        return call.path.rpartition(":")[0] + ":batchGenerateContent"
+
+    def job_path(self, http: BatchHTTP, job_id: str, action: str = "") -> str:
+        """The address of a batch."""
+        return f"/{_version(http)}/{quote(job_id)}{action.replace('/', ':')}"
+
+    async def upload(self, http: BatchHTTP, draft: Draft) -> str | None:
+        """Upload a file that is too large to go inline."""
+        size = draft.path.stat().st_size
+        if size <= _INLINE:
+            return None
+        start = {
+            "X-Goog-Upload-Protocol": "resumable",
+            "X-Goog-Upload-Command": "start",
+            "X-Goog-Upload-Header-Content-Length": str(size),
+            "X-Goog-Upload-Header-Content-Type": "application/jsonl",
+        }
+        about = {"file": {"displayName": draft.key, "mimeType": "application/jsonl"}}
+        _, headers, _ = await http.call("POST", f"/upload/{_version(http)}/files", about, headers=start)
+        where = headers.get("X-Goog-Upload-URL")
+        if not where:
+            raise ProviderError("parse_error", "gemini: no place to upload the file to")
+        finish = {
+            "X-Goog-Upload-Command": "upload, finalize",
+            "X-Goog-Upload-Offset": "0",
+            "Content-Length": str(size),
+            "Content-Type": "application/jsonl",
+        }
+        document = await http.json(
+            "POST", where, data=lambda: http.lines(draft.path, tail=b"\n"), headers=finish, is_signed=True
+        )
+        with reading(self.name, document):
+            return name_of(field(document, "file"), "name")
+
+    async def create(self, http: BatchHTTP, draft: Draft) -> BatchJob:
+        """Create the batch; our key is its display name."""
+        if draft.file_id is not None:
+            body = {"batch": {"displayName": draft.key, "inputConfig": {"fileName": draft.file_id}}}
+            return self.job(await http.json("POST", draft.endpoint, body, again=False))
+        document = await http.json(
+            "POST",
+            draft.endpoint,
+            data=lambda: _inline(http.lines(draft.path), draft.key),
+            headers={"Content-Type": "application/json"},
+            again=False,
+        )
+        return self.job(document)
+
+    async def find(self, http: BatchHTTP, draft: Draft, known: Collection[str]) -> list[BatchJob]:  # noqa: ARG002 - the key decides
+        """The batch with our key as its display name."""
+        async for page in self.pages(http, f"/{_version(http)}/batches?pageSize=100", "pageToken"):
+            mine = [job for job in page if job.key == draft.key]
+            if mine:
+                return mine
+        return []
+
+    async def download(self, http: BatchHTTP, job: BatchJob, target: Path, most: int = MOST_RESULTS) -> None:
+        """The results: a file as it is, or the inline ones as lines of one."""
+        if job.outputs:
+            await http.fetch([f"/{_version(http)}/{quote(job.outputs[0])}:download?alt=media"], target, most)
+            return
+        rows = [result_line(field(row, "metadata", "key"), row) for row in inline_responses(job.raw)]
+        part = target.with_name(f"{target.name}.part")
+        with open_private(part, "w", encoding="utf-8") as file:
+            file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+        part.replace(target)
+
+    def read_job(self, document: Mapping[str, Any]) -> BatchJob:
+        """A batch as Gemini describes it: an operation whose metadata is the batch, or the batch itself."""
+        about = document.get("metadata") or document
+        error = document.get("error") or about.get("error")
+        stats = {name: _count(value) for name, value in (about.get("batchStats") or {}).items()}
+        none = 0 if stats else None
+        failed = stats.get("failedRequestCount", none)
+        created = seconds_of(about.get("createTime"))
+        state = state_of(about.get("state"), lost=failed)
+        results = [str(place["responsesFile"]) for place in _outputs(document) if place.get("responsesFile")]
+        return BatchJob(
+            id=name_of(document, "name"),
+            state="failed" if error and state == "running" else state,
+            total=stats.get("requestCount"),
+            succeeded=stats.get("successfulRequestCount", none),
+            failed=failed,
+            key=about.get("displayName"),
+            created_at=created,
+            expires_at=None if created is None else created + _GIVES_UP,
+            message=text(error, "message"),
+            outputs=tuple(results[:1]),
+            raw=document,
+        )
+
+    def read(self, document: Mapping[str, Any]) -> Line:
+        """One line of the results, in Gemini's shape or in the manual's (``custom_id`` and ``result``)."""
+        custom_id = document.get("custom_id") or document.get("key")
+        if not isinstance(custom_id, str):
+            raise ValueError("it has no key")
+        result = document.get("result") if isinstance(document.get("result"), dict) else document
+        response = field(result, "response")
+        error = field(result, "error") or field(response, "error")
+        kind = str(field(result, "type") or ("errored" if field(result, "error") else "succeeded"))
+        if kind == "succeeded" and response and not error:
+            return Line(custom_id, "succeeded", 200, response, result_type=kind)
+        status = number(error, "code")
+        if status is not None and status < 100:
+            status = _RPC.get(status)
+        if not error:
+            return Line(custom_id, "errored", status, result, "there is no response", kind)
+        return failed_line(custom_id, status, error, result_type=kind)
+
+
+def _outputs(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The places where results may be."""
+    output = field(document, "metadata", "output")
+    places = (document.get("response"), output, document.get("output"), document.get("dest"))
+    return [place for place in places if isinstance(place, dict)]
+
+
+def inline_responses(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The results that stand in the batch itself, in the order of its requests."""
+    for place in _outputs(document):
+        rows = objects(place, "inlinedResponses") or objects(place, "inlinedResponses", "inlinedResponses")
+        if rows:
+            return rows
+    return []
+
+
+def result_line(custom_id: Any, row: Mapping[str, Any]) -> dict[str, Any]:
+    """A result in the manual's shape."""
+    if row.get("response") and not row.get("error"):
+        return {"custom_id": custom_id, "result": {"type": "succeeded", "response": row["response"]}}
+    return {"custom_id": custom_id, "result": {"type": "errored", "error": row.get("error")}}
+
+
+async def _inline(chunks: AsyncIterator[bytes], key: str) -> AsyncIterator[bytes]:
+    """The body of a creation with its requests, made from the lines of their file."""
+    yield f'{{"batch":{{"displayName":{json.dumps(key)},"inputConfig":{{"requests":{{"requests":['.encode()
+    comma = b""
+    async for chunk in chunks:
+        for line in filter(None, chunk.split(b"\n")):
+            row = json.loads(line)
+            request = {"request": row["request"], "metadata": {"key": row["key"]}}
+            yield comma + json.dumps(request, ensure_ascii=False, separators=(",", ":")).encode()
+            comma = b","
+    yield b"]}}}}"
+
+
+def _version(http: BatchHTTP) -> str:
+    return str(getattr(http.provider, "api_version", "v1beta"))
+
+
+def _count(value: Any) -> int:
+    return int(value) if str(value).isdecimal() else 0

@@ -17,8 +17,6 @@ from pairscale.core.notices import notice
 from pairscale.core.options import optional, require_number
 from pairscale.core.timelimit import waiting_for_turn
 
-__all__ = ["Breaker", "RateLimiter", "Ticket", "duration", "longest_wait", "retry_after"]
-
 _MINUTE = 60.0
 _LONGEST = 300.0
 _UNSAID_S = 20.0  # longer waits are said

@@ -10,14 +10,11 @@ from pairscale.core.errors import InputError
 from pairscale.core.notices import notice
 from pairscale.core.options import checked
 from pairscale.providers.base import LLMRequest, Usage
-from pairscale.providers.cache import CacheMode, Memory
+from pairscale.providers.cache import CacheMode, call_key, is_deterministic, open_cache
+from pairscale.providers.catalog import Price, cost_of, price_date, price_note, price_of, provider_named
 from pairscale.providers.client import Exchange, LLMClient, ProviderError
 from pairscale.providers.keys import ApiKey
 from pairscale.providers.limits import RateLimiter
-from pairscale.providers.prices import Price, cost_of, price_date, price_note, price_of
-from pairscale.providers.registry import provider_named
-
-__all__ = ["SETTING_NAMES", "Model", "Reused"]
 
 _REQUEST = (
     "system", "reasoning", "include_thoughts", "thinking_budget", "temperature", "top_p", "top_k", "max_tokens",
@@ -43,8 +40,9 @@ class Reused:
     prices: str = ""
 
     def __str__(self) -> str:
-        answers = f"{self.answers:,} answer{'s' * (self.answers != 1)} from the cache"
-        return f"{answers}, ${self.saved:.4f} saved{self.prices}" if self.saved else answers
+        noun = "answer" if self.answers == 1 else "answers"
+        saved = f", ${self.saved:.4f} saved{self.prices}" if self.saved else ""
+        return f"{self.answers:,} {noun} from the cache{saved}"
 
 
 class Model:
@@ -61,7 +59,7 @@ class Model:
         requests_per_minute: Maximum requests per minute.
         tokens_per_minute: Maximum tokens per minute.
         price: US dollars for a million tokens; by default from the dated table.
-        cache: whether answers are remembered across runs; see :class:`Memory`.
+        cache: whether answers are remembered across runs; see :func:`~pairscale.providers.cache.open_cache`.
         provider_args: settings of the provider's class.
         settings: fields of the request, also by the names that the R package's functions have for them.
 
@@ -102,7 +100,8 @@ class Model:
             timeout=timeout,
             limiter=RateLimiter(requests_per_minute, tokens_per_minute),
         )
-        self._memory = Memory(self.client, cache)
+        self._answers = open_cache(cache, self.client.base_url)
+        self._keeps_all = cache != "auto"
         self.provider, self.name = provider, name
         self.settings, self.provider_args = settings, own
         self.price = price_of(provider, name, price)
@@ -116,9 +115,9 @@ class Model:
         """Refuse settings that do not go with each other or with the model before anything is asked."""
         try:
             self.client.provider.call(self.request("", choices))
+        except InputError:
+            raise
         except (TypeError, AttributeError, ValueError) as error:
-            if isinstance(error, InputError):
-                raise
             raise InputError(f"a setting of {self.provider}:{self.name} has a wrong value: {error}") from None
 
     @property
@@ -155,7 +154,7 @@ class Model:
     @property
     def uses_cache(self) -> bool:
         """Whether answers may come from the cache; the caller then says which repeat of a question it is."""
-        return self._memory.is_on
+        return self._answers is not None
 
     def remembered(self, request: LLMRequest, repeat: str = "1") -> Exchange | None:
         """The answer that an earlier run got, if it may be used again.
@@ -165,7 +164,20 @@ class Model:
             repeat: which time it is asked, for those who ask the same on purpose more than once: every time has an
                 answer of its own.
         """
-        return self._memory.find(request, repeat)
+        if self._answers is None:
+            return None
+        call = self.client.prepared(request)
+        if not (self._keeps_all or is_deterministic(call.body)):
+            return None
+        try:
+            # By all of it: another process does not know yet what the model does not take.
+            kept = self._answers.find(call_key(self.client, self.client.wanted(request) or call, repeat))
+            if kept is None:
+                return None
+            reply = self.client.provider.reply(call, kept.body)
+        except (ValueError, KeyError, TypeError, IndexError, AttributeError):  # of another version: asked again
+            return None
+        return Exchange(call, reply, kept.status, 0.0, kept.asked_at)
 
     async def ask(self, request: LLMRequest) -> Exchange:
         """Ask once.
@@ -183,7 +195,9 @@ class Model:
     def accept(self, done: Exchange, repeat: str = "1") -> None:
         """An answer was read and found good: it is remembered for other runs, or counted when it was one of theirs."""
         if done.first_asked is None:
-            self._memory.keep(done, repeat)
+            if self._answers is not None and (self._keeps_all or is_deterministic(done.call.body)):
+                key = call_key(self.client, done.wanted or done.call, repeat)
+                self._answers.keep(key, done.reply.raw, done.status)
             return
         if not self.reused.answers:
             notice(f"{self.provider}:{self.name}: answers of earlier runs are used again; cache=False asks again")
@@ -240,7 +254,8 @@ class Model:
 
     async def aclose(self) -> None:
         """Close the connections, and the file of answers."""
-        self._memory.close()
+        if self._answers is not None:
+            self._answers.close()
         await self.client.aclose()
 
 
@@ -257,20 +272,21 @@ _OTHER_NAMES = {
 def _renamed(provider: str, settings: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
     """Settings by the one name that they have here; those of the provider go to ``own``."""
     settings = {name: value for name, value in settings.items() if value is not None}
-    if (think := settings.pop("think", None)) is not None:
-        settings.setdefault("reasoning", "enabled" if think else "none")
+    if "think" in settings:
+        settings.setdefault("reasoning", "enabled" if settings.pop("think") else "none")
     for old, new in _OTHER_NAMES.items():
-        if (value := settings.pop(old, None)) is not None:
-            settings.setdefault(new, value)
+        if old in settings:
+            settings.setdefault(new, settings.pop(old))
     for old, new in (("anthropic_version", "version"), ("api_version", "api_version")):
-        if (value := settings.pop(old, None)) is not None:
-            own.setdefault(new, value)
-    wanted = settings.pop("logprobs", None)
+        if old in settings:
+            own.setdefault(new, settings.pop(old))
     alternatives = settings.pop("top_logprobs", None)
-    if wanted is not None and wanted is not False:
-        settings["logprobs"] = alternatives or (_ALTERNATIVES if wanted is True else wanted)
-    elif alternatives is not None and wanted is None:
-        settings["logprobs"] = alternatives
+    if settings.get("logprobs") is True:
+        settings["logprobs"] = _ALTERNATIVES
+    if settings.get("logprobs") is False:
+        del settings["logprobs"]
+    elif alternatives is not None:
+        settings["logprobs"] = alternatives or settings.get("logprobs", 0)
     if provider != "openai":
         settings.pop("endpoint", None)
     return settings

@@ -1,46 +1,38 @@
-"""Ollama: its native API, generate."""
+"""Ollama: its native API, generate; and which models its server has loaded."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, ClassVar
+from dataclasses import replace
+from typing import Any
 
 from pairscale.core.errors import InputError
-from pairscale.providers import _read, _write
-from pairscale.providers.base import HTTPCall, LLMReply, LLMRequest, ProviderProblem, StopReason, Usage
-from pairscale.providers.families import Capabilities, rules_of
-
-__all__ = ["Ollama"]
+from pairscale.providers._read import (
+    field,
+    joined_text,
+    number,
+    objects,
+    refused,
+    split_thoughts,
+    text,
+    token_logprobs,
+    visible,
+)
+from pairscale.providers._write import checked, choice_schema, planned, send, stated
+from pairscale.providers.base import HTTPCall, LLMReply, LLMRequest, Provider, StopReason, Usage
+from pairscale.providers.batch_http import BatchHTTP
+from pairscale.providers.client import LLMClient, ProviderError
 
 _NUM_CTX = 8192
+_ENDS: dict[Any, StopReason] = {"stop": "stop", "length": "length", None: "stop"}
 
 
-@dataclass(frozen=True)
-class Ollama:
-    """A server of Ollama.
+class Ollama(Provider):
+    """A server of Ollama."""
 
-    Attributes:
-        overrides: what its models can do, where the user knows better: fields of :class:`Capabilities`.
-    """
-
-    overrides: Mapping[str, Any] = field(default_factory=dict[str, Any])
-
-    name: ClassVar[str] = "ollama"
-    base_url: ClassVar[str] = "http://127.0.0.1:11434"
-    base_url_variable: ClassVar[str | None] = "OLLAMA_HOST"
-    key_variable: ClassVar[str | None] = None
-    optional_key_variable: ClassVar[str | None] = "OLLAMA_API_KEY"
-
-    def auth(self, key: str) -> dict[str, str]:
-        """The key, for servers that ask for one."""
-        return {"Authorization": f"Bearer {key}"}
-
-    @cached_property
-    def capabilities(self) -> Callable[[str], Capabilities]:
-        """What a model takes."""
-        return rules_of(self.name, self.overrides)
+    name = "ollama"
+    base_url = "http://127.0.0.1:11434"
+    base_url_variable = "OLLAMA_HOST"
+    optional_key_variable = "OLLAMA_API_KEY"
 
     def call(self, request: LLMRequest) -> HTTPCall:
         """The request; the temperature is 0, but 0.6 for a Qwen that thinks, and the context is 8,192 tokens long.
@@ -50,14 +42,12 @@ class Ollama:
         Raises:
             InputError: for a tier of service, a thinking budget, or thinking of a model that does not think.
         """
-        request = _write.checked(request)
-        _write.forbid(request, "Ollama", "service_tier", "thinking_budget", "store")
+        request = checked(request, "Ollama", "service_tier", "thinking_budget", "store")
         able = self.capabilities(request.model)
-        if request.choices and able.structured == "none":
-            raise InputError(f"{request.model} has no structured output; leave choices out")
-        think = _think(request, able)
-        thinks = able.thinks_unasked if think is None else think is not False
-        samplers = _write.sampling(request, able, thinks)
+        is_asked = request.reasoning or request.include_thoughts or "reasoning" in request.omit
+        if able.thinks_unasked and able.thinking == "switch" and "none" in able.levels and not is_asked:
+            request = replace(request, reasoning="none")
+        level, samplers = planned(request, able, enabled="low" if able.thinking == "effort" else None)
         num_ctx = None if "num_ctx" in request.omit else request.num_ctx or _NUM_CTX
         options = {"num_ctx": num_ctx, **samplers, "num_predict": request.max_tokens, "seed": request.seed}
         body = {
@@ -65,51 +55,58 @@ class Ollama:
             "prompt": request.prompt,
             "system": request.system,
             "stream": False,
-            "think": think,
-            "format": _write.choice_schema(request.choices) if request.choices else None,
+            "think": level == "enabled" if level in {"none", "enabled"} else level,
+            "format": choice_schema(request.choices) if request.choices else None,
             "logprobs": None if request.logprobs is None else True,
             "top_logprobs": request.logprobs or None,
-            "options": {name: value for name, value in options.items() if value is not None},
+            "options": stated(options),
         }
-        return _write.send("/api/generate", body, request, "ollama.generate")
+        return send("/api/generate", body, request, "ollama.generate")
 
     def reply(self, call: HTTPCall, body: Any) -> LLMReply:
         """What the model said, from generate or from chat."""
-        found = _read.items(body)
-        message = _read.items(found.get("message"))
-        content = found.get("response", message.get("content"))
+        content = field(body, "response")
+        if content is None:
+            content = field(body, "message", "content")
         if not isinstance(content, str):
-            raise _read.refused(body, "a reply of Ollama")
-        able = self.capabilities(str(call.body.get("model")))
-        inside, text = _read.split_thoughts(content, able.think_tags)
-        prompt, completion = _read.number(found.get("prompt_eval_count")), _read.number(found.get("eval_count"))
+            raise refused(body, "a reply of Ollama")
+        inside, answer = split_thoughts(content, self.capabilities(str(call.body.get("model"))).think_tags)
+        prompt = number(body, "prompt_eval_count")
+        completion = number(body, "eval_count")
         return LLMReply(
-            text=text,
-            stop_reason=_ENDS.get(found.get("done_reason"), "other"),
-            thoughts=_read.words([found.get("thinking") or message.get("thinking"), inside], "\n\n"),
-            model=found.get("model"),
+            text=answer,
+            stop_reason=_ENDS.get(body.get("done_reason"), "other"),
+            thoughts=joined_text([text(body, "thinking") or text(body, "message", "thinking"), inside], "\n\n"),
+            model=body.get("model"),
             object_type=call.endpoint or "ollama.generate",
             usage=Usage(prompt, completion, None if prompt is None or completion is None else prompt + completion),
-            logprobs=_read.visible(_read.token_logprobs(found.get("logprobs")), content, text),
+            logprobs=visible(token_logprobs(body.get("logprobs")), content, answer),
             raw=body,
         )
 
-    def problem(self, status: int, body: Any) -> ProviderProblem:
-        """What an error reply says; a model that does not think names ``thinking``."""
-        return _read.problem(status, body)
 
-    def without(self, request: LLMRequest, parameter: str) -> LLMRequest | None:
-        """The request without a field that the server named."""
-        return _write.without(request, parameter, self.call)
+async def unload_others(model: str, host: str | None = None) -> tuple[list[str], str | None]:
+    """Unload every model but one.
 
+    Args:
+        model: the one to keep.
+        host: the server; by default as Ollama's own tools find it.
 
-def _think(request: LLMRequest, able: Capabilities) -> bool | str | None:
-    """Whether, or how hard, to think; None to say nothing."""
-    level = _write.level(request, able, enabled=None if able.thinking != "effort" else "low")
-    if level is None:
-        quiet = able.thinking == "switch" and able.thinks_unasked and "reasoning" not in request.omit
-        return False if quiet else None
-    return {"none": False, "enabled": True}.get(level, level)
-
-
-_ENDS: dict[Any, StopReason] = {"stop": "stop", "length": "length", None: "stop"}
+    Returns:
+        The models that were unloaded, and what went wrong, if anything did.
+    """
+    if not model:
+        raise InputError("name the model to keep")
+    http = BatchHTTP(LLMClient(Ollama(), base_url=host), retries=0, timeout=30.0)
+    unloaded: list[str] = []
+    try:
+        for entry in objects(await http.json("GET", "/api/ps"), "models"):
+            name = str(entry.get("model") or entry.get("name"))
+            if name not in {model, f"{model}:latest"}:
+                await http.json("POST", "/api/generate", {"model": name, "keep_alive": 0, "stream": False})
+                unloaded.append(name)
+    except ProviderError as error:
+        return unloaded, error.message
+    finally:
+        await http.aclose()
+    return unloaded, None

@@ -1,38 +1,65 @@
-"""OpenAI: chat completions and responses."""
+"""OpenAI: chat completions, responses and decisions, and batches of them."""
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
 from functools import cached_property
-from typing import Any, ClassVar
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
 
 from pairscale.core.errors import InputError
-from pairscale.providers import _read, _write
-from pairscale.providers.base import HTTPCall, LLMReply, LLMRequest, ProviderProblem, StopReason, TokenLogprob, Usage
-from pairscale.providers.decisions import DECISIONS, decisions_call, read_decision
-from pairscale.providers.families import Capabilities, rules_of
+from pairscale.providers._read import (
+    amount,
+    field,
+    joined_text,
+    number,
+    objects,
+    problem,
+    refused,
+    split_thoughts,
+    text,
+    token_logprobs,
+    visible,
+)
+from pairscale.providers._write import SCHEMA_NAME, checked, choice_schema, planned, send, stated
+from pairscale.providers.base import (
+    CHOICE_KEY,
+    HTTPCall,
+    LLMReply,
+    LLMRequest,
+    Provider,
+    StopReason,
+    TokenLogprob,
+    Usage,
+)
+from pairscale.providers.batch_http import BatchHTTP
+from pairscale.providers.batches import (
+    BatchFormat,
+    BatchJob,
+    BatchLimits,
+    Draft,
+    Line,
+    name_of,
+    reading,
+    seconds_of,
+    state_of,
+)
 
-__all__ = ["OpenAI"]
+_CHAT = "chat.completions"
+_RESPONSES = "responses"
+_DECISIONS = "decisions"
 
-_CHAT, _RESPONSES = "chat.completions", "responses"
 
+class OpenAI(Provider):
+    """OpenAI's own API."""
 
-@dataclass(frozen=True)
-class OpenAI:
-    """OpenAI's own API.
-
-    Attributes:
-        overrides: what its models can do, where the user knows better: fields of :class:`Capabilities`.
-    """
-
-    overrides: Mapping[str, Any] = field(default_factory=dict[str, Any])
-
-    name: ClassVar[str] = "openai"
-    base_url: ClassVar[str] = "https://api.openai.com/v1"
-    base_url_variable: ClassVar[str | None] = "OPENAI_BASE_URL"
-    key_variable: ClassVar[str | None] = "OPENAI_API_KEY"
+    name = "openai"
+    base_url = "https://api.openai.com/v1"
+    base_url_variable = "OPENAI_BASE_URL"
+    key_variable = "OPENAI_API_KEY"
 
     def auth(self, key: str) -> dict[str, str]:
         """The key, and the organisation and the project of the environment."""
@@ -40,13 +67,9 @@ class OpenAI:
 
     @cached_property
     def _account(self) -> dict[str, str]:
-        named = (("OpenAI-Organization", "OPENAI_ORG_ID"), ("OpenAI-Project", "OPENAI_PROJECT_ID"))
-        return {header: value for header, variable in named if (value := os.environ.get(variable))}
-
-    @cached_property
-    def capabilities(self) -> Callable[[str], Capabilities]:
-        """What a model takes."""
-        return rules_of(self.name, self.overrides)
+        organization = os.environ.get("OPENAI_ORG_ID") or None
+        project = os.environ.get("OPENAI_PROJECT_ID") or None
+        return stated({"OpenAI-Organization": organization, "OpenAI-Project": project})
 
     def call(self, request: LLMRequest) -> HTTPCall:
         """The request, on the endpoint that was asked for or that its rules choose.
@@ -57,93 +80,109 @@ class OpenAI:
             InputError: for a temperature, ``top_p`` or log-probabilities of a model that reasons; for an effort that
                 the model does not have; for ``top_k`` or a thinking budget.
         """
-        request = _write.checked(request)
-        _write.forbid(request, "OpenAI", "top_k", "thinking_budget")
+        request = checked(request, "OpenAI", "top_k", "thinking_budget")
         able = self.capabilities(request.model)
-        effort = _write.level(request, able, enabled="low")
-        thinks = able.thinks_unasked if effort is None else effort != "none"
-        samplers = _write.sampling(request, able, thinks)
-        if request.logprobs is not None and not _write.take(able.logprobs, thinks):
-            raise InputError(f"{request.model} gives no log-probabilities while it reasons; leave logprobs out")
-        if request.choices and able.structured == "none":
-            raise InputError(f"{request.model} has no structured output; leave choices out")
-        asked = effort not in {None, "none"} and request.reasoning != "none"  # which gpt-5 takes as minimal
-        endpoint = request.endpoint or able.endpoint or (_RESPONSES if asked else _CHAT)
+        effort, samplers = planned(request, able, enabled="low")
+        endpoint = request.endpoint or able.endpoint
+        if endpoint is None:
+            is_asked = effort not in {None, "none"} and request.reasoning != "none"  # which gpt-5 takes as minimal
+            endpoint = "responses" if is_asked else "chat.completions"
         if endpoint == _RESPONSES:
             return _responses(request, effort, samplers)
-        if endpoint == DECISIONS:
-            return decisions_call(request)
+        if endpoint == _DECISIONS:
+            return _decisions(request)
         if endpoint != _CHAT:
-            raise InputError(f"OpenAI has no endpoint {endpoint!r}; there are {_CHAT}, {_RESPONSES} and {DECISIONS}")
-        return _chat(request, effort, samplers)
+            raise InputError(f"OpenAI has no endpoint {endpoint!r}; there are {_CHAT}, {_RESPONSES} and {_DECISIONS}")
+        return chat_call(request, {"reasoning_effort": effort}, samplers, max_tokens="max_completion_tokens")
 
     def reply(self, call: HTTPCall, body: Any) -> LLMReply:
         """What the model said, from any endpoint."""
-        if call.endpoint == DECISIONS:
+        if call.endpoint == _DECISIONS:
             return read_decision(body)
         return read_response(body) if call.endpoint == _RESPONSES else read_chat(body)
-
-    def problem(self, status: int, body: Any) -> ProviderProblem:
-        """What an error reply says."""
-        return _read.problem(status, body)
-
-    def without(self, request: LLMRequest, parameter: str) -> LLMRequest | None:
-        """The request without a field that the server named."""
-        return _write.without(request, parameter, self.call)
 
 
 def messages(request: LLMRequest) -> list[dict[str, str]]:
     """The system's message, if there is one, and the user's."""
-    system = [] if request.system is None else [{"role": "system", "content": request.system}]
-    return [*system, {"role": "user", "content": request.prompt}]
+    user = {"role": "user", "content": request.prompt}
+    return [user] if request.system is None else [{"role": "system", "content": request.system}, user]
 
 
-def response_format(request: LLMRequest) -> dict[str, Any] | None:
-    """Structured output, as chat completions take it."""
-    if request.choices is None:
-        return None
-    schema = {"name": _write.SCHEMA_NAME, "schema": _write.choice_schema(request.choices), "strict": True}
-    return {"type": "json_schema", "json_schema": schema}
-
-
-def _chat(request: LLMRequest, effort: str | None, samplers: Mapping[str, Any]) -> HTTPCall:
+def chat_call(
+    request: LLMRequest,
+    thinking: Mapping[str, Any],
+    samplers: Mapping[str, Any],
+    *,
+    max_tokens: str = "max_tokens",
+    seed: str = "seed",
+    **headers: str,
+) -> HTTPCall:
+    """A chat completion; ``max_tokens`` and ``seed`` are this server's names for them."""
+    structured = None
+    if request.choices is not None:
+        schema = {"name": SCHEMA_NAME, "schema": choice_schema(request.choices), "strict": True}
+        structured = {"type": "json_schema", "json_schema": schema}
     body = {
         "model": request.model,
         "messages": messages(request),
-        "reasoning_effort": effort,
         **samplers,
-        "max_completion_tokens": request.max_tokens,
-        "seed": request.seed,
+        max_tokens: request.max_tokens,
+        seed: request.seed,
         "service_tier": request.service_tier,
         "store": request.store,
         "logprobs": None if request.logprobs is None else True,
         "top_logprobs": request.logprobs or None,
-        "response_format": response_format(request),
+        "response_format": structured,
+        **thinking,
     }
-    return _write.send("/chat/completions", body, request, _CHAT)
+    return send("/chat/completions", body, request, _CHAT, **headers)
 
 
 def _responses(request: LLMRequest, effort: str | None, samplers: Mapping[str, Any]) -> HTTPCall:
-    reasoning = {"effort": effort, "summary": "auto" if request.include_thoughts and effort != "none" else None}
-    reasoning = {name: value for name, value in reasoning.items() if value is not None and effort is not None}
-    text = None
+    reasoning = None
+    if effort is not None:
+        reasoning = {"effort": effort}
+        if request.include_thoughts and effort != "none":
+            reasoning["summary"] = "auto"
+    output_format = None
     if request.choices is not None:
-        schema = _write.choice_schema(request.choices)
-        text = {"format": {"type": "json_schema", "name": _write.SCHEMA_NAME, "schema": schema, "strict": True}}
+        schema = choice_schema(request.choices)
+        output_format = {"format": {"type": "json_schema", "name": SCHEMA_NAME, "schema": schema, "strict": True}}
     body = {
         "model": request.model,
         "instructions": request.system,
         "input": request.prompt,
-        "reasoning": reasoning or None,
+        "reasoning": reasoning,
         **samplers,
         "max_output_tokens": request.max_tokens,
         "service_tier": request.service_tier,
         "store": None if "store" in request.omit else bool(request.store),  # it keeps answers unless told not to
         "include": None if request.logprobs is None else ["message.output_text.logprobs"],
         "top_logprobs": request.logprobs or None,
-        "text": text,
+        "text": output_format,
     }
-    return _write.send("/responses", body, request, _RESPONSES)
+    return send("/responses", body, request, _RESPONSES)
+
+
+def _decisions(request: LLMRequest) -> HTTPCall:
+    """A request to choose between the answers of ``request.choices``."""
+    if not request.choices:
+        raise InputError("the endpoint decisions chooses between given answers; use judge_args answer='structured'")
+    for name in (
+        "temperature", "top_p", "max_tokens", "seed", "reasoning", "logprobs", "include_thoughts", "service_tier",
+    ):  # fmt: skip
+        if getattr(request, name) not in (None, False):
+            raise InputError(f"the endpoint decisions takes no {name}; leave it out")
+    question = {
+        "type": "choice",
+        "name": CHOICE_KEY,
+        "instructions": "Answer the question of the input: choose one of its samples.",
+        "choices": [{"value": choice} for choice in request.choices],
+    }
+    prompt: Any = request.prompt
+    if request.system is not None:
+        prompt = [{"type": "message", **message} for message in messages(request)]
+    return send("/decisions", {"model": request.model, "input": prompt, "questions": [question]}, request, _DECISIONS)
 
 
 _ENDS: dict[Any, StopReason] = {
@@ -166,77 +205,74 @@ def read_chat(body: Any, *, think_tags: bool = False, states_cost: bool = False)
     Raises:
         ValueError: when it is not one.
     """
-    choices = _read.objects(_read.items(body).get("choices"))
+    choices = objects(body, "choices")
     if not choices:
-        raise _read.refused(body, "a chat completion")
-    choice, message = choices[0], _read.items(choices[0].get("message"))
-    content = _content(message.get("content"))
-    inside, text = _read.split_thoughts(content, think_tags)
-    refusal = _read.words([message.get("refusal")])
+        raise refused(body, "a chat completion")
+    choice = choices[0]
+    content = _content(field(choice, "message", "content"))
+    inside, answer = split_thoughts(content, think_tags)
+    refusal = text(choice, "message", "refusal")
     end = _ENDS.get(choice.get("finish_reason"), "other")
-    broken = choice.get("finish_reason") == "error" or bool(choice.get("error"))
+    failure = None
+    if refusal:
+        end = "refusal"
+    if choice.get("finish_reason") == "error" or choice.get("error"):
+        end = "error"
+        failure = problem(0, {"error": choice.get("error") or "it does not say why"})
     return LLMReply(
-        text=text,
-        stop_reason="error" if broken else "refusal" if refusal else end,
-        thoughts=_read.words([*_thoughts(message), inside], "\n\n"),
+        text=answer,
+        stop_reason=end,
+        thoughts=joined_text([*_thoughts(choice.get("message")), inside], "\n\n"),
         model=body.get("model"),
         object_type=body.get("object"),
-        usage=_chat_usage(_read.items(body.get("usage"))),
-        logprobs=_read.visible(chat_logprobs(choice.get("logprobs")), content, text),
+        usage=_chat_usage(body.get("usage")),
+        logprobs=visible(_chat_logprobs(choice.get("logprobs")), content, answer),
         refusal=refusal,
-        service_tier=_read.words([body.get("service_tier")]),
-        problem=_read.problem(0, {"error": choice.get("error") or "it does not say why"}) if broken else None,
-        cost=_read.dollars(_read.items(body.get("usage")).get("cost")) if states_cost else None,
+        service_tier=text(body, "service_tier"),
+        problem=failure,
+        cost=amount(body, "usage", "cost") if states_cost else None,
         raw=body,
     )
 
 
-def _thoughts(message: Mapping[str, Any]) -> list[Any]:
+def _thoughts(message: Any) -> list[str | None]:
     """The thoughts beside the answer, or those of its parts that are thoughts."""
-    beside = message.get("reasoning_content") or message.get("reasoning")
-    parts = _read.objects(message.get("content"))
-    return [beside, *(_content(part.get("thinking")) for part in parts if part.get("type") == "thinking")]
+    parts = [_content(part.get("thinking")) for part in objects(message, "content") if part.get("type") == "thinking"]
+    return [text(message, "reasoning_content") or text(message, "reasoning"), *parts]
 
 
 def _content(content: Any) -> str:
     """The answer, which some servers give in parts."""
     if isinstance(content, list):
-        return _read.words(part.get("text") for part in _read.objects(content)) or ""
+        return joined_text(part.get("text") for part in objects(content)) or ""
     return content if isinstance(content, str) else ""
 
 
-def chat_logprobs(found: Any) -> tuple[TokenLogprob, ...] | None:
+def _chat_logprobs(logprobs: Any) -> tuple[TokenLogprob, ...] | None:
     """Log-probabilities of a chat completion, in OpenAI's shape or in the older one of lists."""
-    found = _read.items(found)
-    if "content" in found:
-        return _read.token_logprobs(found["content"])
-    tokens, values = found.get("tokens"), found.get("token_logprobs")
-    if not isinstance(tokens, list) or not isinstance(values, list):
-        return None
-    tops = found.get("top_logprobs")
-    rows = [
-        {"token": token, "logprob": value, "top_logprobs": _older_top(tops, place)}
-        for place, (token, value) in enumerate(zip(tokens, values, strict=False))
-    ]
-    return _read.token_logprobs(rows)
+    tokens = field(logprobs, "tokens")
+    values = field(logprobs, "token_logprobs")
+    if field(logprobs, "content") is not None or not isinstance(tokens, list) or not isinstance(values, list):
+        return token_logprobs(field(logprobs, "content"))
+    tops = field(logprobs, "top_logprobs") or []
+    rows = []
+    for place, (token, value) in enumerate(zip(tokens, values, strict=False)):
+        top = tops[place] if place < len(tops) and isinstance(tops[place], dict) else {}
+        alternatives = [{"token": other, "logprob": logprob} for other, logprob in top.items()]
+        rows.append({"token": token, "logprob": value, "top_logprobs": alternatives})
+    return token_logprobs(rows)
 
 
-def _older_top(tops: Any, place: int) -> list[dict[str, Any]]:
-    here = tops[place] if isinstance(tops, list) and place < len(tops) else None
-    return [{"token": token, "logprob": value} for token, value in _read.items(here).items()]
-
-
-def _chat_usage(usage: Mapping[str, Any]) -> Usage:
-    prompt, completion = _read.items(usage.get("prompt_tokens_details")), usage.get("completion_tokens_details")
-    cached = prompt.get("cached_tokens", usage.get("cached_tokens"))
-    reasoning = _read.items(completion).get("reasoning_tokens", usage.get("reasoning_tokens"))
+def _chat_usage(usage: Any) -> Usage:
+    cached = number(usage, "prompt_tokens_details", "cached_tokens")
+    reasoning = number(usage, "completion_tokens_details", "reasoning_tokens")
     return Usage(
-        _read.number(usage.get("prompt_tokens")),
-        _read.number(usage.get("completion_tokens")),
-        _read.number(usage.get("total_tokens")),
-        _read.number(cached),
-        _read.number(reasoning),
-        _read.number(prompt.get("cache_write_tokens")),
+        number(usage, "prompt_tokens"),
+        number(usage, "completion_tokens"),
+        number(usage, "total_tokens"),
+        number(usage, "cached_tokens") if cached is None else cached,
+        number(usage, "reasoning_tokens") if reasoning is None else reasoning,
+        number(usage, "prompt_tokens_details", "cache_write_tokens"),
     )
 
 
@@ -246,32 +282,158 @@ def read_response(body: Any) -> LLMReply:
     Raises:
         ValueError: when it is not one, or when it failed.
     """
-    found = _read.items(body)
-    if not isinstance(found.get("output"), list) or found.get("status") in {"failed", "cancelled"}:
-        raise _read.refused(body, "a response")
-    output = _read.objects(found["output"])
-    thoughts = [
-        part.get("text")
-        for item in output
-        if item.get("type") == "reasoning"
-        for part in _read.objects(item.get("summary")) + _read.objects(item.get("content"))
-    ]
-    parts = [
-        part for item in output if item.get("type") == "message" for part in _read.objects(item.get("content"))
-    ]  # fmt: skip
+    if not isinstance(field(body, "output"), list) or body.get("status") in {"failed", "cancelled"}:
+        raise refused(body, "a response")
+    output = objects(body, "output")
+    reasoning = [item for item in output if item.get("type") == "reasoning"]
+    thoughts = [part for item in reasoning for part in objects(item, "summary") + objects(item, "content")]
+    parts = [part for item in output if item.get("type") == "message" for part in objects(item, "content")]
     answers = [part for part in parts if part.get("type") == "output_text"]
-    refusal = _read.words(part.get("refusal") for part in parts if part.get("type") == "refusal")
-    end = _ENDS.get(_read.items(found.get("incomplete_details")).get("reason"), "other")
-    rows = [_read.token_logprobs(part.get("logprobs")) for part in answers]
+    refusal = joined_text(part.get("refusal") for part in parts)
+    end = _ENDS.get(field(body, "incomplete_details", "reason"), "other")
+    if body.get("status", "completed") == "completed":
+        end = "stop"
+    tokens = [token for part in answers for token in token_logprobs(part.get("logprobs")) or ()]
     return LLMReply(
-        text=_read.words(part.get("text") for part in answers) or "",
-        stop_reason="refusal" if refusal else "stop" if found.get("status", "completed") == "completed" else end,
-        thoughts=_read.words(thoughts, "\n\n"),
-        model=found.get("model"),
-        object_type=found.get("object"),
-        usage=_read.responses_usage(found),
-        logprobs=tuple(one for row in rows for one in row or ()) or None,
+        text=joined_text(part.get("text") for part in answers) or "",
+        stop_reason="refusal" if refusal else end,
+        thoughts=joined_text((part.get("text") for part in thoughts), "\n\n"),
+        model=body.get("model"),
+        object_type=body.get("object"),
+        usage=_usage(body),
+        logprobs=tuple(tokens) or None,
         refusal=refusal,
-        service_tier=_read.words([found.get("service_tier")]),
+        service_tier=text(body, "service_tier"),
         raw=body,
     )
+
+
+def read_decision(body: Any) -> LLMReply:
+    """The choice, as the JSON document that structured output would be, and the probabilities of all choices.
+
+    Raises:
+        ValueError: When it is not a decision.
+    """
+    answer = next(iter(objects(body, "answers")), {})
+    choice = answer.get("choice")
+    is_refusal = answer.get("type") == "refusal"
+    if not is_refusal and (answer.get("type") != "choice" or not isinstance(choice, str)):
+        raise refused(body, "a decision between given answers")
+    probabilities = {str(row.get("value")): amount(row, "probability") for row in objects(answer, "probabilities")}
+    return LLMReply(
+        text="" if is_refusal else json.dumps({CHOICE_KEY: choice}),
+        stop_reason="refusal" if is_refusal else "stop",
+        model=body.get("model"),
+        object_type="decision",
+        usage=_usage(body),
+        probabilities=stated(probabilities) or None,
+        raw=body,
+    )
+
+
+def _usage(body: Mapping[str, Any]) -> Usage:
+    """The tokens of a response or a decision."""
+    return Usage(
+        number(body, "usage", "input_tokens"),
+        number(body, "usage", "output_tokens"),
+        number(body, "usage", "total_tokens"),
+        number(body, "usage", "input_tokens_details", "cached_tokens"),
+        number(body, "usage", "output_tokens_details", "reasoning_tokens"),
+        number(body, "usage", "input_tokens_details", "cache_write_tokens"),
+    )
+
+
+METADATA_KEY = "pairscale"
+"""The name in a batch's metadata under which our own key stands."""
+
+
+class OpenAIBatches(BatchFormat):
+    """OpenAI's batches: a file goes up, a batch is created from it, and two files come down."""
+
+    name = "openai"
+    limits = BatchLimits(50_000, 200_000_000)
+
+    def line(self, custom_id: str, call: HTTPCall) -> dict[str, Any]:
+        """One request of the file."""
+        return {"custom_id": custom_id, "method": call.method, "url": self.endpoint(call), "body": call.body}
+
+    def endpoint(self, call: HTTPCall) -> str:
+        """Where the requests go."""
+        return f"/v1{call.path}"
+
+    async def upload(self, http: BatchHTTP, draft: Draft) -> str | None:
+        """Upload the file."""
+        document = await self.upload_file(http, draft.path, f"{draft.key}.jsonl")
+        with reading(self.name, document):
+            return name_of(document)
+
+    async def upload_file(self, http: BatchHTTP, path: Path, name: str = "", purpose: str = "batch") -> dict[str, Any]:
+        """Upload a file, and return what the provider says of it."""
+        document = await http.json("POST", "/files", data=lambda: http.form({"purpose": purpose}, path, name))
+        return document if isinstance(document, dict) else {}
+
+    async def create(self, http: BatchHTTP, draft: Draft) -> BatchJob:
+        """Create the batch; our key stands in its metadata."""
+        body = {
+            "input_file_id": draft.file_id,
+            "endpoint": draft.endpoint,
+            "completion_window": "24h",
+            "metadata": {**draft.metadata, METADATA_KEY: draft.key},
+        }
+        return self.job(await http.json("POST", "/batches", body, again=False))
+
+    async def find(self, http: BatchHTTP, draft: Draft, known: Collection[str]) -> list[BatchJob]:  # noqa: ARG002 - the key decides
+        """The batch with our key in its metadata."""
+        async for page in self.pages(http, "/batches?limit=100", "after"):
+            mine = [job for job in page if job.key == draft.key]
+            oldest = page[-1].created_at if page else None
+            if mine or (oldest is not None and oldest < draft.prepared_at - 86_400):
+                return mine
+        return []
+
+    def result_paths(self, job: BatchJob) -> list[str]:
+        """Output and errors."""
+        return [f"/files/{quote(file, safe='')}/content" for file in job.outputs]
+
+    def read_job(self, document: Mapping[str, Any]) -> BatchJob:
+        """A batch as OpenAI describes it."""
+        failed = number(document, "request_counts", "failed")
+        errors = objects(document, "errors", "data")
+        return BatchJob(
+            id=name_of(document),
+            state=state_of(document.get("status"), lost=failed),
+            total=number(document, "request_counts", "total"),
+            succeeded=number(document, "request_counts", "completed"),
+            failed=failed,
+            key=field(document, "metadata", METADATA_KEY),
+            created_at=seconds_of(document.get("created_at")),
+            expires_at=seconds_of(document.get("expires_at")),
+            message=joined_text((error.get("message") for error in errors[:3]), "; "),
+            outputs=self.files_of(document),
+            raw=document,
+        )
+
+    def files_of(self, document: Mapping[str, Any]) -> tuple[str, ...]:
+        """The files of results."""
+        return tuple(str(document[name]) for name in ("output_file_id", "error_file_id") if document.get(name))
+
+    def read(self, document: Mapping[str, Any]) -> Line:
+        """One line of an output or an error file."""
+        custom_id = document.get("custom_id")
+        if not isinstance(custom_id, str):
+            raise ValueError("it has no custom_id")
+        error = document.get("error")
+        status = number(document, "response", "status_code")
+        body = field(document, "response", "body")
+        if not error and status is not None and 200 <= status < 300:
+            return Line(custom_id, "succeeded", status, body)
+        if not error and status is None and body is None:
+            raise ValueError("it has neither a response nor an error")
+        failure = problem(status or 0, {"error": error} if error else body)
+        code = (failure.code or "") if error else ""
+        if "expired" in code:
+            return Line(custom_id, "expired", status, document, failure.message)
+        if "cancel" in code:
+            return Line(custom_id, "cancelled", status, document, failure.message)
+        shown = document if body is None else body
+        return Line(custom_id, "errored", status, shown, failure.message, parameter=failure.parameter)

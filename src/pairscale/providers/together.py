@@ -1,44 +1,28 @@
-"""Together: chat completions, in its own dialect of OpenAI's."""
+"""Together: chat completions in its own dialect of OpenAI's, and batches."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, ClassVar
+import hashlib
+from collections.abc import Collection, Mapping
+from typing import Any
+from urllib.parse import quote
 
-from pairscale.core.errors import InputError
-from pairscale.providers import _read, _write
-from pairscale.providers.base import HTTPCall, LLMReply, LLMRequest, ProviderProblem
-from pairscale.providers.families import Capabilities, rules_of
-from pairscale.providers.openai import messages, read_chat, response_format
+from pairscale.providers._read import field, objects, text
+from pairscale.providers._write import checked, planned
+from pairscale.providers.base import HTTPCall, LLMReply, LLMRequest, Provider
+from pairscale.providers.batch_http import BatchHTTP
+from pairscale.providers.batches import BatchJob, BatchLimits, Draft, name_of, reading, seconds_of, state_of
+from pairscale.providers.client import ProviderError
+from pairscale.providers.openai import OpenAIBatches, chat_call, read_chat
 
-__all__ = ["Together"]
 
+class Together(Provider):
+    """Together's API."""
 
-@dataclass(frozen=True)
-class Together:
-    """Together's API.
-
-    Attributes:
-        overrides: what its models can do, where the user knows better: fields of :class:`Capabilities`.
-    """
-
-    overrides: Mapping[str, Any] = field(default_factory=dict[str, Any])
-
-    name: ClassVar[str] = "together"
-    base_url: ClassVar[str] = "https://api.together.ai/v1"
-    base_url_variable: ClassVar[str | None] = "TOGETHER_BASE_URL"
-    key_variable: ClassVar[str | None] = "TOGETHER_API_KEY"
-
-    def auth(self, key: str) -> dict[str, str]:
-        """The key."""
-        return {"Authorization": f"Bearer {key}"}
-
-    @cached_property
-    def capabilities(self) -> Callable[[str], Capabilities]:
-        """What a model takes."""
-        return rules_of(self.name, self.overrides)
+    name = "together"
+    base_url = "https://api.together.ai/v1"
+    base_url_variable = "TOGETHER_BASE_URL"
+    key_variable = "TOGETHER_API_KEY"
 
     def call(self, request: LLMRequest) -> HTTPCall:
         """The request; the temperature is 0.6 for DeepSeek-R1 and for a Qwen that thinks, and 0 for everything else.
@@ -46,35 +30,69 @@ class Together:
         Raises:
             InputError: for a tier of service, ``store``, a thinking budget, or thinking of a model that does not think.
         """
-        request = _write.checked(request)
-        _write.forbid(request, "Together", "service_tier", "thinking_budget", "store")
-        able = self.capabilities(request.model)
-        if request.choices and able.structured == "none":
-            raise InputError(f"{request.model} has no structured output; leave choices out")
-        level = _write.level(request, able, enabled=None)
-        thinks = able.thinks_unasked if level is None else level != "none"
-        switch = {"none": False, "enabled": True}.get(level or "")
-        body = {
-            "model": request.model,
-            "messages": messages(request),
-            "reasoning": None if switch is None else {"enabled": switch},
-            "reasoning_effort": None if switch is not None else level,
-            **_write.sampling(request, able, thinks),
-            "max_tokens": request.max_tokens,
-            "seed": request.seed,
-            "logprobs": request.logprobs,
-            "response_format": response_format(request),
-        }
-        return _write.send("/chat/completions", body, request, "chat.completions")
+        request = checked(request, "Together", "service_tier", "thinking_budget", "store")
+        level, samplers = planned(request, self.capabilities(request.model), enabled=None)
+        dialect: dict[str, Any] = {"logprobs": request.logprobs, "top_logprobs": None, "reasoning_effort": level}
+        if level in {"none", "enabled"}:
+            dialect |= {"reasoning": {"enabled": level == "enabled"}, "reasoning_effort": None}
+        return chat_call(request, dialect, samplers)
 
     def reply(self, call: HTTPCall, body: Any) -> LLMReply:
         """What the model said; a ``<think>`` block becomes its thoughts."""
         return read_chat(body, think_tags=self.capabilities(str(call.body.get("model"))).think_tags)
 
-    def problem(self, status: int, body: Any) -> ProviderProblem:
-        """What an error reply says."""
-        return _read.problem(status, body)
 
-    def without(self, request: LLMRequest, parameter: str) -> LLMRequest | None:
-        """The request without a field that the server named."""
-        return _write.without(request, parameter, self.call)
+class TogetherBatches(OpenAIBatches):
+    """Together's batches: OpenAI's, with another way up, other words for the states, and no metadata."""
+
+    name = "together"
+    limits = BatchLimits(50_000, 100_000_000)
+
+    def line(self, custom_id: str, call: HTTPCall) -> dict[str, Any]:
+        """One request of the file."""
+        return {"custom_id": custom_id, "body": call.body}
+
+    async def upload(self, http: BatchHTTP, draft: Draft) -> str:
+        """Ask where the file is to go, put it there, and say that it is there."""
+        fields = {"purpose": "batch-api", "file_name": f"{draft.key}.jsonl", "file_type": "jsonl"}
+        with draft.path.open("rb") as file:
+            fields["checksum"] = hashlib.file_digest(file, "sha256").hexdigest()
+        status, headers, document = await http.call("POST", "/files", data=lambda: http.form(fields), accept=(302, 409))
+        if status == 409:  # the same file is there already
+            with reading(self.name, document):
+                return name_of(document, "file_id")
+        where = headers.get("Location")
+        file_id = headers.get("X-Together-File-Id")
+        if not where or not file_id:
+            raise ProviderError("parse_error", "together: no place to upload the file to", status=status)
+        size = {"Content-Length": str(draft.path.stat().st_size)}
+        await http.call("PUT", where, data=lambda: http.lines(draft.path, tail=b"\n"), headers=size, is_signed=True)
+        await http.json("POST", f"/files/{quote(file_id, safe='')}/preprocess")
+        return file_id
+
+    async def create(self, http: BatchHTTP, draft: Draft) -> BatchJob:
+        """Create the batch; it is known again by the file it was made from."""
+        body = {"input_file_id": draft.file_id, "endpoint": draft.endpoint, "completion_window": "24h"}
+        document = await http.json("POST", "/batches", body, again=False)
+        return self.job(field(document, "job") or document)
+
+    async def find(self, http: BatchHTTP, draft: Draft, known: Collection[str]) -> list[BatchJob]:
+        """The batch that was made from our file, which no other batch has."""
+        if draft.file_id is None:
+            return []
+        document = await http.json("GET", "/batches")
+        rows = objects(document) or objects(document, "data")
+        mine = [row for row in rows if row.get("input_file_id") == draft.file_id and row.get("id") not in known]
+        return [self.job(row) for row in mine]
+
+    def read_job(self, document: Mapping[str, Any]) -> BatchJob:
+        """A batch as Together describes it; it counts nothing but the share that is done."""
+        return BatchJob(
+            id=name_of(document),
+            state=state_of(document.get("status"), lost=document.get("error_file_id")),
+            created_at=seconds_of(document.get("created_at")),
+            expires_at=seconds_of(document.get("job_deadline")),
+            message=text(document, "error"),
+            outputs=self.files_of(document),
+            raw=document,
+        )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pairscale._version import __version__
 from pairscale.checks.card import MEASURES, JudgeCard, Measure
 from pairscale.core.errors import InputError
-from pairscale.providers.prices import price_note
+from pairscale.providers.catalog import price_note
 from pairscale.reporting._calibration import calibration_parts
 from pairscale.reporting._origin import moment
 from pairscale.reporting._shell import Page, Part

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pairscale._version import __version__, __year__
 from pairscale.judges.names import judged_by, no_grading
-from pairscale.providers.prices import price_note
+from pairscale.providers.catalog import price_note
 from pairscale.reporting._interactive import drawn_twice, libraries
 from pairscale.reporting.picture import number
 from pairscale.reporting.svg import picture_css, svg

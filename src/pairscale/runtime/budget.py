@@ -12,7 +12,7 @@ from pairscale.core.options import optional, require_number
 from pairscale.judges.base import Judge, JudgePair, Verdict, judge_member
 from pairscale.judges.function import raised
 from pairscale.judges.panel import members_of
-from pairscale.providers.prices import price_date, price_note
+from pairscale.providers.catalog import price_date, price_note
 from pairscale.store.runfile import RunFile
 from pairscale.store.spending import PRICES_MARK
 
