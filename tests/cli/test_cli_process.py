@@ -8,10 +8,10 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.processes import read_until
 
 import pairscale as ps
 from pairscale.__main__ import start
-from tests.processes import read_until
 
 _PATIENCE = 600
 """Seconds after which a process is taken to be stuck; nothing here is measured by the clock."""
