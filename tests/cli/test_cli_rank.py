@@ -9,6 +9,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from tests.processes import read_until
 
 import pairscale as ps
 from pairscale.auditing import audit
@@ -408,6 +409,8 @@ def test_ctrl_c_leaves_scores_and_the_same_line_goes_on(process, cli, monkeypatc
         assert child.poll() is None, child.communicate()
         assert time.monotonic() < end
         time.sleep(0.02)
+    child.send_signal(signal.SIGINT)
+    read_until(child, "waiting for")
     child.send_signal(signal.SIGINT)
     out, err = child.communicate(timeout=_PATIENCE)
     assert (child.returncode, out) == (130, "")

@@ -16,6 +16,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.processes import read_until
 
 import pairscale as ps
 from pairscale.collect.taken_over import count_taken_over
@@ -566,7 +567,7 @@ def test_the_result_says_itself_in_a_line():
 
 @pytest.mark.slow
 def test_ctrl_c_keeps_what_was_done(tmp_path):
-    """A real process, a real SIGINT: it ends at once, and the next run asks only the rest."""
+    """A real process, a real SIGINT, and a second one: it ends at once, and the next run asks only the rest."""
     script = textwrap.dedent(f"""
         import asyncio, signal, pairscale as ps
         signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored when the tests run in the background
@@ -585,6 +586,8 @@ def test_ctrl_c_keeps_what_was_done(tmp_path):
     )
     assert process.stdout.readline() == "waiting\n"
     assert process.stdout.readline() == "waiting\n"
+    process.send_signal(signal.SIGINT)
+    read_until(process, "waiting for 2 open questions; Ctrl-C again to leave them")
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=600)
     assert "KeyboardInterrupt" in errors

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 from pairscale.core.files import write_table
 from pairscale.core.tables import to_frame
+from tests.processes import read_until
 from tests.runtime.across import across
 from tests.runtime.conftest import Once
 from tests.runtime.server import Reply, Server
@@ -94,17 +95,6 @@ def end_of(process: subprocess.Popen[str], before: str = "") -> Ended:
     _, said = process.communicate(timeout=PATIENCE_S)
     code = process.returncode
     return Ended(128 - code if code < 0 else code, before + said)
-
-
-def read_until(process: subprocess.Popen[str], words: str) -> str:
-    """What a process says on standard error, up to the line that holds some words."""
-    assert process.stderr is not None
-    lines = []
-    for line in process.stderr:
-        lines.append(line)
-        if words in line:
-            return "".join(lines)
-    raise AssertionError(f"it never said {words!r}: {''.join(lines)}")
 
 
 def reach_the_middle(workflow: str, call: Call, server: Server, process: subprocess.Popen[str]) -> int:

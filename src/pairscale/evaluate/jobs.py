@@ -23,7 +23,8 @@ from pairscale.evaluate.suite import SuiteLike, Task, as_suite, id_key
 from pairscale.evaluate.traces import Trace, TraceRef, TraceSource, as_trace
 from pairscale.evaluate.variants import Variant
 from pairscale.judges.function import ends_run, words_of
-from pairscale.runtime import Budget, close, interrupt_of_call
+from pairscale.runtime import Budget, close
+from pairscale.runtime.sync import interrupt_of_call
 
 __all__ = ["CaseJob", "VariantRunner", "answer_source", "paired"]
 
@@ -100,7 +101,7 @@ class VariantRunner:
                 return known
             most = None if self._budget.limit is None else _max_cost(variant, task)
             interrupt = interrupt_of_call()
-            await interrupt.may_ask()
+            await interrupt.wait_if_stopping()
             reserved = await self._budget.reserve(identity, most, is_variant=True)
             self.asked += 1
             with interrupt.waits():

@@ -33,17 +33,8 @@ from pairscale.evaluate.suite import Task, storable
 from pairscale.evaluate.traces import Trace
 from pairscale.judges.base import Judge, JudgePair, Verdict
 from pairscale.judges.function import ends_run, raised
-from pairscale.runtime import (
-    Budget,
-    BudgetExceeded,
-    LogRows,
-    Progress,
-    Question,
-    Recorded,
-    Wait,
-    close,
-    interrupt_of_call,
-)
+from pairscale.runtime import Budget, BudgetExceeded, LogRows, Progress, Question, Recorded, Wait, close
+from pairscale.runtime.sync import interrupt_of_call
 from pairscale.store.database import scrub_surrogates
 
 __all__ = ["DECIDED", "NO_ANSWER", "CaseSource", "Look", "StopRule", "comparator_keys"]
@@ -277,7 +268,7 @@ class CaseSource:
     ) -> PairwiseOutcome:
         """What a comparator says that puts no questions through the run: its cost is counted here."""
         interrupt = interrupt_of_call()
-        await interrupt.may_ask()
+        await interrupt.wait_if_stopping()
         reserved = await self._budget.reserve(f"comparator:{comparator.key}", None, is_variant=True)
         with interrupt.waits():
             said: PairwiseOutcome | None = None

@@ -241,9 +241,7 @@ class ModelVariant:
 
     def _trace(self, done: Exchange, request: LLMRequest, repeat: str, lost: float) -> Trace:
         told, reply = self._model.to_columns(done, request), done.reply
-        cost = told["cost"]
-        if lost:
-            cost = lost + (cost or 0.0)
+        cost = lost + (told["cost"] or 0.0) if lost else told["cost"]
         known = {"tokens": told["total_tokens"], "cost": cost, "duration_ms": round(done.latency_s * 1000, 3)}
         marked = {COST_IS_ESTIMATE: True} if lost or told["cost_is_estimate"] else {}
         if reply.stop_reason in {"refusal", "content_filter"} or reply.refusal:

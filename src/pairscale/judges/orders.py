@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, TypeVar, cast
@@ -175,7 +176,10 @@ class BothOrders:
                 raise
             return Verdict.fail("judge_error", raised(error))
         most = judge_member(self.judge, "max_cost_of")
-        return verdict if most is None else verdict.with_cost_at_most(most(pair))
+        if most is not None and verdict.cost is None:
+            with suppress(Exception):  # with max_cost, it was raised before the question was asked
+                verdict = verdict.with_cost_at_most(most(pair))
+        return verdict
 
 
 def _shown(pair: JudgePair) -> tuple[Any, ...]:

@@ -134,7 +134,7 @@ class Runtime:
                     self._tasks.append(task)
                     task.add_done_callback(self._task_ended)
                 await self._ended
-            await self._interrupt.may_ask()  # else what the source has asked by itself is waited for
+            await self._interrupt.wait_if_stopping()  # for what the source has asked by itself
         finally:
             for task in self._tasks:
                 task.cancel()

@@ -70,8 +70,8 @@ class Interrupt:
             self._n_open -= 1
             self._cut_if_done()
 
-    async def may_ask(self) -> None:
-        """Return at once; in a call that is being interrupted, wait to be cancelled."""
+    async def wait_if_stopping(self) -> None:
+        """Ask nothing more in a call that is being interrupted: wait to be cancelled."""
         if self.is_stopping:
             await asyncio.get_running_loop().create_future()
 
