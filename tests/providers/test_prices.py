@@ -310,3 +310,9 @@ def test_a_table_of_ones_own_goes_first():
 def test_prices_that_are_none(price):
     with pytest.raises(InputError, match="price"):
         price_of("openai", "gpt-5.1", price)
+
+
+def test_a_bad_pattern_in_a_table_that_is_passed_is_refused():
+    table = {"as_of": "2026-01-01", "prices": [{"provider": "openai", "model": "(", "input": 1, "output": 2}]}
+    with pytest.raises(InputError, match=r"^price: model must be a regular expression, not '\('"):
+        price_of("openai", "gpt-4.1", table)

@@ -529,7 +529,11 @@ def price_of(provider: str, model: str, given: Price | Mapping[str, Any] | None 
     try:
         if isinstance(given, Mapping) and "prices" in given:
             dated = {name: given[name] for name in ("as_of", "source") if name in given}
-            rows = [*msgspec.convert([{**dated, **row} for row in given["prices"]], list[PriceRow]), *rows]
+            own_rows = msgspec.convert([{**dated, **row} for row in given["prices"]], list[PriceRow])
+            for row in own_rows:
+                if (problem := _pattern_problem(row.model)) is not None:
+                    raise InputError(f"price: {problem}")
+            rows = [*own_rows, *rows]
         elif given is not None:
             return msgspec.convert(msgspec.to_builtins(given), Price)
     except (msgspec.ValidationError, TypeError) as error:
