@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
@@ -20,10 +20,6 @@ from pairscale.core.columns import ColumnNames
 from pairscale.core.errors import FileFormatError, InputError, TableError
 from pairscale.core.results import NO_COLUMNS, ORDER_KNOWN, TIE_FLAGS, ResultColumns, read_form
 from pairscale.core.tables import TIMES, first_line, listed
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
 
 __all__ = [
     "IN_MEMORY",
@@ -42,10 +38,8 @@ IN_MEMORY = 200_000
 MOST_IN_MEMORY = 20_000_000
 """More rows of a file are never read whole."""
 
+_BLOCK = 2_000_000  # rows that are counted at once
 _limit: ContextVar[int] = ContextVar("limit", default=IN_MEMORY)
-_LARGEST = 2**63
-_BLOCK = 10_000_000  # rows that are counted at once
-_MOST_TEXTS = 5_000_000  # different values of one column that are numbered
 
 
 @contextmanager
@@ -160,17 +154,14 @@ def scanned_rows(frame: pl.LazyFrame, what: str) -> tuple[int, pl.Schema]:
     Raises:
         TableError: when it cannot be read.
     """
-    try:
-        return int(frame.select(pl.len()).collect(engine="streaming").item()), frame.collect_schema()
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise TableError(f"{what} cannot be read: {first_line(error)}") from None
+    n_rows = int(_collected(frame.select(pl.len()), what).item())
+    return n_rows, frame.collect_schema()
 
 
 def count_rows(frame: pl.LazyFrame, columns: Sequence[str], what: str) -> pl.DataFrame:
     """The different rows of some columns, and how often each stands there.
 
-    Columns of texts are numbered first, and the numbers of a row put into one: it is grouped in half the time, and in
-    a third of the memory, that the texts themselves take.
+    They are counted in blocks, because Polars would hold more the more rows it groups at once.
 
     Args:
         frame: the rows.
@@ -183,81 +174,29 @@ def count_rows(frame: pl.LazyFrame, columns: Sequence[str], what: str) -> pl.Dat
     Raises:
         TableError: when the rows cannot be read.
     """
-    schema = frame.select(columns).collect_schema()
-    names = [name for name, kind in schema.items() if kind in (pl.String, pl.Categorical, pl.Enum)]
-    known = _collect_all([frame.select(pl.col(name).cast(pl.String).unique()) for name in names], what)
-    key, size, texts = pl.lit(0, pl.UInt64), 1, dict[str, pl.Series]()
-    for name, values in zip(names, known, strict=True):
-        different = values.to_series().drop_nulls().sort()
-        if len(different) > _MOST_TEXTS or size * (len(different) + 1) >= _LARGEST:
-            continue  # stays as it is
-        texts[name], size = different, size * (len(different) + 1)
-        number = pl.col(name).cast(pl.String).cast(pl.Enum(different)).to_physical().cast(pl.UInt64)
-        key = key * (len(different) + 1) + number.fill_null(len(different))
-    rest = [name for name in columns if name not in texts]
-    found = _counted(frame.select(key.alias(_KEY), *rest), what).sort(_KEY, *rest)
-    return _named(found, texts).select(*columns, pl.col(TIMES).cast(pl.Int64))
-
-
-_KEY = "_key"
-
-
-def _named(found: pl.DataFrame, texts: dict[str, pl.Series]) -> pl.DataFrame:
-    """The numbers of a row as texts again."""
-    for name in reversed(texts):
-        base = len(texts[name]) + 1
-        place = (found[_KEY] % base).cast(pl.UInt32)
-        place = place.set(place == base - 1, None)  # no value
-        found = found.with_columns(texts[name].gather(place).alias(name), pl.col(_KEY) // base)
-    return found.drop(_KEY)
-
-
-def _counted(rows: pl.LazyFrame, what: str) -> pl.DataFrame:
-    """The different rows and how often each stands there, in blocks.
-
-    To group all of them at once, Polars would hold more the more rows there are: it adds up at the end what it saw of a
-    group in between.
-    """
-    by = rows.collect_schema().names()
-    found = pl.DataFrame(schema={**rows.collect_schema(), TIMES: pl.Int64()})
-    waiting, height = list[pl.DataFrame](), 0
-
-    def added() -> pl.DataFrame:
-        if len(by) == 1:  # numbers alone are sorted faster, and in less memory, than they are grouped
-            return _merged(found, pl.concat(waiting).to_series().to_numpy())
-        block = pl.concat(waiting).group_by(by).agg(pl.len().cast(pl.Int64).alias(TIMES))
-        return pl.concat([found, block]).group_by(by).agg(pl.col(TIMES).sum())
-
+    rows = frame.select(columns).with_columns(pl.lit(1, pl.Int64).alias(TIMES))
+    counted = _collected(rows.head(0), what)
+    waiting: list[pl.DataFrame] = []
+    n_waiting = 0
     try:
         for batch in rows.collect_batches(maintain_order=False, engine="streaming"):
             waiting.append(batch)
-            height += batch.height
-            if height >= max(_BLOCK, 2 * found.height):
-                found, height = added(), 0
+            n_waiting += batch.height
+            if n_waiting >= max(_BLOCK, 2 * counted.height):
+                counted = _added_up([counted, *waiting], columns)
                 waiting.clear()
+                n_waiting = 0
     except (pl.exceptions.PolarsError, OSError) as error:
         raise TableError(f"{what} cannot be read: {first_line(error)}") from None
-    return added() if waiting else found
+    return _added_up([counted, *waiting], columns).sort(columns)
 
 
-def _merged(found: pl.DataFrame, keys: npt.NDArray[np.uint64]) -> pl.DataFrame:
-    """Different numbers, in order, and how often each stands there, with further ones added."""
-    import numpy as np  # which reading few results does not need
-
-    new, times = np.unique(keys, return_counts=True)
-    old, before = found[_KEY].to_numpy(), found[TIMES].to_numpy()
-    place = np.searchsorted(old, new)
-    known = place < len(old)
-    known[known] = old[place[known]] == new[known]
-    before = before.copy()
-    before[place[known]] += times[known]
-    every = np.concatenate([old, new[~known]])
-    order = np.argsort(every, kind="stable")  # two ordered parts: merged, not sorted
-    return pl.DataFrame({_KEY: every[order], TIMES: np.concatenate([before, times[~known]])[order]})
+def _added_up(tables: list[pl.DataFrame], columns: Sequence[str]) -> pl.DataFrame:
+    return pl.concat(tables).group_by(columns).agg(pl.col(TIMES).sum())
 
 
-def _collect_all(frames: Sequence[pl.LazyFrame], what: str) -> list[pl.DataFrame]:
+def _collected(frame: pl.LazyFrame, what: str) -> pl.DataFrame:
     try:
-        return pl.collect_all(frames, engine="streaming")
+        return frame.collect(engine="streaming")
     except (pl.exceptions.PolarsError, OSError) as error:
         raise TableError(f"{what} cannot be read: {first_line(error)}") from None

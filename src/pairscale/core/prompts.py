@@ -3,8 +3,8 @@
 A template is a text with four placeholders, ``{TRAIT_NAME}``, ``{TRAIT_DESCRIPTION}``, ``{SAMPLE_1}`` and
 ``{SAMPLE_2}``. It is looked up by name among the templates registered in this session, then among the files
 ``NAME.txt`` in the user's folder (``templates`` in ``PAIRSCALE_HOME``, or else in the platform's folder for settings),
-then among those that come with pairscale. ``pairwiseLLM/NAME`` is a template of R's package pairwiseLLM, read from
-where you have it installed; see :mod:`pairscale.core.r_templates`.
+then among those that come with pairscale. ``pairwiseLLM/NAME`` is a template of R's package pairwiseLLM, whose texts
+are not part of pairscale: it is read from the R library that the environment variable ``PAIRSCALE_R_LIBRARY`` names.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from pairscale.core.home import home_folder
 from pairscale.core.notices import did_you_mean, notice
 from pairscale.core.options import checked
 from pairscale.core.provenance import text_hash
-from pairscale.core.r_templates import is_r_template, r_template_file
 
 PLACEHOLDERS = ("{TRAIT_NAME}", "{TRAIT_DESCRIPTION}", "{SAMPLE_1}", "{SAMPLE_2}")
 """What every template must contain, each at least once."""
@@ -236,7 +235,7 @@ def template_from(name_or_file: str) -> tuple[str, str]:
         text = _checked(name_or_file, "the template")
         known = next((name for name in _BUILT_IN if _built_in(name) == text), None)
         return known or f"custom-{text_hash(text)[:8]}", text
-    if _is_file_like(name_or_file) and not is_r_template(name_or_file):
+    if _is_file_like(name_or_file) and not _is_r_template(name_or_file):
         path = Path(name_or_file)
         return path.name, _read(path)
     return _find(name_or_file)
@@ -247,8 +246,8 @@ def template_from(name_or_file: str) -> tuple[str, str]:
 
 def _find(name: str) -> tuple[str, str]:
     """The proper name and the text of a template."""
-    if is_r_template(name):
-        return name, _read(r_template_file(name))
+    if _is_r_template(name):
+        return name, _read(_r_template_file(name))
     path = _user_file(name)
     if name in _REGISTERED:
         return name, _REGISTERED[name]
@@ -273,6 +272,25 @@ def _built_in(name: str) -> str:
 def _without_last_break(text: str) -> str:
     """The text of a file without the line break that ends its last line, as R reads it."""
     return text.removesuffix("\n")
+
+
+def _is_r_template(name: object) -> bool:
+    """Whether a name is one of a template of the R package: ``pairwiseLLM/default``, but not a file's."""
+    return isinstance(name, str) and re.fullmatch(r"pairwiseLLM/[^/]+(?<!\.txt)", name) is not None
+
+
+def _r_template_file(name: str) -> Path:
+    """The file of a template of the R package, in the library that the environment names."""
+    library = os.environ.get("PAIRSCALE_R_LIBRARY")
+    file = Path(library or "").expanduser() / "pairwiseLLM" / "templates" / f"{name.removeprefix('pairwiseLLM/')}.txt"
+    if library and file.is_file():
+        return file
+    where = f"there is no {file}" if library else "PAIRSCALE_R_LIBRARY is not set"
+    raise TemplateError(
+        f"no prompt template {name!r}: {where}. R's templates are not part of pairscale. Install the package (in R: "
+        'install.packages("pairwiseLLM")) and set PAIRSCALE_R_LIBRARY to the folder in which R has installed it (in R: '
+        'dirname(find.package("pairwiseLLM"))), or give the path of a template file'
+    )
 
 
 # Names and files. A name becomes a file name, so it can be nothing that leads out of the folder or hides in it.
