@@ -15,7 +15,6 @@ import polars as pl
 
 from pairscale.core.errors import TableError, UnsureColumnError
 from pairscale.core.options import require_int
-from pairscale.core.paths import picked
 from pairscale.core.tables import as_text, is_blank, listed
 
 Column = int | str
@@ -25,6 +24,7 @@ _LONG = 40  # characters of the median cell: names, classes, dates and grades ha
 _LOOKED_AT = 1000
 _TEXT_NAMES = ("text", "essay", "response", "answer", "output", "content", "body", "document", "abstract", "writing")
 _UNNAMED = re.compile(r"column_\d+")  # as columns are called that have no name in their file
+_STEP = re.compile(r"[^.\[\]]+")  # of a path
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 TASK_COLUMNS = ("task_id", "question_id", "instruction")
 """What two variants were compared on: the same two on another task are another question."""
@@ -203,6 +203,50 @@ def with_paths(rows: list[dict[str, Any]], paths: Sequence[Column | None], what:
             raise TableError(f"{what}: there is nothing at {path!r}; the columns are {listed(names, 20)}")
         rows = [{**row, path: value} for row, value in zip(rows, values, strict=True)]
     return rows
+
+
+def column_by_path(frame: pl.DataFrame, path: str, what: str) -> pl.Series:
+    """A column by its name, or what a path leads to in every row; null where it leads nowhere.
+
+    A path is made of names and of places (from 0), as in ``votes.0.choice`` or ``votes[0].choice``; ``$.`` may stand
+    before it.
+
+    Raises:
+        TableError: when there is no such column, or the path leads nowhere in every row.
+
+    Example:
+        >>> column_by_path(pl.DataFrame({"vote": [{"who": ["ann", "bob"]}]}), "$.vote.who[1]", "votes").to_list()
+        ['bob']
+    """
+    if path in frame.columns:
+        return frame[path]
+    bare = path.removeprefix("$").removeprefix(".")
+    # A column may have dots in its name: the longest beginning that is a column.
+    starts = [name for name in frame.columns if bare == name or bare.startswith((f"{name}.", f"{name}["))]
+    if not starts:
+        raise TableError(f"{what}: no column {path!r}; it has {listed(frame.columns, 20) or 'none'}")
+    start = max(starts, key=len)
+    values = [picked(value, bare[len(start) :]) for value in frame[start].to_list()]
+    if values and all(value is None for value in values):
+        raise TableError(f"{what}: the path {path!r} leads nowhere in all {len(values):,} rows")
+    return pl.Series(path, values, strict=False)
+
+
+def picked(value: Any, path: str) -> Any:
+    """What stands at a path in nested values; None where it leads nowhere.
+
+    Example:
+        >>> picked({"turns": [{"said": "Hello."}]}, "turns[0].said"), picked({"a": 1}, "$.b.c")
+        ('Hello.', None)
+    """
+    for step in _STEP.findall(path.removeprefix("$")):
+        if isinstance(value, Mapping):
+            value = value.get(step)
+        elif isinstance(value, Sequence) and not isinstance(value, str) and step.isdecimal():
+            value = value[int(step)] if int(step) < len(value) else None
+        else:
+            return None
+    return value
 
 
 def loose_name(name: str) -> str:

@@ -59,7 +59,7 @@ def write_sheets(sheets: Mapping[str, pl.DataFrame], path: Path) -> None:
     try:
         import xlsxwriter
     except ModuleNotFoundError as error:
-        raise MissingExtraError("writing an Excel file", "excel") from error
+        raise MissingExtraError("writing an Excel file", "documents") from error
     with xlsxwriter.Workbook(str(path), {"nan_inf_to_errors": True}) as book:
         bold = book.add_format({"bold": True})
         styles = {kind: (book.add_format({"num_format": code}),) for kind, code in _DATE_FORMATS.items()}

@@ -129,6 +129,11 @@ def listed(names: Sequence[Any], shown: int = _SHOWN) -> str:
     return head if len(names) <= shown else f"{head} and {len(names) - shown:,} more"
 
 
+def plural(n: int, word: str) -> str:
+    """A number with its word: ``1 text``, ``2,000 texts``."""
+    return f"{n:,} {word}" if n == 1 else f"{n:,} {word}s"
+
+
 @contextmanager
 def unnumbered(counted: bool = True) -> Iterator[None]:
     """Inside the block, messages name no row by its number: the rows at hand are not those of the user's table.
@@ -157,7 +162,7 @@ def row_numbers(where: pl.Series) -> str:
     """The rows where ``where`` is true, for a message: counted from 1, without the header."""
     rows = where.arg_true()
     if not _numbered.get():
-        return f"{len(rows):,} different row{'s' * (len(rows) != 1)}"
+        return plural(len(rows), "different row")
     head = ", ".join(str(row + 1) for row in rows[:_SHOWN])
     more = f" and {len(rows) - _SHOWN:,} more" if len(rows) > _SHOWN else ""
     return f"row {head}" if len(rows) == 1 else f"rows {head}{more}"

@@ -48,7 +48,7 @@ def read_workbook(content: bytes, path: Path) -> pl.DataFrame:
     try:
         import fastexcel
     except ModuleNotFoundError as error:
-        raise MissingExtraError("reading an Excel file", "excel") from error
+        raise MissingExtraError("reading an Excel file", "documents") from error
     logging.getLogger("fastexcel").setLevel(logging.ERROR)  # it warns of every empty column
     if content.startswith(b"PK"):
         check_workbook(content, path)
