@@ -369,13 +369,3 @@ def test_names_that_macos_spells_in_its_own_way_are_those_of_tables(tmp_path, ca
     for source in (tmp_path / "mac.zip", folder):
         assert ps.read_samples(source).rows() == [("Zoë", "One.")]
     assert not caplog.text
-
-
-def test_names_of_an_archive_that_are_guessed_are_said(tmp_path, caplog):
-    member = _Unmarked("Øre.txt")
-    member.codec = "cp850"
-    with zipfile.ZipFile(tmp_path / "windows.zip", "w") as archive:
-        archive.writestr(member, "One.")
-        archive.writestr("Plain.txt", "Two.")
-    assert ps.read_samples(tmp_path / "windows.zip")["ID"].to_list() == ["Plain", "¥re"]
-    assert "1 with other letters than a to z were read as IBM 437, such as '¥re.txt'" in caplog.text

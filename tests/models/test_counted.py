@@ -1,6 +1,7 @@
 """Results that are counted instead of read give the fit of the same rows in memory."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -9,11 +10,19 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import pairscale as ps
-from pairscale.core.counting import in_memory_limit
 from pairscale.core.errors import FileFormatError, InputError, TableError
 from pairscale.core.tables import times_of
 from pairscale.store.reading import read_comparisons
 from pairscale.store.runfile import open_run
+
+
+@contextmanager
+def in_memory_limit(rows: int) -> Iterator[None]:
+    """Inside the block, results of more than so many rows are counted instead of read whole."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pairscale.core.counting.IN_MEMORY", rows)
+        yield
+
 
 N, ROWS = 12, 900
 
@@ -209,7 +218,7 @@ def test_folders_that_name_other_columns(tmp_path: Path) -> None:
     for name in ("judge_id=t00", "weight=2"):
         (tmp_path / name).mkdir()
         PLAIN.write_parquet(tmp_path / name / "0.parquet")
-    with pytest.raises(FileFormatError, match="do not have the same columns in the names of their folders"):
+    with pytest.raises(TableError, match="cannot be read: path contains column not present in the given Hive schema"):
         ps.fit(str(tmp_path / "*" / "*.parquet"))
 
 

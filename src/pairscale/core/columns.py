@@ -74,94 +74,86 @@ def choose_columns(frame: pl.DataFrame, id_col: Column | None, text_col: Column 
     return ColumnChoice(ids, texts, reasons)
 
 
-def named_column(columns: Sequence[str], given: Column | None, usual: str, what: str) -> str | None:
+def named_column(columns: Sequence[str], column: Column | None, usual: str, what: str) -> str | None:
     """The column that the user named, or the one with the usual name, in any case of letters; None without either."""
-    if given is not None:
-        return column_at(columns, given, f"{usual.lower()}_col", what)
+    if column is not None:
+        return column_at(columns, column, f"{usual.lower()}_col", what)
     if usual in columns:
         return usual
     alike = [name for name in columns if name.strip().lower() == usual.lower()]
     return alike[0] if alike else None
 
 
-def column_at(columns: Sequence[str], given: Column, argument: str, what: str) -> str:
+def column_at(columns: Sequence[str], column: Column, argument: str, what: str) -> str:
     """The column that was named, by its name or its position.
 
     Raises:
         TableError: there is none.
     """
-    if isinstance(given, str):
-        if given not in columns:
-            raise TableError(f"{what}: no column {given!r} ({argument}); it has {listed(columns, 20)}")
-        return given
-    given = require_int(given, f"{argument} as a position", least=0)
-    if given >= len(columns):
+    if isinstance(column, str):
+        if column not in columns:
+            raise TableError(f"{what}: no column {column!r} ({argument}); it has {listed(columns, 20)}")
+        return column
+    column = require_int(column, f"{argument} as a position", least=0)
+    if column >= len(columns):
         raise TableError(
-            f"{what}: no column {given}, counted from 0 ({argument}); it has {len(columns)}: {listed(columns, 20)}"
+            f"{what}: no column {column}, counted from 0 ({argument}); it has {len(columns)}: {listed(columns, 20)}"
         )
-    return columns[given]
+    return columns[column]
 
 
 def _text_column(frame: pl.DataFrame, ids: str | None, what: str) -> tuple[str, str]:
     others = [name for name in frame.columns if name != ids]
     if not others:
         raise _one_column(frame, what)
-    if unnamed := [name for name in others if _UNNAMED.fullmatch(name) and is_long(frame[name])]:
-        raise _no_header(frame, unnamed, "text_col", what)
     long = [name for name in others if is_long(frame[name])]
+    _require_header(frame, long, "text_col", what)
     if len(long) == 1:
         return long[0], "the only column with long texts"
-    known = [name for name in others if name.strip().lower() in _TEXT_NAMES]
-    if not long and len(known) == 1:
-        return known[0], "by its name"
-    if not long and not known and ids is not None and len(others) == 1:
+    usual = [name for name in others if loose_name(name) in _TEXT_NAMES]
+    if not long and len(usual) == 1:
+        return usual[0], "by its name"
+    if not long and not usual and ids is not None and len(others) == 1:
         return others[0], "the only other column"
-    held = f"{len(long)} columns hold long texts" if long else "no column is certainly the one of the texts"
-    may = long or known or others
-    raise UnsureColumnError(
-        f"{what}: {held}; name it (text_col=): it may be {listed(may, 20)}; all columns: {listed(frame.columns, 20)}",
-        "text_col",
-        may,
-    )
+    problem = f"{len(long)} columns hold long texts" if long else "no column is certainly the one of the texts"
+    raise _unsure(frame, problem, "text_col", long or usual or others, what)
 
 
 def _id_column(frame: pl.DataFrame, texts: str, what: str) -> tuple[str, str]:
     others = [name for name in frame.columns if name != texts]
     named = [name for name in others if "id" in (word.lower() for word in _WORDS.findall(name))]
     unique = [name for name in others if _is_key(frame[name])]
-    if unnamed := [name for name in unique if _UNNAMED.fullmatch(name) and name != frame.columns[0]]:
-        raise _no_header(frame, unnamed, "id_col", what)  # the first may be R's names of rows
-    for found, why in (([name for name in named if name in unique], "by its name"), (unique, "the only one")):
-        if len(found) == 1:
-            return found[0], why if why == "by its name" else _only(others)
+    _require_header(frame, [name for name in unique if name != frame.columns[0]], "id_col", what)  # R's names of rows
+    named = [name for name in named if name in unique]
+    if len(named) == 1:
+        return named[0], "by its name"
+    if len(others) == 1:
+        return others[0], "the only other column"  # what is wrong with it is said where ids are checked
+    if len(unique) == 1:
+        return unique[0], "the only column with another value in every row"
     if not others:
         raise _one_column(frame, what)
-    if len(others) == 1:
-        return others[0], _only(others)  # what is wrong with it is said where ids are checked
-    held = "several columns" if len(unique) > 1 else "no column"
-    may = unique or others
-    raise UnsureColumnError(
-        f"{what}: {held} could hold the ids; name it (id_col=): it may be {listed(may, 20)}; all columns: "
-        f"{listed(frame.columns, 20)}",
-        "id_col",
-        may,
-    )
+    problem = "several columns could hold the ids" if unique else "no column could hold the ids"
+    raise _unsure(frame, problem, "id_col", unique or others, what)
 
 
 def _one_column(frame: pl.DataFrame, what: str) -> TableError:
     return TableError(f"{what}: there is one column, {frame.columns[0]!r}; it needs one of ids and one of texts")
 
 
-def _no_header(frame: pl.DataFrame, unnamed: Sequence[str], argument: str, what: str) -> TableError:
-    """No question: what stands above the names would be read as a text."""
-    return TableError(
-        f"{what}: {listed(unnamed)} has no name in the first row, which should name the columns; delete what stands "
-        f"above them, or name the column ({argument}=): all columns: {listed(frame.columns, 20)}"
-    )
+def _unsure(frame: pl.DataFrame, problem: str, argument: str, possible: list[str], what: str) -> UnsureColumnError:
+    names = f"it may be {listed(possible, 20)}; all columns: {listed(frame.columns, 20)}"
+    return UnsureColumnError(f"{what}: {problem}; name it ({argument}=): {names}", argument, possible)
 
 
-def _only(others: Sequence[str]) -> str:
-    return "the only other column" if len(others) == 1 else "the only column with another value in every row"
+def _require_header(frame: pl.DataFrame, names: Sequence[str], argument: str, what: str) -> None:
+    """Refuse columns without a name: what stands above the names would be read as a text."""
+    unnamed = [name for name in names if _UNNAMED.fullmatch(name)]
+    if unnamed:
+        raise TableError(
+            f"{what}: {listed(unnamed)} has no name in the first row, which should name the columns; delete what "
+            f"stands above them, or name the column ({argument}=): all columns: {listed(frame.columns, 20)}"
+        )
 
 
 def is_long(column: pl.Series) -> bool:
@@ -194,14 +186,13 @@ def with_paths(rows: list[dict[str, Any]], paths: Sequence[Column | None], what:
     Raises:
         TableError: nothing stands there in any row.
     """
-    there = {name for row in rows for name in row}
-    new = [path for path in paths if isinstance(path, str) and path not in there and rows]
-    for path in dict.fromkeys(path for path in new if "." in path or "[" in path):
-        values = [picked(row, path) for row in rows]
-        if all(value is None for value in values):
-            names = list(dict.fromkeys(name for row in rows for name in row))
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    for path in paths:
+        if not isinstance(path, str) or path in names or not rows or not ("." in path or "[" in path):
+            continue
+        rows = [{**row, path: picked(row, path)} for row in rows]
+        if all(row[path] is None for row in rows):
             raise TableError(f"{what}: there is nothing at {path!r}; the columns are {listed(names, 20)}")
-        rows = [{**row, path: value} for row, value in zip(rows, values, strict=True)]
     return rows
 
 
@@ -273,7 +264,7 @@ class ColumnNames:
 
     def all(self, *names: str) -> tuple[str, ...]:
         """Those that are there, as they are written."""
-        return tuple(found for name in names if (found := self.find(name)) is not None)
+        return tuple(own_name for name in names if (own_name := self.find(name)) is not None)
 
 
 def judge_column(frame: pl.DataFrame) -> str | None:

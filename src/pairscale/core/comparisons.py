@@ -132,8 +132,8 @@ def with_members(results: pl.DataFrame, panels: Mapping[str, Sequence[str]]) -> 
     if not panels or not results.height:
         return results
     names = [
-        panels[condition][panel_member(one, two, len(panels[condition]))] if condition in panels else judge
-        for one, two, judge, condition in results.select("ID1", "ID2", "judge_id", "condition_id").iter_rows()
+        panels[condition][panel_member(first, second, len(panels[condition]))] if condition in panels else judge
+        for first, second, judge, condition in results.select("ID1", "ID2", "judge_id", "condition_id").iter_rows()
     ]
     return results.with_columns(pl.Series("judge_id", names, dtype=pl.String))
 
@@ -175,8 +175,13 @@ def say_left_out(frame: pl.DataFrame, kept: pl.DataFrame, why: str) -> list[str]
     """How many rows were left out and why; nothing when all were kept."""
     if kept.height == frame.height:
         return []
-    rows, used = (table.height if (n := times_of(table)) is None else int(n.sum()) for table in (frame, kept))
-    return [notice(f"left out {rows - used:,} of {rows:,} rows: {why}")]
+    rows = _n_comparisons(frame)
+    return [notice(f"left out {rows - _n_comparisons(kept):,} of {rows:,} rows: {why}")]
+
+
+def _n_comparisons(table: pl.DataFrame) -> int:
+    times = times_of(table)
+    return table.height if times is None else int(times.sum())
 
 
 DROP_COPIES = "Leave copies out"

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +24,6 @@ __all__ = [
     "MOST_IN_MEMORY",
     "columns_read",
     "count_rows",
-    "in_memory_limit",
     "is_many",
     "scanned",
     "scanned_rows",
@@ -39,22 +36,11 @@ MOST_IN_MEMORY = 20_000_000
 """More rows of a file are never read whole."""
 
 _BLOCK = 2_000_000  # rows that are counted at once
-_limit: ContextVar[int] = ContextVar("limit", default=IN_MEMORY)
-
-
-@contextmanager
-def in_memory_limit(rows: int) -> Iterator[None]:
-    """Inside the block, results of more than so many rows are counted instead of read whole."""
-    token = _limit.set(rows)
-    try:
-        yield
-    finally:
-        _limit.reset(token)
 
 
 def is_many(n: int) -> bool:
     """Whether so many rows are counted instead of read whole."""
-    return n > _limit.get()
+    return n > IN_MEMORY
 
 
 def is_pattern(path: str | os.PathLike[str]) -> bool:
@@ -74,46 +60,30 @@ def scanned(data: Any) -> pl.LazyFrame | None:
         return None
     path = os.fspath(data)
     if is_pattern(path):
-        found = sorted(glob.glob(path, recursive=True))  # noqa: PTH207 - a pattern may be absolute
-        other = [name for name in found if Path(name).suffix.lower() != ".parquet"]
-        if not found:
+        files = sorted(glob.glob(path, recursive=True))  # noqa: PTH207 - a pattern may be absolute
+        other = [name for name in files if Path(name).suffix.lower() != ".parquet"]
+        if not files:
             raise InputError(f"{path}: no file matches")
         if other:
             raise FileFormatError(
                 f"{path}: {listed(other)} is not a Parquet file; several files are read together if all are Parquet"
             )
-        return _scan_parts(found, path)
+        return _scan_parts(files)
     if Path(path).suffix.lower() == ".parquet" and Path(path).is_file():
-        return _scan_parts([path], path)
+        return _scan_parts([path])
     return None
 
 
-def _scan_parts(found: list[str], pattern: str) -> pl.LazyFrame:
+def _scan_parts(files: list[str]) -> pl.LazyFrame:
     """Parquet files that belong together, with the columns that the names of their folders hold (``judge=ann/``).
 
     Values in names are text, so that the id ``007`` stays ``007``, and are written as in an address (``%20``).
     """
-    named = [_named_by_folders(name) for name in found]
-    if len({tuple(one) for one in named}) > 1:
-        other = next(at for at, one in enumerate(named) if tuple(one) != tuple(named[0]))
-        raise FileFormatError(
-            f"{pattern}: {found[0]!r} and {found[other]!r} do not have the same columns in the names of their folders; "
-            "read them one by one"
-        )
-    try:
-        held = pl.read_parquet_schema(found[0])
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise TableError(f"{found[0]} cannot be read: {first_line(error)}") from None
-    columns = [name for name in dict.fromkeys(named[0]) if name not in held]
-    if not columns:
-        return pl.scan_parquet(found, glob=False, hive_partitioning=False)
-    kinds = dict.fromkeys(named[0], pl.String())
-    return pl.scan_parquet(found, glob=False, hive_partitioning=True, hive_schema=kinds).select(*held, *columns)
-
-
-def _named_by_folders(path: str) -> list[str]:
-    """The columns that the folders of a path name."""
-    return [part.partition("=")[0] for part in Path(path).parts[:-1] if "=" in part]
+    named = [part.partition("=")[0] for part in Path(files[0]).parts[:-1] if "=" in part]
+    if not named:
+        return pl.scan_parquet(files, glob=False, hive_partitioning=False)
+    kinds = dict.fromkeys(named, pl.String())
+    return pl.scan_parquet(files, glob=False, hive_partitioning=True, hive_schema=kinds)
 
 
 def columns_read(frame: pl.DataFrame, what: str = "results", columns: ResultColumns = NO_COLUMNS) -> list[str]:
@@ -134,17 +104,15 @@ def columns_read(frame: pl.DataFrame, what: str = "results", columns: ResultColu
         if frame.width != 3 or columns:
             raise
         shown = tuple(frame.columns)  # may be two texts and a result, which rows tell
-    if nested := [name for name in shown if name not in frame.columns or frame.schema[name].is_nested()]:
+    nested = [name for name in shown if name not in frame.columns or frame.schema[name].is_nested()]
+    if nested:
         raise TableError(
             f"{what}: {listed(nested)}: so many rows are counted, and for that their values must be columns of their "
             "own, and not nested in others"
         )
-    further = [
-        "outcome",
-        ORDER_KNOWN,
-        *TIE_FLAGS,
-        *(("swapped", "criterion", "trait") if names.has("preferred") else ()),
-    ]
+    further = ["outcome", ORDER_KNOWN, *TIE_FLAGS]
+    if names.has("preferred"):
+        further += ["swapped", "criterion", "trait"]
     return list(dict.fromkeys([*shown, *names.all(*further)]))
 
 

@@ -167,10 +167,10 @@ def values_of(done: Sequence[Done[Value]], what: str) -> list[Value]:
     Raises:
         Exception: when all of them failed, that of the first.
     """
-    values = [one.value for one in done if one.error is None and one.value is not None]
+    values = [result.value for result in done if result.error is None and result.value is not None]
     if done and not values:
         raise done[0].cause or PairscaleError(f"every {what} failed; the first with {done[0].error}")
-    failed = [one.error for one in done if one.error is not None]
+    failed = [result.error for result in done if result.error is not None]
     if failed:
         notice(f"{len(failed):,} of {len(done):,} {what}s failed and are left out; the first with {failed[0]}")
     return values

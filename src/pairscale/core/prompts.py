@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import re
-from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
 
@@ -32,7 +31,6 @@ _REGISTERED: dict[str, str] = {}
 # Anything written like a placeholder is taken for one, so that a typing error is found before a judge is paid to read
 # it. The braces of JSON hold quotes, spaces or small letters, and those of a formula mostly a single letter.
 _PLACEHOLDER = re.compile(r"\{[A-Z][A-Z0-9_]+\}")
-_PLACEHOLDERS = re.compile(rf"({_PLACEHOLDER.pattern})")
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,99}")
 _LARGEST_FILE = 1_000_000
 
@@ -61,13 +59,7 @@ def build_prompt(template: str, trait_name: str, trait_desc: str, text1: str, te
         'Warmth (kindness): Dear {SAMPLE_2} | C:\\new'
     """
     filling = dict(zip(PLACEHOLDERS, (trait_name, trait_desc, text1, text2), strict=True))
-    return "".join([filling.get(part, part) for part in _parts(template)])
-
-
-@lru_cache(maxsize=64)
-def _parts(template: str) -> tuple[str, ...]:
-    """A template that is fit for use, cut at its placeholders."""
-    return tuple(_PLACEHOLDERS.split(_checked(template, "the template")))
+    return _PLACEHOLDER.sub(lambda placeholder: filling[placeholder[0]], _checked(template, "the template"))
 
 
 @checked
@@ -198,8 +190,8 @@ def remove_prompt_template(name: str, quiet: bool = False) -> bool:
         >>> remove_prompt_template("short"), remove_prompt_template("short", quiet=True)
         (True, False)
     """
-    known = _is_name(name) and (name in _REGISTERED or _is_there(_user_file(name)))
-    if known:
+    is_own = _is_name(name) and (name in _REGISTERED or _is_there(_user_file(name)))
+    if is_own:
         path = _user_file(name)
         try:
             path.unlink(missing_ok=True)
@@ -210,7 +202,7 @@ def remove_prompt_template(name: str, quiet: bool = False) -> bool:
         if name in _BUILT_IN or name in _ALIASES:
             raise TemplateError(f"the prompt template {name!r} is built in and cannot be removed")
         raise TemplateError(_unknown(name, list_prompt_templates(include_builtin=False)))
-    return known
+    return is_own
 
 
 def template_from(name_or_file: str) -> tuple[str, str]:
@@ -233,8 +225,8 @@ def template_from(name_or_file: str) -> tuple[str, str]:
     """
     if isinstance(name_or_file, str) and PLACEHOLDERS[-1] in name_or_file:
         text = _checked(name_or_file, "the template")
-        known = next((name for name in _BUILT_IN if _built_in(name) == text), None)
-        return known or f"custom-{text_hash(text)[:8]}", text
+        built_in = next((name for name in _BUILT_IN if _built_in(name) == text), None)
+        return built_in or f"custom-{text_hash(text)[:8]}", text
     if _is_file_like(name_or_file) and not _is_r_template(name_or_file):
         path = Path(name_or_file)
         return path.name, _read(path)
@@ -260,18 +252,13 @@ def _find(name: str) -> tuple[str, str]:
     raise TemplateError(_unknown(name, list_prompt_templates()))
 
 
-def _unknown(name: str, known: list[str]) -> str:
-    guess = did_you_mean(str(name).lower(), known)
-    return f"no prompt template {name!r}.{guess} There are {', '.join(known) or 'none'}"
+def _unknown(name: str, names: list[str]) -> str:
+    guess = did_you_mean(str(name).lower(), names)
+    return f"no prompt template {name!r}.{guess} There are {', '.join(names) or 'none'}"
 
 
 def _built_in(name: str) -> str:
-    return _without_last_break(files("pairscale.core").joinpath("templates", f"{name}.txt").read_text("utf-8"))
-
-
-def _without_last_break(text: str) -> str:
-    """The text of a file without the line break that ends its last line, as R reads it."""
-    return text.removesuffix("\n")
+    return files("pairscale.core").joinpath("templates", f"{name}.txt").read_text("utf-8").removesuffix("\n")
 
 
 def _is_r_template(name: object) -> bool:
@@ -320,10 +307,8 @@ def _user_file(name: str) -> Path:
 
 
 def _is_there(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except OSError:  # a settings folder that we may not enter must not stand between the user and the built-in ones
-        return False
+    """Whether a file is there; False in a settings folder that we may not enter: the built-in ones must still work."""
+    return os.path.isfile(path)  # noqa: PTH113 - Path.is_file raises
 
 
 def _reason(error: Exception) -> str:
@@ -339,7 +324,7 @@ def _read(path: Path) -> str:
     if len(data) > _LARGEST_FILE:
         raise TemplateError(f"the template file {path} is larger than {_LARGEST_FILE:,} bytes, so it is not a template")
     try:
-        text = _without_last_break(data.decode("utf-8-sig").replace("\r\n", "\n"))
+        text = data.decode("utf-8-sig").replace("\r\n", "\n").removesuffix("\n")  # as R reads it
     except UnicodeDecodeError as error:
         raise TemplateError(
             f"the template file {path} is not UTF-8 text (byte {error.start:,}); save it as UTF-8, or check the file"
@@ -369,12 +354,12 @@ def _write(path: Path, text: str) -> None:
 
 def _checked(template: str, what: str) -> str:
     """The template itself, when it has every placeholder and no other."""
-    found = dict.fromkeys(_PLACEHOLDER.findall(template))
+    placeholders = dict.fromkeys(_PLACEHOLDER.findall(template))
     problems = {
-        "lacks": [name for name in PLACEHOLDERS if name not in found],
-        "has the unknown": [name for name in found if name not in PLACEHOLDERS],
+        "lacks": [name for name in PLACEHOLDERS if name not in placeholders],
+        "has the unknown": [name for name in placeholders if name not in PLACEHOLDERS],
     }
-    said = " and ".join(f"{verb} {', '.join(names)}" for verb, names in problems.items() if names)
-    if said:
-        raise TemplateError(f"{what} {said}; the placeholders are {', '.join(PLACEHOLDERS)}, in capitals")
+    faults = " and ".join(f"{verb} {', '.join(names)}" for verb, names in problems.items() if names)
+    if faults:
+        raise TemplateError(f"{what} {faults}; the placeholders are {', '.join(PLACEHOLDERS)}, in capitals")
     return template

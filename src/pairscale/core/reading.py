@@ -10,7 +10,8 @@ from typing import Any
 import polars as pl
 
 from pairscale.core.display import ReprMixin, printable
-from pairscale.core.tables import listed, plural
+from pairscale.core.notices import plural
+from pairscale.core.tables import listed
 from pairscale.core.texts import FileRead
 
 __all__ = ["SamplesReport", "count_files", "kinds_of", "skipped_by_reason", "unusual_texts"]
@@ -74,10 +75,6 @@ class SamplesReport(ReprMixin, table="files", columns=None):
         if self.skipped:
             parts.append(count_files(self.skipped))
         return "; ".join(parts)
-
-    def lines(self) -> list[str]:
-        """What a person should know before anything is asked, a line each."""
-        return [*self.opening(), *self.problems()]
 
     def opening(self) -> list[str]:
         """What was read: a line, and one per kind of file."""

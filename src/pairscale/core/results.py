@@ -14,7 +14,7 @@ import polars as pl
 
 from pairscale.core.columns import JUDGE_COLUMNS, ColumnNames, column_by_path, loose_name
 from pairscale.core.errors import TableError
-from pairscale.core.notices import notice
+from pairscale.core.notices import notice, plural
 from pairscale.core.tables import (
     TIMES,
     Table,
@@ -22,7 +22,6 @@ from pairscale.core.tables import (
     id_text,
     is_blank,
     listed,
-    plural,
     require_ids,
     row_number,
     row_numbers,
@@ -113,11 +112,12 @@ class Results:
     def line(self) -> str:
         """What was read, in one line."""
         times = _times(self.table)
-        parts = [f"{plural(times.sum(), 'comparison')}, read as {self.form or 'results'}: {', '.join(self.columns)}"]
+        n = plural(int(times.sum()), "comparison")
+        parts = [f"{n}, read as {self.form or 'results'}: {', '.join(self.columns)}"]
         if "outcome" in self.table.columns:
             outcome = self.table["outcome"].cast(pl.String)
-            ties = times.filter(outcome == "tie").sum()
-            flips = times.filter(outcome == "flip").sum()
+            ties = int(times.filter(outcome == "tie").sum())
+            flips = int(times.filter(outcome == "flip").sum())
             if ties:
                 parts.append(plural(ties, "tie"))
             if flips:
@@ -385,7 +385,7 @@ def _alpaca(frame: pl.DataFrame, names: ColumnNames, _sides: tuple[str, str], wh
         )
     probability = (2 - value.set(~good, None)).alias("probability")
     graded = int(times.filter(probability.is_not_null() & ~probability.is_in([0.0, 0.5, 1.0])).sum())
-    remarks = ()
+    remarks: tuple[str, ...] = ()
     if graded:
         remarks = (f"{graded:,} graded, kept as probability; the more probable side counts as the winner",)
     results = _decided(frame, _Verdicts(_by_score(probability), unknown, remarks))

@@ -16,10 +16,10 @@ from pairscale.core.documents.kinds import DOCUMENT_SUFFIXES, LONGEST_TEXT
 from pairscale.core.encodings import read_text
 from pairscale.core.errors import FileFormatError, InputError, MissingExtraError, TableError
 from pairscale.core.files import TABLE_SUFFIXES, read_table
-from pairscale.core.notices import notice
+from pairscale.core.notices import notice, plural
 from pairscale.core.options import checked
 from pairscale.core.reading import SamplesReport, count_files, kinds_of, skipped_by_reason, unusual_texts
-from pairscale.core.tables import Table, as_text, id_text, is_blank, listed, plural, require_ids, row_numbers, to_frame
+from pairscale.core.tables import Table, as_text, id_text, is_blank, listed, require_ids, row_numbers, to_frame
 from pairscale.core.texts import MISSING_EXTRA, FileRead, Texts, read_folder, without_final_break
 
 MAX_TEXT_BYTES = LONGEST_TEXT
@@ -305,23 +305,17 @@ def read_samples_dir(
         raise FileFormatError(f"{path}: no such folder")
     try:
         matches = re.compile(pattern).search
-        names = sorted(file.name for file in folder.iterdir() if file.name[0] != "." and matches(file.name))
+        files = [file for file in sorted(folder.iterdir()) if matches(file.name) and file.name[0] != "."]
     except re.error as error:
         raise InputError(f"pattern {pattern!r} is not a regular expression: {error}") from None
     except OSError as error:
         raise FileFormatError(f"{path} cannot be read: {error.strerror}") from None
-    files = [folder / name for name in names if (folder / name).is_file()]
+    files = [file for file in files if file.is_file()]
     if not files:
         wanted = "there is no file that ends in .txt" if pattern == _TEXT_FILES else f"no file matches {pattern!r}"
         raise FileFormatError(f"{path}: {wanted}")
-    texts: dict[str, str] = {}
-    for file in files:
-        if file.stem in texts:
-            raise FileFormatError(f"{path}: two files would have the same id {file.stem!r}; rename one")
-        if file.stat().st_size > MAX_TEXT_BYTES:
-            raise FileFormatError(f"{file} has {file.stat().st_size:,} bytes; a sample has at most {MAX_TEXT_BYTES:,}")
-        texts[file.stem] = without_final_break(read_text(file, encoding))
-    frame = to_frame({"ID": list(texts), "text": list(texts.values())}, str(path))
+    texts = [without_final_break(read_text(file, encoding)) for file in files]
+    frame = to_frame({"ID": [file.stem for file in files], "text": texts}, str(path))
     return _checked(frame, ColumnChoice("ID", "text", {}), str(path))
 
 

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import polars as pl
 
 from pairscale.core.errors import MissingExtraError, TableError
+from pairscale.core.notices import plural
 
 Table: TypeAlias = Any
 """A table of any kind: Polars, pandas, Arrow, a list of dicts, a dict of columns, or an object with ``results``."""
@@ -129,11 +130,6 @@ def listed(names: Sequence[Any], shown: int = _SHOWN) -> str:
     return head if len(names) <= shown else f"{head} and {len(names) - shown:,} more"
 
 
-def plural(n: int, word: str) -> str:
-    """A number with its word: ``1 text``, ``2,000 texts``."""
-    return f"{n:,} {word}" if n == 1 else f"{n:,} {word}s"
-
-
 @contextmanager
 def unnumbered(counted: bool = True) -> Iterator[None]:
     """Inside the block, messages name no row by its number: the rows at hand are not those of the user's table.
@@ -153,9 +149,9 @@ def times_of(frame: pl.DataFrame) -> pl.Series | None:
     return frame[TIMES] if TIMES in frame.columns else None
 
 
-def row_number(at: int) -> str:
+def row_number(place: int) -> str:
     """A row for a message, counted from 1, without the header."""
-    return f"row {at + 1}" if _numbered.get() else "a row"
+    return f"row {place + 1}" if _numbered.get() else "a row"
 
 
 def row_numbers(where: pl.Series) -> str:
@@ -218,7 +214,7 @@ def _from_pandas(data: Any) -> pl.DataFrame:
         if len(set(names)) < len(names):
             raise
         values = data.astype(object).where(data.notna(), None)
-        return pl.DataFrame({name: values.iloc[:, at].tolist() for at, name in enumerate(names)}, strict=False)
+        return pl.DataFrame({name: values.iloc[:, place].tolist() for place, name in enumerate(names)}, strict=False)
 
 
 def first_line(error: BaseException) -> str:
