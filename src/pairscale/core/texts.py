@@ -96,7 +96,6 @@ def read_folder(path: Path, encoding: str | None = None) -> Texts:
     entries = _of_folder(path) if path.is_dir() else _of_archive(path)
     files: list[FileRead] = []
     texts: dict[str, tuple[str, str]] = {}  # by id
-    names: dict[str, str] = {}
     with DocumentReader() as reader:
         for entry in entries:
             kind = entry.kind
@@ -106,11 +105,11 @@ def read_folder(path: Path, encoding: str | None = None) -> Texts:
                 files.append(FileRead(entry.name, kind, reason=str(reason)))
                 continue
             uid = normalize("NFC", PurePosixPath(entry.name).stem)  # macOS spells é in two characters, tables in one
-            if uid in names:
+            if uid in texts:
                 raise FileFormatError(
-                    f"{path}: {names[uid]} and {entry.name} would have the same id {uid!r}; rename one, or take it out"
+                    f"{path}: {texts[uid][0]} and {entry.name} would have the same id {uid!r}; rename one, or take it "
+                    "out"
                 )
-            names[uid] = entry.name
             texts[uid] = (entry.name, document.text)
             note = "; ".join(document.notes) or None
             size = len(document.text)
