@@ -66,9 +66,9 @@ LAYERS = (
 
 CORE = (
     "addresses", "arrays", "timelimit", "errors", "options", "failures", "notices", "home",
-    "provenance", "notebooks", "display", "tables", "jobs", "paths", "columns", "copies", "verdicts", "matrices",
-    "results", "counting", "encodings", "documents", "texts", "reading", "workbooks", "sheets", "formulas", "files",
-    "class_list", "samples", "traits", "r_templates", "prompts", "comparisons", "__init__",
+    "provenance", "notebooks", "display", "tables", "jobs", "columns",
+    "results", "counting", "encodings", "documents", "texts", "reading", "workbooks", "formulas", "files",
+    "samples", "traits", "prompts", "comparisons", "__init__",
 )  # fmt: skip
 
 

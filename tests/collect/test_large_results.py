@@ -1,6 +1,8 @@
 """Results of many pairs are read from the run file when they are asked for, and exported in blocks."""
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import polars as pl
@@ -8,10 +10,18 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import pairscale as ps
-from pairscale.core.counting import in_memory_limit
 from pairscale.core.errors import StoreError
 from pairscale.store import _results
 from pairscale.store.runfile import open_run
+
+
+@contextmanager
+def in_memory_limit(rows: int) -> Iterator[None]:
+    """Inside the block, results of more than so many rows are counted instead of read whole."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pairscale.core.counting.IN_MEMORY", rows)
+        yield
+
 
 PAIRS = ps.make_pairs(ps.synthetic_essays(8, seed=1))
 

@@ -8,9 +8,8 @@ import polars as pl
 import pytest
 
 import pairscale as ps
-from pairscale.core.columns import choose_columns, with_paths
+from pairscale.core.columns import choose_columns, picked, with_paths
 from pairscale.core.errors import TableError, UnsureColumnError
-from pairscale.core.paths import picked
 
 LONG = "A sentence that is long enough to be a text and not a name: number {}."
 CLASS = pl.DataFrame(

@@ -573,7 +573,7 @@ def test_without_pandas_the_install_command_is_named(module: str) -> None:
         "except ps.errors.MissingExtraError as error: print(error)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == 'a pandas table needs an optional package: pip install "pairscale[pandas]"\n'
+    assert done.stdout == "a pandas table needs an optional package: pip install pandas pyarrow\n"
 
 
 # Charts and reports

@@ -280,7 +280,7 @@ def test_a_missing_excel_package_is_named(tmp_path, monkeypatch, module, verb):
     path = write_table(frame, tmp_path / "a.xlsx")
     kept = path.read_bytes()
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(MissingExtraError, match=rf'{verb} an Excel file needs .*pip install "pairscale\[excel\]"'):
+    with pytest.raises(MissingExtraError, match=rf'{verb} an Excel file needs .*pip install "pairscale\[documents\]"'):
         read_table(path) if verb == "reading" else write_table(frame, path)
     assert path.read_bytes() == kept
     assert names_in(tmp_path) == ["a.xlsx"]

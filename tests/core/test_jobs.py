@@ -94,10 +94,10 @@ def test_a_worker_that_is_killed_once_changes_nothing(tmp_path) -> None:
 
 
 @pytest.mark.slow
-def test_where_no_worker_lives_the_exception_is_raised() -> None:
+def test_where_nothing_can_be_sent_the_exception_is_raised() -> None:
     lock = threading.Lock()  # cannot be sent
     with pytest.raises(pickle.PicklingError):
-        list(run_tasks(lambda _: lock.locked(), range(30), 2))
+        values_of(list(run_tasks(lambda _: lock.locked(), range(30), 2)), "run")
 
 
 @pytest.mark.slow

@@ -232,3 +232,15 @@ def test_the_judge_of_a_model_says_which_of_its_options_is_wrong() -> None:
         with pytest.raises(InputError, match=f"^{message}$"):
             LLMJudge(**(right | {"api_key": "sk-1"} | wrong))
     assert LLMJudge(**right, api_key="sk-1").trait.name == "Clarity"
+
+
+def test_the_order_of_an_annotation_does_not_matter() -> None:
+    @options.checked
+    def show(name: None | str = None, *, names: Sequence[str] | str = ()) -> tuple[object, object]:  # noqa: RUF036
+        return name, names
+
+    assert show(None, names="x") == (None, "x")
+    with pytest.raises(InputError, match="name must be a text, not 3"):
+        show(3)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="names must be a text or a list of texts, not 3"):
+        show(names=3)  # type: ignore[arg-type]

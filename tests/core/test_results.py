@@ -208,7 +208,7 @@ def test_the_line_says_what_was_recognised():
 def test_an_inconsistent_tie_is_a_flip():
     rows = [{"model_a": "x", "model_b": "y", "winner": "tie (inconsistent)"}]
     assert as_comparisons(rows)["outcome"].to_list() == ["flip"]
-    assert read_form(rows).line.endswith("; 1 flip")
+    assert read_form(rows).line.endswith("; 1 flip between orders")
 
 
 def test_graded_preferences_are_probabilities_of_the_first():
@@ -473,22 +473,6 @@ def test_any_table_is_read_or_refused(form, more, data):
     assert first.equals(second)
     assert found.table.select(pl.col("ID1", "ID2").is_null().any()).row(0) in {(False, False), (None, None)}
     assert says_who_stood_first(rows) == says_who_stood_first(found.table) or not rows
-
-
-def test_the_second_game_of_mt_bench_turns_the_probability_too():
-    lines = [
-        {"model_1": "x", "model_2": "y", "g1_winner": "model_1", "g2_winner": "model_1", "probability": stated}
-        for stated in (0.8, None)
-    ]
-    rows = read_form(lines).table.select("ID1", "ID2", "better_id", "probability").rows()
-    assert rows == [
-        ("x", "y", "x", 0.8),
-        ("x", "y", "x", None),
-        ("y", "x", "x", pytest.approx(0.2)),
-        ("y", "x", "x", None),
-    ]
-    with pytest.raises(TableError, match="probability takes numbers from 0 to 1"):
-        read_form([lines[0] | {"probability": 7}])
 
 
 @pytest.mark.parametrize("name", ["Freq", "n", "wins", "Count"])

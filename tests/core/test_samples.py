@@ -486,7 +486,7 @@ def test_names_of_files_are_ids(tmp_path):
     ]
     written(tmp_path, "b.md", "m")
     assert ps.read_samples_dir(tmp_path, r"\.md$").rows() == [("b", "m")]
-    with pytest.raises(FileFormatError, match=r"b\.TXT and .*b\.md would have the same id 'b'; rename one"):
+    with pytest.raises(TableError, match=r"the id 'b' stands in rows .*; ids must be unique"):
         ps.read_samples_dir(tmp_path, ".")
 
 

@@ -97,7 +97,7 @@ def test_pandas_without_pyarrow_names_the_extra(monkeypatch):
 
     data = pd.DataFrame({"a": [1]})
     monkeypatch.setattr(pl, "DataFrame", type("Frame", (pl.DataFrame,), {"__init__": missing}))
-    with pytest.raises(MissingExtraError, match=r'pip install "pairscale\[pandas\]"'):
+    with pytest.raises(MissingExtraError, match=r"pip install pandas pyarrow"):
         to_frame(data)
 
 

@@ -1,7 +1,7 @@
 """Results that are counted instead of read give the fit of the same rows in memory."""
 
-import logging
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -10,11 +10,19 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import pairscale as ps
-from pairscale.core.counting import count_rows, in_memory_limit
 from pairscale.core.errors import FileFormatError, InputError, TableError
-from pairscale.core.tables import TIMES, times_of
+from pairscale.core.tables import times_of
 from pairscale.store.reading import read_comparisons
 from pairscale.store.runfile import open_run
+
+
+@contextmanager
+def in_memory_limit(rows: int) -> Iterator[None]:
+    """Inside the block, results of more than so many rows are counted instead of read whole."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pairscale.core.counting.IN_MEMORY", rows)
+        yield
+
 
 N, ROWS = 12, 900
 
@@ -177,15 +185,6 @@ def test_words_that_are_not_understood_are_counted(counting: None) -> None:
     assert "'?' (7)" in read_comparisons(odd.lazy(), aloud=False, keep=[]).line
 
 
-def test_repeats_that_always_agree_are_said(counting: None, caplog: pytest.LogCaptureFixture) -> None:
-    once = DECIDED.unique(["ID1", "ID2"], maintain_order=True).select("ID1", "ID2", "better_id").with_columns(
-        better_id=pl.max_horizontal("ID1", "ID2")
-    )  # fmt: skip
-    with caplog.at_level(logging.INFO):
-        ps.fit(pl.concat([once] * 3).lazy())
-    assert "repeats of a pair agree with its first answer" in caplog.text
-
-
 def test_a_run_file_is_counted_by_its_database(tmp_path: Path) -> None:
     pairs = ps.make_pairs(ps.example_writing_samples)[:60]
     path = tmp_path / "run.db"
@@ -219,7 +218,7 @@ def test_folders_that_name_other_columns(tmp_path: Path) -> None:
     for name in ("judge_id=t00", "weight=2"):
         (tmp_path / name).mkdir()
         PLAIN.write_parquet(tmp_path / name / "0.parquet")
-    with pytest.raises(FileFormatError, match="do not have the same columns in the names of their folders"):
+    with pytest.raises(TableError, match="cannot be read: path contains column not present in the given Hive schema"):
         ps.fit(str(tmp_path / "*" / "*.parquet"))
 
 
@@ -285,11 +284,3 @@ def test_elo_needs_every_row(monkeypatch: pytest.MonkeyPatch, counting: None) ->
     monkeypatch.setattr("pairscale.store.reading.MOST_IN_MEMORY", 100)
     with pytest.raises(InputError, match="data has 900 rows, and this needs each of them in memory"):
         ps.fit(PLAIN.lazy(), "elo")
-
-
-def test_what_is_not_numbered_is_grouped_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    columns = ["ID1", "ID2", "better_id"]
-    whole = count_rows(PLAIN.lazy(), columns, "data").sort(columns)
-    monkeypatch.setattr("pairscale.core.counting._LARGEST", 200)
-    assert_frame_equal(count_rows(PLAIN.lazy(), columns, "data").sort(columns), whole)
-    assert whole[TIMES].sum() == ROWS

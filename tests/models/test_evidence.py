@@ -8,7 +8,7 @@ import pytest
 from scipy.special import expit
 
 import pairscale as ps
-from pairscale.core.copies import copies_said
+from pairscale.core.comparisons import say_copies
 from pairscale.core.errors import FitError, InputError
 from pairscale.models._counts import aggregate
 from pairscale.models._learned_spread import learned_spread
@@ -33,9 +33,9 @@ def _results(table, **more):
     return table.select(ID1="object1", ID2="object2", better_id=better, **more)
 
 
-def _said(table):
-    results = table if "better_id" in table.columns else _results(table)
-    return copies_said(results, results)
+def _said(results):
+    notices = say_copies(results, "as new")
+    return notices[0].removesuffix("; as new") if notices else None
 
 
 # Copies
@@ -48,7 +48,7 @@ def test_a_table_repeated_word_for_word_is_said_by_every_model(caplog):
     assert plain.notices == ()
     for fit in (ps.fit_bt_model(ten), ps.fit_elo_model(ten, seed=1)):
         [said] = [text for text in fit.notices if "word for word" in text]
-        assert said.startswith("200 different rows stand 10 times each, word for word; each of them counts as")
+        assert said.startswith("1,800 of 2,000 rows repeat another row word for word; each of them counts as")
     weighed = ps.fit_bt_model(ten, repeats="learned")
     assert "the 2,000 comparisons count as 20" in weighed.notices[0]
     assert weighed.repeat_agreement.rho > 0.99
@@ -60,39 +60,23 @@ def test_a_table_repeated_word_for_word_is_said_by_every_model(caplog):
 
 def test_rows_that_something_tells_apart_are_no_copies():
     _, table = _table(2, n_pairs=60)
-    twice = pl.concat([table, table])
-    times = _results(twice).with_columns(received_at=pl.int_range(pl.len()))
-    assert copies_said(times, times) == "all 60 repeats of a pair agree with its first answer"
-    judges = _results(twice).with_columns(judge=pl.int_range(pl.len()) // 60)
-    assert copies_said(judges, judges) is None
+    twice = _results(pl.concat([table, table]))
+    assert _said(twice.with_columns(received_at=pl.int_range(pl.len()))) is None
+    assert _said(twice.with_columns(judge=pl.int_range(pl.len()) // 60)) is None
     replies = _results(table).with_columns(content=pl.format("reply {}", pl.int_range(pl.len())))
     copied = pl.concat([replies, replies[:7]])
-    assert copies_said(copied, copied) == "7 of 67 rows repeat another row word for word"
-
-
-@pytest.mark.parametrize("column", ["task_id", "question_id"])
-def test_two_items_compared_on_other_tasks_are_no_repeats(column):
-    row = {"ID1": "x", "ID2": "y", "better_id": "x"}
-    rows = pl.DataFrame([row] * 30).with_columns(pl.int_range(30).alias(column))
-    assert _said(rows) is None
-    assert "repeat" in _said(rows.drop(column))
-    assert "stand 2 times each" in _said(pl.concat([rows, rows]))
-
-
-def test_repeats_in_the_other_order_are_repeats():
-    _, table = _table(2, n_pairs=60)
-    other = table.select(object1="object2", object2="object1", result=1 - pl.col("result"))
-    said = "all 60 repeats of a pair agree with its first answer; each of them counts as new evidence"
-    assert ps.fit_bt_model(pl.concat([table, other])).notices[0].startswith(said)
-    flipped = pl.concat([table, other.with_columns(result=1 - pl.col("result"))])
-    assert ps.fit_bt_model(flipped).notices == ()
+    assert _said(copied) == "7 of 67 rows repeat another row word for word"
+    assert _said(copied.with_columns(tags=pl.concat_list("ID1", "ID2"))) == _said(copied)
 
 
 def test_ordinary_repeats_are_not_said():
     for seed in range(5):
         _, table = _table(seed, n_items=12, n_pairs=150, sd=0.5, distinct=False)
-        assert _said(table) is None
-    assert _said(_table(1)[1]) is None
+        assert _said(_results(table)) is None
+    _, table = _table(3, n_pairs=100)
+    few = _results(pl.concat([table, table[:19]]))
+    assert _said(few) is None
+    assert _said(few.with_columns(task_id=1)) == "19 of 119 rows repeat another row word for word"
 
 
 def test_winners_and_losers_that_disagree_are_no_copies():
@@ -104,29 +88,7 @@ def test_winners_and_losers_that_disagree_are_no_copies():
     assert ps.fit_elo_model(games, seed=1).notices == ()
     once = games.unique(subset=["winner", "loser"], maintain_order=True)
     ten = pl.concat([once.filter(pl.col("winner") < pl.col("loser"))] * 10)
-    assert "times each, word for word" in ps.fit_elo_model(ten, seed=1).notices[0]
-
-
-def test_a_few_repeats_that_agree_are_not_said():
-    _, table = _table(3, n_pairs=100)
-    assert _said(pl.concat([table, table[:19]])) is None
-    assert _said(pl.concat([table, table[:20]])) == "20 of 120 rows repeat another row word for word"
-    again = pl.concat(
-        [table, table[:20].select("object1", "object2", "result").with_columns(result=1 - table["result"][:20])]
-    )
-    assert _said(again) is None
-
-
-def test_a_pair_that_is_asked_both_ways_and_flips_is_copied_too():
-    both = pl.DataFrame({"ID1": ["a", "b", "a"], "ID2": ["b", "a", "c"], "better_id": ["a", "b", "c"]})
-    assert _said(both) is None
-    assert _said(pl.concat([both] * 4)) == "3 different rows stand 4 times each, word for word"
-
-
-def test_columns_of_lists_do_not_matter():
-    _, table = _table(2, n_pairs=30)
-    ten = pl.concat([_results(table)] * 2).with_columns(tags=pl.lit([1, 2]).implode().list.first())
-    assert copies_said(ten, ten.with_columns(more=pl.concat_list("ID1", "ID2"))).startswith("30 different rows")
+    assert "word for word" in ps.fit_elo_model(ten, seed=1).notices[0]
 
 
 # Repeats in fit_bt_model

@@ -133,28 +133,11 @@ def test_a_run_file_knows_that_its_pairs_were_chosen_adaptively(tmp_path):
     assert not [text for text in ps.fit(run, chosen="beforehand", separate=True).notices if "earlier" in text]
 
 
-@pytest.mark.parametrize("model", [{}, {"engine": "map"}, {"model": "bayes", "engine": "laplace"}])
-def test_copies_of_a_whole_table_count_once(model):
-    """Pairs that were asked twice with different answers, too: how far repeats agree does not tell copies there."""
-    answers = [(f"t{a}", f"t{b}", int(a < b)) for a in range(6) for b in range(6) if a != b]
-    answers += [("t1", "t0", 1), ("t2", "t1", 1), ("t0", "t1", 0)]
-    table = pl.DataFrame(answers, ["object1", "object2", "result"], orient="row")
-    once, ten = ps.fit(table, **model), ps.fit(pl.concat([table] * 10), **model)
-    [said] = [text for text in ten.notices if "word for word" in text]
-    assert said.startswith("33 different rows stand 10 times each, word for word; each of them counts once")
-    tables = [fit.item_summary if "model" in model else fit.theta for fit in (once, ten)]
-    assert tables[0].equals(tables[1])
-    every = ps.fit(pl.concat([table] * 10), **model, repeats="independent")
-    assert not [text for text in every.notices if "counts once" in text]
-    marked = pl.concat([table.with_columns(at=pl.lit(at)) for at in range(10)])  # asked at ten different times
-    assert not [text for text in ps.fit(marked, **model).notices if "counts once" in text]
-
-
 def test_copies_are_said_by_the_bayesian_model(table):
     ten = pl.concat([table[:60]] * 10)
     once = ps.fit(table[:60].unique(maintain_order=True), "bayes", engine="laplace")
     fit = ps.fit(ten, "bayes", engine="laplace")
-    assert "word for word; each of them counts once" in fit.notices[0]
+    assert "word for word; they count by what they add" in fit.notices[0]
     naive = ps.fit(ten, "bayes", engine="laplace", repeats="independent")
     assert "each of them counts as new evidence" in naive.notices[0]
     reliability = [x.round_log["reliability_EAP"][0] for x in (once, fit, naive)]

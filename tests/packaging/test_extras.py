@@ -62,8 +62,9 @@ os.mkdir("docs")
 open("docs/a.docx", "wb").write(b"PK")
 open("docs/b.pdf", "wb").write(b"%PDF")
 said = {
-    "documents": [command("pairs", "docs"), command("compare", "docs/a.docx", "b")],
-    "excel": [
+    "documents": [
+        command("pairs", "docs"),
+        command("compare", "docs/a.docx", "b"),
         command("pairs", "texts.xlsx"),
         command("traits", "--out", "traits.xlsx"),
         command("report", "run.db", "--out", "report.xlsx"),
@@ -71,7 +72,6 @@ said = {
     "plots": [command("fit", "run.db", "--chart", "chart.svg"), command("bias-study", "texts.csv", "--chart", "a.png")],
     "postgres": [call(lambda: ps.open_run("postgresql://localhost/pairscale")), command("status", "postgresql://l/p")],
     "web": [command("watch", "run.db"), command("label", "run.db", "--labellers", "ann")],
-    "pandas": [call(lambda: ps.fit_bt_model(ps.example_writing_results).to_pandas())],
 }
 print(json.dumps(said))
 """
@@ -116,11 +116,11 @@ def test_the_doctor_knows_every_dependency() -> None:
 
 
 def test_the_doctor_names_the_package_that_is_missing(monkeypatch, capsys) -> None:
-    monkeypatch.setattr(doctor, "_version", lambda name: "missing" if name == "pyarrow" else "1.0")
+    monkeypatch.setattr(doctor, "_version", lambda name: "missing" if name == "pypdf" else "1.0")
     doctor.command()
-    found = re.search(r"extra pandas +(\S.*?)  ", capsys.readouterr().out)
+    found = re.search(r"extra documents +(\S.*?)  ", capsys.readouterr().out)
     assert found is not None
-    assert found[1] == "missing: pyarrow"
+    assert found[1] == "missing: pypdf"
 
 
 def test_every_extra_is_in_the_one_for_all() -> None:

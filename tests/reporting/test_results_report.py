@@ -127,31 +127,6 @@ def test_what_belongs_to_tables_is_refused_for_a_run_file():
         ps.report("session.csv", kind="ab")
 
 
-def test_a_table_put_together_from_copies_is_one_rule_everywhere(caplog):
-    """``fit``, ``report``, ``export`` and ``import_run`` count the rows of a table that is copies of itself once."""
-    names = "abcde"
-    once = pl.DataFrame([(x, y, x) for x in names for y in names if x != y], ["ID1", "ID2", "better_id"], orient="row")
-    five = pl.concat([once] * 5)
-    texts = pl.DataFrame({"ID": list(names), "text": list(names)})
-    fitted = ps.fit(once).theta["theta"].to_list()
-    said = "20 different rows stand 5 times each, word for word; each of them counts once"
-
-    def imported(table):
-        ps.import_run(table, "five.db", texts)
-        return ps.fit("five.db").theta["theta"]
-
-    for verb in (
-        lambda table: ps.fit(table).theta["theta"],
-        lambda table: pl.read_csv(ps.report(table, out="items.csv"))["score"],
-        lambda table: ps.fit(ps.export(table, "five.csv")).theta["theta"],
-        imported,
-    ):
-        caplog.clear()
-        assert verb(five).to_list() == pytest.approx(fitted)
-        assert said in caplog.text
-    assert ps.import_run(five.with_row_index("row"), "every.db", texts) == 100
-
-
 def test_wins_in_a_matrix_are_counted_and_no_copies():
     wins = [[0 if row == column else 2 * (1 + (row < column)) for row in range(4)] for column in range(4)]
     matrix = pl.DataFrame({"": list("abcd"), **{name: wins[at] for at, name in enumerate("abcd")}})

@@ -25,7 +25,7 @@ def writable(out: Path | None) -> Path | None:
     if out.is_dir():
         raise FileFormatError(f"--out {out} is a folder; name a file in it")
     if out.suffix.lower() == ".xlsx" and find_spec("xlsxwriter") is None:
-        raise MissingExtraError("writing an Excel file", "excel")
+        raise MissingExtraError("writing an Excel file", "documents")
     try:
         with TemporaryFile(dir=out.parent):
             pass

@@ -20,9 +20,7 @@ CORE = (
 """What is always installed; a test holds it, and the extras, against the project's own list."""
 
 EXTRAS = {
-    "documents": ("defusedxml", "fastexcel", "pypdf"),
-    "excel": ("fastexcel", "xlsxwriter"),
-    "pandas": ("pandas", "pyarrow"),
+    "documents": ("defusedxml", "fastexcel", "pypdf", "xlsxwriter"),
     "plots": ("altair", "vl-convert-python"),
     "postgres": ("psycopg",),
     "web": ("fastapi", "markdown-it-py", "python-multipart", "uvicorn"),

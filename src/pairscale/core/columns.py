@@ -15,7 +15,6 @@ import polars as pl
 
 from pairscale.core.errors import TableError, UnsureColumnError
 from pairscale.core.options import require_int
-from pairscale.core.paths import picked
 from pairscale.core.tables import as_text, is_blank, listed
 
 Column = int | str
@@ -25,6 +24,7 @@ _LONG = 40  # characters of the median cell: names, classes, dates and grades ha
 _LOOKED_AT = 1000
 _TEXT_NAMES = ("text", "essay", "response", "answer", "output", "content", "body", "document", "abstract", "writing")
 _UNNAMED = re.compile(r"column_\d+")  # as columns are called that have no name in their file
+_STEP = re.compile(r"[^.\[\]]+")  # of a path
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 TASK_COLUMNS = ("task_id", "question_id", "instruction")
 """What two variants were compared on: the same two on another task are another question."""
@@ -76,94 +76,86 @@ def choose_columns(frame: pl.DataFrame, id_col: Column | None, text_col: Column 
     return ColumnChoice(ids, texts, reasons)
 
 
-def named_column(columns: Sequence[str], given: Column | None, usual: str, what: str) -> str | None:
+def named_column(columns: Sequence[str], column: Column | None, usual: str, what: str) -> str | None:
     """The column that the user named, or the one with the usual name, in any case of letters; None without either."""
-    if given is not None:
-        return column_at(columns, given, f"{usual.lower()}_col", what)
+    if column is not None:
+        return column_at(columns, column, f"{usual.lower()}_col", what)
     if usual in columns:
         return usual
     alike = [name for name in columns if name.strip().lower() == usual.lower()]
     return alike[0] if alike else None
 
 
-def column_at(columns: Sequence[str], given: Column, argument: str, what: str) -> str:
+def column_at(columns: Sequence[str], column: Column, argument: str, what: str) -> str:
     """The column that was named, by its name or its position.
 
     Raises:
         TableError: there is none.
     """
-    if isinstance(given, str):
-        if given not in columns:
-            raise TableError(f"{what}: no column {given!r} ({argument}); it has {listed(columns, 20)}")
-        return given
-    given = require_int(given, f"{argument} as a position", least=0)
-    if given >= len(columns):
+    if isinstance(column, str):
+        if column not in columns:
+            raise TableError(f"{what}: no column {column!r} ({argument}); it has {listed(columns, 20)}")
+        return column
+    column = require_int(column, f"{argument} as a position", least=0)
+    if column >= len(columns):
         raise TableError(
-            f"{what}: no column {given}, counted from 0 ({argument}); it has {len(columns)}: {listed(columns, 20)}"
+            f"{what}: no column {column}, counted from 0 ({argument}); it has {len(columns)}: {listed(columns, 20)}"
         )
-    return columns[given]
+    return columns[column]
 
 
 def _text_column(frame: pl.DataFrame, ids: str | None, what: str) -> tuple[str, str]:
     others = [name for name in frame.columns if name != ids]
     if not others:
         raise _one_column(frame, what)
-    if unnamed := [name for name in others if _UNNAMED.fullmatch(name) and is_long(frame[name])]:
-        raise _no_header(frame, unnamed, "text_col", what)
     long = [name for name in others if is_long(frame[name])]
+    _require_header(frame, long, "text_col", what)
     if len(long) == 1:
         return long[0], "the only column with long texts"
-    known = [name for name in others if name.strip().lower() in _TEXT_NAMES]
-    if not long and len(known) == 1:
-        return known[0], "by its name"
-    if not long and not known and ids is not None and len(others) == 1:
+    usual = [name for name in others if loose_name(name) in _TEXT_NAMES]
+    if not long and len(usual) == 1:
+        return usual[0], "by its name"
+    if not long and not usual and ids is not None and len(others) == 1:
         return others[0], "the only other column"
-    held = f"{len(long)} columns hold long texts" if long else "no column is certainly the one of the texts"
-    may = long or known or others
-    raise UnsureColumnError(
-        f"{what}: {held}; name it (`text_col=`): it may be {listed(may, 20)}; all columns: {listed(frame.columns, 20)}",
-        "text_col",
-        may,
-    )
+    problem = f"{len(long)} columns hold long texts" if long else "no column is certainly the one of the texts"
+    raise _unsure(frame, problem, "text_col", long or usual or others, what)
 
 
 def _id_column(frame: pl.DataFrame, texts: str, what: str) -> tuple[str, str]:
     others = [name for name in frame.columns if name != texts]
     named = [name for name in others if "id" in (word.lower() for word in _WORDS.findall(name))]
     unique = [name for name in others if _is_key(frame[name])]
-    if unnamed := [name for name in unique if _UNNAMED.fullmatch(name) and name != frame.columns[0]]:
-        raise _no_header(frame, unnamed, "id_col", what)  # the first may be R's names of rows
-    for found, why in (([name for name in named if name in unique], "by its name"), (unique, "the only one")):
-        if len(found) == 1:
-            return found[0], why if why == "by its name" else _only(others)
+    _require_header(frame, [name for name in unique if name != frame.columns[0]], "id_col", what)  # R's names of rows
+    named = [name for name in named if name in unique]
+    if len(named) == 1:
+        return named[0], "by its name"
+    if len(others) == 1:
+        return others[0], "the only other column"  # what is wrong with it is said where ids are checked
+    if len(unique) == 1:
+        return unique[0], "the only column with another value in every row"
     if not others:
         raise _one_column(frame, what)
-    if len(others) == 1:
-        return others[0], _only(others)  # what is wrong with it is said where ids are checked
-    held = "several columns" if len(unique) > 1 else "no column"
-    may = unique or others
-    raise UnsureColumnError(
-        f"{what}: {held} could hold the ids; name it (`id_col=`): it may be {listed(may, 20)}; all columns: "
-        f"{listed(frame.columns, 20)}",
-        "id_col",
-        may,
-    )
+    problem = "several columns could hold the ids" if unique else "no column could hold the ids"
+    raise _unsure(frame, problem, "id_col", unique or others, what)
 
 
 def _one_column(frame: pl.DataFrame, what: str) -> TableError:
     return TableError(f"{what}: there is one column, {frame.columns[0]!r}; it needs one of ids and one of texts")
 
 
-def _no_header(frame: pl.DataFrame, unnamed: Sequence[str], argument: str, what: str) -> TableError:
-    """No question: what stands above the names would be read as a text."""
-    return TableError(
-        f"{what}: {listed(unnamed)} has no name in the first row, which should name the columns; delete what stands "
-        f"above them, or name the column ({argument}=): all columns: {listed(frame.columns, 20)}"
-    )
+def _unsure(frame: pl.DataFrame, problem: str, argument: str, possible: list[str], what: str) -> UnsureColumnError:
+    names = f"it may be {listed(possible, 20)}; all columns: {listed(frame.columns, 20)}"
+    return UnsureColumnError(f"{what}: {problem}; name it (`{argument}=`): {names}", argument, possible)
 
 
-def _only(others: Sequence[str]) -> str:
-    return "the only other column" if len(others) == 1 else "the only column with another value in every row"
+def _require_header(frame: pl.DataFrame, names: Sequence[str], argument: str, what: str) -> None:
+    """Refuse columns without a name: what stands above the names would be read as a text."""
+    unnamed = [name for name in names if _UNNAMED.fullmatch(name)]
+    if unnamed:
+        raise TableError(
+            f"{what}: {listed(unnamed)} has no name in the first row, which should name the columns; delete what "
+            f"stands above them, or name the column ({argument}=): all columns: {listed(frame.columns, 20)}"
+        )
 
 
 def is_long(column: pl.Series) -> bool:
@@ -196,15 +188,58 @@ def with_paths(rows: list[dict[str, Any]], paths: Sequence[Column | None], what:
     Raises:
         TableError: nothing stands there in any row.
     """
-    there = {name for row in rows for name in row}
-    new = [path for path in paths if isinstance(path, str) and path not in there and rows]
-    for path in dict.fromkeys(path for path in new if "." in path or "[" in path):
-        values = [picked(row, path) for row in rows]
-        if all(value is None for value in values):
-            names = list(dict.fromkeys(name for row in rows for name in row))
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    for path in paths:
+        if not isinstance(path, str) or path in names or not rows or not ("." in path or "[" in path):
+            continue
+        rows = [{**row, path: picked(row, path)} for row in rows]
+        if all(row[path] is None for row in rows):
             raise TableError(f"{what}: there is nothing at {path!r}; the columns are {listed(names, 20)}")
-        rows = [{**row, path: value} for row, value in zip(rows, values, strict=True)]
     return rows
+
+
+def column_by_path(frame: pl.DataFrame, path: str, what: str) -> pl.Series:
+    """A column by its name, or what a path leads to in every row; null where it leads nowhere.
+
+    A path is made of names and of places (from 0), as in ``votes.0.choice`` or ``votes[0].choice``; ``$.`` may stand
+    before it.
+
+    Raises:
+        TableError: when there is no such column, or the path leads nowhere in every row.
+
+    Example:
+        >>> column_by_path(pl.DataFrame({"vote": [{"who": ["ann", "bob"]}]}), "$.vote.who[1]", "votes").to_list()
+        ['bob']
+    """
+    if path in frame.columns:
+        return frame[path]
+    bare = path.removeprefix("$").removeprefix(".")
+    # A column may have dots in its name: the longest beginning that is a column.
+    starts = [name for name in frame.columns if bare == name or bare.startswith((f"{name}.", f"{name}["))]
+    if not starts:
+        raise TableError(f"{what}: no column {path!r}; it has {listed(frame.columns, 20) or 'none'}")
+    start = max(starts, key=len)
+    values = [picked(value, bare[len(start) :]) for value in frame[start].to_list()]
+    if values and all(value is None for value in values):
+        raise TableError(f"{what}: the path {path!r} leads nowhere in all {len(values):,} rows")
+    return pl.Series(path, values, strict=False)
+
+
+def picked(value: Any, path: str) -> Any:
+    """What stands at a path in nested values; None where it leads nowhere.
+
+    Example:
+        >>> picked({"turns": [{"said": "Hello."}]}, "turns[0].said"), picked({"a": 1}, "$.b.c")
+        ('Hello.', None)
+    """
+    for step in _STEP.findall(path.removeprefix("$")):
+        if isinstance(value, Mapping):
+            value = value.get(step)
+        elif isinstance(value, Sequence) and not isinstance(value, str) and step.isdecimal():
+            value = value[int(step)] if int(step) < len(value) else None
+        else:
+            return None
+    return value
 
 
 def loose_name(name: str) -> str:
@@ -231,7 +266,7 @@ class ColumnNames:
 
     def all(self, *names: str) -> tuple[str, ...]:
         """Those that are there, as they are written."""
-        return tuple(found for name in names if (found := self.find(name)) is not None)
+        return tuple(own_name for name in names if (own_name := self.find(name)) is not None)
 
 
 def judge_column(frame: pl.DataFrame) -> str | None:

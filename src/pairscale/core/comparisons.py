@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from pairscale.core.columns import JUDGE_COLUMNS
 from pairscale.core.errors import TableError
 from pairscale.core.notices import notice
 from pairscale.core.options import checked, require_choice, require_int
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 __all__ = [
+    "AS_NEW",
+    "BY_ADDED",
+    "DROP_COPIES",
     "ERROR_CODES",
     "OF_ITS_PAIR",
     "PANEL",
@@ -38,6 +42,7 @@ __all__ = [
     "occurrence",
     "ordered_key",
     "panel_member",
+    "say_copies",
     "say_left_out",
     "says_who_stood_first",
     "with_members",
@@ -127,8 +132,8 @@ def with_members(results: pl.DataFrame, panels: Mapping[str, Sequence[str]]) -> 
     if not panels or not results.height:
         return results
     names = [
-        panels[condition][panel_member(one, two, len(panels[condition]))] if condition in panels else judge
-        for one, two, judge, condition in results.select("ID1", "ID2", "judge_id", "condition_id").iter_rows()
+        panels[condition][panel_member(first, second, len(panels[condition]))] if condition in panels else judge
+        for first, second, judge, condition in results.select("ID1", "ID2", "judge_id", "condition_id").iter_rows()
     ]
     return results.with_columns(pl.Series("judge_id", names, dtype=pl.String))
 
@@ -170,8 +175,52 @@ def say_left_out(frame: pl.DataFrame, kept: pl.DataFrame, why: str) -> list[str]
     """How many rows were left out and why; nothing when all were kept."""
     if kept.height == frame.height:
         return []
-    rows, used = (table.height if (n := times_of(table)) is None else int(n.sum()) for table in (frame, kept))
-    return [notice(f"left out {rows - used:,} of {rows:,} rows: {why}")]
+    rows = _n_comparisons(frame)
+    return [notice(f"left out {rows - _n_comparisons(kept):,} of {rows:,} rows: {why}")]
+
+
+def _n_comparisons(table: pl.DataFrame) -> int:
+    times = times_of(table)
+    return table.height if times is None else int(times.sum())
+
+
+DROP_COPIES = "Leave copies out"
+AS_NEW = (
+    "each of them counts as new evidence, and precision and reliability look better than they are. "
+    f'{DROP_COPIES}, or give repeats="learned", which counts repeats of a pair by what they add'
+)
+"""How a model counts that takes each repeat for new."""
+BY_ADDED = "they count by what they add"
+"""How a model counts that goes by the agreement of repeats."""
+
+_ANSWERS = {
+    "ID1", "ID2", "A_id", "B_id", "object1", "object2", "winner", "loser", "candidate_chosen", "candidate_not_chosen",
+    "better_id", "better_sample", "result", "winner_pos", "outcome", "text1", "text2", ORDER_KNOWN, *JUDGE_COLUMNS,
+}  # fmt: skip
+_MOST_COMPARED = 1_000_000  # rows; to compare more would take longer than to fit them
+_COPIED = 0.05  # share of rows
+_FEW = 20  # repeats of bare answers that all agree may well be chance
+
+
+def say_copies(table: pl.DataFrame, counted: str = AS_NEW) -> list[str]:
+    """A notice when rows repeat others word for word, else nothing; bare answers must all agree to be taken for copies.
+
+    Args:
+        table: ``ID1 ID2 better_id`` of the comparisons that are fitted, and all columns that tell them apart.
+        counted: how the model counts them, and what to do about it.
+    """
+    n = table.height
+    if n > _MOST_COMPARED or times_of(table) is not None:
+        return []
+    plain = [name for name, kind in table.schema.items() if not kind.is_nested() and kind != pl.Object]
+    copies = n - table.select(plain).n_unique() if n else 0
+    if copies == 0 or copies < _COPIED * n:
+        return []
+    if _ANSWERS.issuperset(plain):
+        sides = pl.min_horizontal("ID1", "ID2").alias("low"), pl.max_horizontal("ID1", "ID2").alias("high")
+        if copies < _FEW or table.select(*sides, "better_id").n_unique() > table.select(sides).n_unique():
+            return []
+    return [notice(f"{copies:,} of {n:,} rows repeat another row word for word; {counted}")]
 
 
 def says_who_stood_first(results: Table) -> bool:

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
@@ -21,16 +19,11 @@ from pairscale.core.errors import FileFormatError, InputError, TableError
 from pairscale.core.results import NO_COLUMNS, ORDER_KNOWN, TIE_FLAGS, ResultColumns, read_form
 from pairscale.core.tables import TIMES, first_line, listed
 
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
 __all__ = [
     "IN_MEMORY",
     "MOST_IN_MEMORY",
     "columns_read",
     "count_rows",
-    "in_memory_limit",
     "is_many",
     "scanned",
     "scanned_rows",
@@ -42,25 +35,12 @@ IN_MEMORY = 200_000
 MOST_IN_MEMORY = 20_000_000
 """More rows of a file are never read whole."""
 
-_limit: ContextVar[int] = ContextVar("limit", default=IN_MEMORY)
-_LARGEST = 2**63
-_BLOCK = 10_000_000  # rows that are counted at once
-_MOST_TEXTS = 5_000_000  # different values of one column that are numbered
-
-
-@contextmanager
-def in_memory_limit(rows: int) -> Iterator[None]:
-    """Inside the block, results of more than so many rows are counted instead of read whole."""
-    token = _limit.set(rows)
-    try:
-        yield
-    finally:
-        _limit.reset(token)
+_BLOCK = 2_000_000  # rows that are counted at once
 
 
 def is_many(n: int) -> bool:
     """Whether so many rows are counted instead of read whole."""
-    return n > _limit.get()
+    return n > IN_MEMORY
 
 
 def is_pattern(path: str | os.PathLike[str]) -> bool:
@@ -80,46 +60,30 @@ def scanned(data: Any) -> pl.LazyFrame | None:
         return None
     path = os.fspath(data)
     if is_pattern(path):
-        found = sorted(glob.glob(path, recursive=True))  # noqa: PTH207 - a pattern may be absolute
-        other = [name for name in found if Path(name).suffix.lower() != ".parquet"]
-        if not found:
+        files = sorted(glob.glob(path, recursive=True))  # noqa: PTH207 - a pattern may be absolute
+        other = [name for name in files if Path(name).suffix.lower() != ".parquet"]
+        if not files:
             raise InputError(f"{path}: no file matches")
         if other:
             raise FileFormatError(
                 f"{path}: {listed(other)} is not a Parquet file; several files are read together if all are Parquet"
             )
-        return _scan_parts(found, path)
+        return _scan_parts(files)
     if Path(path).suffix.lower() == ".parquet" and Path(path).is_file():
-        return _scan_parts([path], path)
+        return _scan_parts([path])
     return None
 
 
-def _scan_parts(found: list[str], pattern: str) -> pl.LazyFrame:
+def _scan_parts(files: list[str]) -> pl.LazyFrame:
     """Parquet files that belong together, with the columns that the names of their folders hold (``judge=ann/``).
 
     Values in names are text, so that the id ``007`` stays ``007``, and are written as in an address (``%20``).
     """
-    named = [_named_by_folders(name) for name in found]
-    if len({tuple(one) for one in named}) > 1:
-        other = next(at for at, one in enumerate(named) if tuple(one) != tuple(named[0]))
-        raise FileFormatError(
-            f"{pattern}: {found[0]!r} and {found[other]!r} do not have the same columns in the names of their folders; "
-            "read them one by one"
-        )
-    try:
-        held = pl.read_parquet_schema(found[0])
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise TableError(f"{found[0]} cannot be read: {first_line(error)}") from None
-    columns = [name for name in dict.fromkeys(named[0]) if name not in held]
-    if not columns:
-        return pl.scan_parquet(found, glob=False, hive_partitioning=False)
-    kinds = dict.fromkeys(named[0], pl.String())
-    return pl.scan_parquet(found, glob=False, hive_partitioning=True, hive_schema=kinds).select(*held, *columns)
-
-
-def _named_by_folders(path: str) -> list[str]:
-    """The columns that the folders of a path name."""
-    return [part.partition("=")[0] for part in Path(path).parts[:-1] if "=" in part]
+    named = [part.partition("=")[0] for part in Path(files[0]).parts[:-1] if "=" in part]
+    if not named:
+        return pl.scan_parquet(files, glob=False, hive_partitioning=False)
+    kinds = dict.fromkeys(named, pl.String())
+    return pl.scan_parquet(files, glob=False, hive_partitioning=True, hive_schema=kinds)
 
 
 def columns_read(frame: pl.DataFrame, what: str = "results", columns: ResultColumns = NO_COLUMNS) -> list[str]:
@@ -140,17 +104,15 @@ def columns_read(frame: pl.DataFrame, what: str = "results", columns: ResultColu
         if frame.width != 3 or columns:
             raise
         shown = tuple(frame.columns)  # may be two texts and a result, which rows tell
-    if nested := [name for name in shown if name not in frame.columns or frame.schema[name].is_nested()]:
+    nested = [name for name in shown if name not in frame.columns or frame.schema[name].is_nested()]
+    if nested:
         raise TableError(
             f"{what}: {listed(nested)}: so many rows are counted, and for that their values must be columns of their "
             "own, and not nested in others"
         )
-    further = [
-        "outcome",
-        ORDER_KNOWN,
-        *TIE_FLAGS,
-        *(("swapped", "criterion", "trait") if names.has("preferred") else ()),
-    ]
+    further = ["outcome", ORDER_KNOWN, *TIE_FLAGS]
+    if names.has("preferred"):
+        further += ["swapped", "criterion", "trait"]
     return list(dict.fromkeys([*shown, *names.all(*further)]))
 
 
@@ -160,17 +122,14 @@ def scanned_rows(frame: pl.LazyFrame, what: str) -> tuple[int, pl.Schema]:
     Raises:
         TableError: when it cannot be read.
     """
-    try:
-        return int(frame.select(pl.len()).collect(engine="streaming").item()), frame.collect_schema()
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise TableError(f"{what} cannot be read: {first_line(error)}") from None
+    n_rows = int(_collected(frame.select(pl.len()), what).item())
+    return n_rows, frame.collect_schema()
 
 
 def count_rows(frame: pl.LazyFrame, columns: Sequence[str], what: str) -> pl.DataFrame:
     """The different rows of some columns, and how often each stands there.
 
-    Columns of texts are numbered first, and the numbers of a row put into one: it is grouped in half the time, and in
-    a third of the memory, that the texts themselves take.
+    They are counted in blocks, because Polars would hold more the more rows it groups at once.
 
     Args:
         frame: the rows.
@@ -183,81 +142,29 @@ def count_rows(frame: pl.LazyFrame, columns: Sequence[str], what: str) -> pl.Dat
     Raises:
         TableError: when the rows cannot be read.
     """
-    schema = frame.select(columns).collect_schema()
-    names = [name for name, kind in schema.items() if kind in (pl.String, pl.Categorical, pl.Enum)]
-    known = _collect_all([frame.select(pl.col(name).cast(pl.String).unique()) for name in names], what)
-    key, size, texts = pl.lit(0, pl.UInt64), 1, dict[str, pl.Series]()
-    for name, values in zip(names, known, strict=True):
-        different = values.to_series().drop_nulls().sort()
-        if len(different) > _MOST_TEXTS or size * (len(different) + 1) >= _LARGEST:
-            continue  # stays as it is
-        texts[name], size = different, size * (len(different) + 1)
-        number = pl.col(name).cast(pl.String).cast(pl.Enum(different)).to_physical().cast(pl.UInt64)
-        key = key * (len(different) + 1) + number.fill_null(len(different))
-    rest = [name for name in columns if name not in texts]
-    found = _counted(frame.select(key.alias(_KEY), *rest), what).sort(_KEY, *rest)
-    return _named(found, texts).select(*columns, pl.col(TIMES).cast(pl.Int64))
-
-
-_KEY = "_key"
-
-
-def _named(found: pl.DataFrame, texts: dict[str, pl.Series]) -> pl.DataFrame:
-    """The numbers of a row as texts again."""
-    for name in reversed(texts):
-        base = len(texts[name]) + 1
-        place = (found[_KEY] % base).cast(pl.UInt32)
-        place = place.set(place == base - 1, None)  # no value
-        found = found.with_columns(texts[name].gather(place).alias(name), pl.col(_KEY) // base)
-    return found.drop(_KEY)
-
-
-def _counted(rows: pl.LazyFrame, what: str) -> pl.DataFrame:
-    """The different rows and how often each stands there, in blocks.
-
-    To group all of them at once, Polars would hold more the more rows there are: it adds up at the end what it saw of a
-    group in between.
-    """
-    by = rows.collect_schema().names()
-    found = pl.DataFrame(schema={**rows.collect_schema(), TIMES: pl.Int64()})
-    waiting, height = list[pl.DataFrame](), 0
-
-    def added() -> pl.DataFrame:
-        if len(by) == 1:  # numbers alone are sorted faster, and in less memory, than they are grouped
-            return _merged(found, pl.concat(waiting).to_series().to_numpy())
-        block = pl.concat(waiting).group_by(by).agg(pl.len().cast(pl.Int64).alias(TIMES))
-        return pl.concat([found, block]).group_by(by).agg(pl.col(TIMES).sum())
-
+    rows = frame.select(columns).with_columns(pl.lit(1, pl.Int64).alias(TIMES))
+    counted = _collected(rows.head(0), what)
+    waiting: list[pl.DataFrame] = []
+    n_waiting = 0
     try:
         for batch in rows.collect_batches(maintain_order=False, engine="streaming"):
             waiting.append(batch)
-            height += batch.height
-            if height >= max(_BLOCK, 2 * found.height):
-                found, height = added(), 0
+            n_waiting += batch.height
+            if n_waiting >= max(_BLOCK, 2 * counted.height):
+                counted = _added_up([counted, *waiting], columns)
                 waiting.clear()
+                n_waiting = 0
     except (pl.exceptions.PolarsError, OSError) as error:
         raise TableError(f"{what} cannot be read: {first_line(error)}") from None
-    return added() if waiting else found
+    return _added_up([counted, *waiting], columns).sort(columns)
 
 
-def _merged(found: pl.DataFrame, keys: npt.NDArray[np.uint64]) -> pl.DataFrame:
-    """Different numbers, in order, and how often each stands there, with further ones added."""
-    import numpy as np  # which reading few results does not need
-
-    new, times = np.unique(keys, return_counts=True)
-    old, before = found[_KEY].to_numpy(), found[TIMES].to_numpy()
-    place = np.searchsorted(old, new)
-    known = place < len(old)
-    known[known] = old[place[known]] == new[known]
-    before = before.copy()
-    before[place[known]] += times[known]
-    every = np.concatenate([old, new[~known]])
-    order = np.argsort(every, kind="stable")  # two ordered parts: merged, not sorted
-    return pl.DataFrame({_KEY: every[order], TIMES: np.concatenate([before, times[~known]])[order]})
+def _added_up(tables: list[pl.DataFrame], columns: Sequence[str]) -> pl.DataFrame:
+    return pl.concat(tables).group_by(columns).agg(pl.col(TIMES).sum())
 
 
-def _collect_all(frames: Sequence[pl.LazyFrame], what: str) -> list[pl.DataFrame]:
+def _collected(frame: pl.LazyFrame, what: str) -> pl.DataFrame:
     try:
-        return pl.collect_all(frames, engine="streaming")
+        return frame.collect(engine="streaming")
     except (pl.exceptions.PolarsError, OSError) as error:
         raise TableError(f"{what} cannot be read: {first_line(error)}") from None

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from pairscale.core.errors import InputError, MissingExtraError, UnknownNameError
+from pairscale.core.notices import plural
 from pairscale.core.options import checked
 
 if TYPE_CHECKING:
@@ -29,11 +30,16 @@ if TYPE_CHECKING:
     import polars as pl
     from rich.console import Console, ConsoleOptions, RenderableType
 
-_MOST_ROWS, _MOST_FIGURES, _MOST_COLUMNS, _MOST_NAMES, _MOST_NOTICES = 10, 20, 10, 6, 3
-_LONGEST_CELL, _SHORTEST_CELL, _LONGEST_LINE = 60, 12, 400
+MAX_ROWS = 10
+MAX_FIGURES = 20
+MAX_COLUMNS = 10
+MAX_NAMES = 6
+MAX_NOTICES = 3
+LONGEST_CELL = 60
+SHORTEST_CELL = 12
+LONGEST_LINE = 400
 _GAP = 2
-_TINY = 1e-12, 5e-4  # what three decimals would show as nothing, and is no rounding error
-_WHOLE, _WHOLE_QUANTILES = {"rank", "rank_lower", "rank_upper"}, "rank_p"  # ranks, which are shown without decimals
+_RANKS = ("rank", "rank_lower", "rank_upper")  # shown without decimals, as are quantiles of ranks, rank_p...
 _CHARTS = {
     "scores": "score_chart",
     "ranks": "rank_chart",
@@ -76,9 +82,9 @@ class ReprMixin:
             InputError: when the table is not there yet.
             MissingExtraError: when pandas is not installed.
         """
-        if table is not None and table not in (known := _tables(self)):
-            there = ", ".join(map(repr, known)) or "no other than the main one"
-            raise UnknownNameError(f"{type(self).__name__} has no table {table!r}; there is {there}")
+        if table is not None and table not in _tables(self):
+            others = ", ".join(map(repr, _tables(self))) or "no other than the main one"
+            raise UnknownNameError(f"{type(self).__name__} has no table {table!r}; there is {others}")
         frame = _main_table(self) if table is None else getattr(self, table)
         if frame is None:
             raise InputError(f"this {type(self).__name__} has no table yet: {self}")
@@ -94,24 +100,26 @@ class ReprMixin:
         first, *rest = _headline(self)
         yield Text(first, style="bold")
         yield from map(Text, rest)
-        if (grid := _grid(self)) is not None:
+        grid = _grid(self)
+        if grid is not None:
             lines, shown = text_lines([grid.head, *grid.rows], grid.right, options.max_width)
             yield Text(lines[0], style="dim", no_wrap=True)
             yield from (Text(line, no_wrap=True) for line in lines[1:])
             if more := grid.more(shown):
                 yield Text(more, style="dim")
-        yield from (Text(f"note: {said}", style="dim") for said in _notices(self))
+        yield from (Text(f"note: {text}", style="dim") for text in _notices(self))
 
     def _repr_html_(self) -> str:
         first, *rest = (escape(line) for line in _headline(self))
         parts = [f"<p><strong>{first}</strong>{''.join(f'<br>{line}' for line in rest)}</p>"]
-        if (grid := _grid(self)) is not None:
-            shown = min(len(grid.head), _MOST_COLUMNS)
+        grid = _grid(self)
+        if grid is not None:
+            shown = min(len(grid.head), MAX_COLUMNS)
             parts.append(_html_table(grid, shown))
             if more := grid.more(shown):
                 parts.append(f"<p>{escape(more)}</p>")
         parts.append(self._chart_html())
-        parts += [f"<p>note: {escape(said)}</p>" for said in _notices(self)]
+        parts += [f"<p>note: {escape(text)}</p>" for text in _notices(self)]
         # No colours of text and page, so that it is readable on light and on dark.
         return f'<div class="pairscale-result">{"".join(parts)}</div>'
 
@@ -153,8 +161,8 @@ class PlotMixin(ReprMixin):
         """
         chosen = self._charts[0] if kind is None else kind
         if chosen not in self._charts:
-            there = ", ".join(map(repr, self._charts))
-            raise UnknownNameError(f"{type(self).__name__} has no chart {kind!r}; there is {there}")
+            kinds = ", ".join(map(repr, self._charts))
+            raise UnknownNameError(f"{type(self).__name__} has no chart {kind!r}; there is {kinds}")
         charts = import_module("pairscale.reporting.charts")  # a layer above, and nothing to load before it is wanted
         if path is not None:
             charts.require_chart_file(path)
@@ -203,32 +211,33 @@ class _Grid(NamedTuple):
     def more(self, shown: int) -> str:
         """What is not shown when there is room for this many columns."""
         hidden = [*self.head[shown:], *self.others]
-        said = [f"{self.n_more:,} more row{'s' * (self.n_more != 1)}"] if self.n_more else []
+        parts = [plural(self.n_more, "more row")] if self.n_more else []
         if hidden:
-            names = ", ".join(hidden[:_MOST_NAMES]) + ", …" * (len(hidden) > _MOST_NAMES)
-            said.append(f"{len(hidden)} more column{'s' * (len(hidden) != 1)} ({names})")
-        return f"… {', '.join(said)}" if said else ""
+            names = ", ".join(hidden[:MAX_NAMES])
+            dots = ", …" if len(hidden) > MAX_NAMES else ""
+            parts.append(f"{plural(len(hidden), 'more column')} ({names}{dots})")
+        return f"… {', '.join(parts)}" if parts else ""
 
 
 def _headline(result: ReprMixin) -> list[str]:
     """What a result says of itself, line by line."""
-    said = repr(result)
-    if said.startswith(f"<{type(result).__name__}") and said.endswith(">"):
-        said = said[1:-1]
-    return [_cut(_visible(line), _LONGEST_LINE) for line in said.splitlines()]
+    text = repr(result)
+    if text.startswith(f"<{type(result).__name__}") and text.endswith(">"):
+        text = text[1:-1]
+    return [_cut(_visible(line), LONGEST_LINE) for line in text.splitlines()]
 
 
 def _notices(result: ReprMixin) -> list[str]:
-    said = [_cut(printable(str(one)), _LONGEST_LINE) for one in getattr(result, "notices", ())]
-    more = len(said) - _MOST_NOTICES
-    return said if more <= 0 else [*said[:_MOST_NOTICES], f"{more} more in .notices"]
+    notices = [_cut(printable(str(text)), LONGEST_LINE) for text in getattr(result, "notices", ())]
+    more = len(notices) - MAX_NOTICES
+    return notices if more <= 0 else [*notices[:MAX_NOTICES], f"{more} more in .notices"]
 
 
 def _main_table(result: ReprMixin) -> pl.DataFrame | None:
     if result._table is None:
         return _figures(result)
-    found = getattr(result, result._table)
-    table: pl.DataFrame | None = found() if callable(found) else found
+    held = getattr(result, result._table)
+    table: pl.DataFrame | None = held() if callable(held) else held
     return table
 
 
@@ -241,7 +250,7 @@ def _figures(result: Any) -> pl.DataFrame:
         name: str(value) if isinstance(value, Path) else value
         for name, value in values.items()
         if isinstance(value, str | int | float | Path | None)
-        or (isinstance(value, tuple) and value and all(isinstance(one, int | float) for one in value))
+        or (isinstance(value, tuple) and value and all(isinstance(number, int | float) for number in value))
     }
     return pl.DataFrame([row])
 
@@ -264,15 +273,15 @@ def _grid(result: ReprMixin) -> _Grid | None:
     table = table.select(first)
     if table.height == 1:
         figures = [[as_cell(name), _shown(value)] for name, value in table.row(0, named=True).items()]
-        others = [*(name for name, _ in figures[_MOST_FIGURES:]), *others]
-        return _Grid(["figure", "value"], figures[:_MOST_FIGURES], [False, False], 0, others)
-    whole = [name in _WHOLE or name.startswith(_WHOLE_QUANTILES) for name in table.columns]
+        others = [*(name for name, _ in figures[MAX_FIGURES:]), *others]
+        return _Grid(["figure", "value"], figures[:MAX_FIGURES], [False, False], 0, others)
+    whole = [name in _RANKS or name.startswith("rank_p") for name in table.columns]
     rows = [
         [
             _shown(round(value) if of_ranks and isinstance(value, float) else value)
             for value, of_ranks in zip(row, whole, strict=True)
         ]
-        for row in table.head(_MOST_ROWS).iter_rows()
+        for row in table.head(MAX_ROWS).iter_rows()
     ]
     right = [dtype.is_numeric() for dtype in table.dtypes]
     return _Grid([as_cell(name) for name in table.columns], rows, right, table.height - len(rows), others)
@@ -307,13 +316,13 @@ def as_cell(value: Any, digits: int = 3) -> str:
         return ""
     if isinstance(value, float):
         return f"{value:z.{digits}f}"
-    return _cut(printable(str(value)[: 4 * _LONGEST_CELL]), _LONGEST_CELL)
+    return _cut(printable(str(value)[: 4 * LONGEST_CELL]), LONGEST_CELL)
 
 
 def _shown(value: Any) -> str:
     if isinstance(value, list):
-        return as_cell(", ".join(map(_shown, value[:_MOST_FIGURES])))
-    return f"{value:.2g}" if isinstance(value, float) and _TINY[0] < abs(value) < _TINY[1] else as_cell(value)
+        return as_cell(", ".join(map(_shown, value[:MAX_FIGURES])))
+    return f"{value:.2g}" if isinstance(value, float) and 1e-12 < abs(value) < 5e-4 else as_cell(value)
 
 
 def _cut(text: str, longest: int) -> str:
@@ -338,13 +347,13 @@ def text_lines(grid: Sequence[Sequence[str]], numeric: Sequence[bool], room: int
     """
     from rich.cells import cell_len, set_cell_size
 
-    natural = [max(cell_len(row[at]) for row in grid) for at in range(len(numeric))]
+    natural = [max(cell_len(row[place]) for row in grid) for place in range(len(numeric))]
     widths = _fitted(natural, numeric, room)
     lines = []
     for row in grid:
         cells = []
-        for given, width, right in zip(row, widths, numeric, strict=False):
-            text = given if cell_len(given) <= width else set_cell_size(given, width - 1).rstrip() + "…"
+        for cell, width, right in zip(row, widths, numeric, strict=False):
+            text = cell if cell_len(cell) <= width else set_cell_size(cell, width - 1).rstrip() + "…"
             space = " " * (width - cell_len(text))
             cells.append(space + text if right else text + space)
         lines.append((" " * _GAP).join(cells).rstrip())
@@ -357,10 +366,10 @@ def _fitted(natural: Sequence[int], numeric: Sequence[bool], room: int) -> list[
         widths = list(natural[:count])
         excess = sum(widths) + _GAP * (count - 1) - room
         while excess > 0:
-            spare, at = max((0 if numeric[at] else widths[at] - _SHORTEST_CELL, at) for at in range(count))
+            spare, i = max((0 if numeric[i] else widths[i] - SHORTEST_CELL, i) for i in range(count))
             if spare <= 0:
                 break
-            widths[at] -= 1
+            widths[i] -= 1
             excess -= 1
         if excess <= 0:
             return widths

@@ -171,4 +171,5 @@ class MissingExtraError(PairscaleError, ImportError):
     """An optional package is needed; the message is the command that installs it."""
 
     def __init__(self, need: str, extra: str, otherwise: str = "") -> None:
-        super().__init__(f'{need} needs an optional package: pip install "pairscale[{extra}]"{otherwise}')
+        package = "pandas pyarrow" if extra == "pandas" else f'"pairscale[{extra}]"'
+        super().__init__(f"{need} needs an optional package: pip install {package}{otherwise}")

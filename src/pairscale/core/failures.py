@@ -170,10 +170,11 @@ def concerns_content(code: str | None, message: str = "") -> bool:
         >>> concerns_content("insufficient_quota")
         False
     """
-    name, said = (code or "").lower(), message[:_SCANNED]
+    name = (code or "").lower()
+    words = message[:_SCANNED]
     if name in _CONTENT_CODES:
         return True
-    return name not in _JUDGE_CODES and bool(_CONTENT.search(said)) and not _ACCOUNT.search(said)
+    return name not in _JUDGE_CODES and bool(_CONTENT.search(words)) and not _ACCOUNT.search(words)
 
 
 def status_named(code: str | None) -> int | None:
@@ -194,8 +195,8 @@ def telling_code(names: Iterable[Any]) -> str | None:
         ('budget_exceeded', 'unsupported_value')
     """
     texts = [name for name in names if isinstance(name, str) and name]
-    known = _JUDGE_CODES | _CONTENT_CODES | _QUESTION_CODES
-    telling = [name for name in texts if name.lower() in known] or [name for name in texts if not name.isdigit()]
+    codes = _JUDGE_CODES | _CONTENT_CODES | _QUESTION_CODES
+    telling = [name for name in texts if name.lower() in codes] or [name for name in texts if not name.isdigit()]
     return next(iter(telling or texts), None)
 
 
@@ -213,32 +214,33 @@ def failure_of(status: int | None, code: str | None, message: str = "") -> Failu
         >>> failure_of(403, None, "Your input was flagged"), failure_of(403, None, "API key suspended")
         ('question', 'judge')
     """
-    name, said = (code or "").lower(), message[:_SCANNED]
+    name = (code or "").lower()
+    words = message[:_SCANNED]
     status = status or status_named(name)
     if name in _JUDGE_CODES or status == 401:
         return "judge"
-    too_long = _TOO_LONG.search(said) or (status != 429 and _TOO_MANY_TOKENS.search(said))
+    too_long = _TOO_LONG.search(words) or (status != 429 and _TOO_MANY_TOKENS.search(words))
     if name in _QUESTION_CODES or name in _CONTENT_CODES or too_long:
         return "question"
     if status is not None and 400 <= status < 500 and status not in _TRANSIENT:
-        return _of_refused(status, name, said)
-    if _NO_ACCESS.search(said) or _NO_MONEY.search(said):
+        return _of_refused(status, name, words)
+    if _NO_ACCESS.search(words) or _NO_MONEY.search(words):
         return "judge"
-    if status is None and _UNKNOWN_MODEL.search(said):
+    if status is None and _UNKNOWN_MODEL.search(words):
         return "judge"
     is_elsewhere = status is not None and 300 <= status < 400
     return "question" if is_elsewhere or status in _NEVER else "transient"
 
 
-def _of_refused(status: int, name: str, said: str) -> Failure:
+def _of_refused(status: int, name: str, message: str) -> Failure:
     """Of a status between 400 and 499 that asking again does not change."""
-    if concerns_content(name, said):
+    if concerns_content(name, message):
         return "question"
     concerns_all = (
         status in {405, 407}  # the address is that of something else; the proxy asks for a key of its own
-        or (status == 402 and _MONEY.search(said))
-        or (status == 403 and (name in _PERMISSION_CODES or _ACCOUNT.search(said)))
-        or (status == 404 and _NO_SUCH_PAGE.search(said))
-        or any(words.search(said) for words in (_UNKNOWN_MODEL, _NO_ACCESS, _NO_MONEY))
+        or (status == 402 and _MONEY.search(message))
+        or (status == 403 and (name in _PERMISSION_CODES or _ACCOUNT.search(message)))
+        or (status == 404 and _NO_SUCH_PAGE.search(message))
+        or any(pattern.search(message) for pattern in (_UNKNOWN_MODEL, _NO_ACCESS, _NO_MONEY))
     )
     return "judge" if concerns_all else "question"

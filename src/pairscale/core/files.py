@@ -26,14 +26,14 @@ from pairscale.core.columns import Column, with_paths
 from pairscale.core.encodings import read_bytes, read_text
 from pairscale.core.errors import FileFormatError
 from pairscale.core.formulas import guarded_frame, unguarded_frame
-from pairscale.core.sheets import for_excel, write_sheets
 from pairscale.core.tables import CANONICAL, FAILED, RESULTS, TEXT_COLUMNS, first_line, listed, to_frame
-from pairscale.core.workbooks import read_workbook
+from pairscale.core.workbooks import for_excel, read_workbook, write_sheets
 
 TextColumns = Sequence[str] | Callable[[pl.DataFrame], Collection[str]]
 """Names of columns, or a function that picks them from a file's table before cells became numbers."""
 
 _Paths = Sequence[Column | None]
+_JSON_SUFFIXES = (".json", ".jsonl", ".ndjson")
 
 
 # Tables in.
@@ -84,34 +84,21 @@ def read_json(path: str | os.PathLike[str], *, encoding: str | None = None) -> A
 
 
 def read_rows(
-    path: str | os.PathLike[str],
-    *,
-    text: Sequence[str] = (),
-    paths: Sequence[Column | None] = (),
-    encoding: str | None = None,
+    path: str | os.PathLike[str], *, text: Sequence[str] = (), encoding: str | None = None
 ) -> list[dict[str, Any]]:
     """The rows of a table; those of a jsonl or json file as they stand there, whatever is nested in them.
 
     Args:
         path: the file.
         text: as in :func:`read_table`.
-        paths: likewise.
         encoding: likewise.
 
     Raises:
         InputError: as :func:`read_table`.
     """
-    suffix = Path(path).suffix.lower()
-    if suffix not in {".jsonl", ".ndjson", ".json"}:
-        return read_table(path, text=text, encoding=encoding).to_dicts()
-    content = read_text(path, encoding)
-    # Not splitlines(): inside a JSON string, U+2028 and its like end no line.
-    lines = [content] if suffix == ".json" else content.split("\n")
-    found = [_json(line, Path(path), number) for number, line in enumerate(lines, start=1) if line.strip()]
-    rows = found[0] if suffix == ".json" and found else found
-    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise FileFormatError(f"{path} must hold JSON objects, one per row")
-    return with_paths(rows, paths, str(path))
+    if Path(path).suffix.lower() in _JSON_SUFFIXES:
+        return _json_rows(Path(path), encoding)
+    return read_table(path, text=text, encoding=encoding).to_dicts()
 
 
 def _text_columns(frame: pl.DataFrame, text: TextColumns) -> set[str]:
@@ -123,7 +110,7 @@ _BLOCK = 20_000
 _HEAD = 100_000
 _LONGEST_CELL = 2**31 - 1
 _QUOTED = re.compile(r'"[^"]*"')
-_SAID_SEPARATOR = re.compile(r'"?sep=([,;\t|])"?[ ,;\t|]*\r?\n')
+_NAMED_SEPARATOR = re.compile(r'"?sep=([,;\t|])"?[ ,;\t|]*\r?\n')
 """The line above the header by which Excel is told the separator."""
 
 
@@ -131,9 +118,14 @@ def _read_delimited(path: Path, text: TextColumns, encoding: str | None, _paths:
     content = read_text(path, encoding)
     if not content.strip():
         raise FileFormatError(f"{path} is empty; a table has named columns")
-    if said := _SAID_SEPARATOR.match(content):
-        content = content[said.end() :]
-    separator = said[1] if said else "\t" if path.suffix.lower() == ".tsv" else _separator(content)
+    named = _NAMED_SEPARATOR.match(content)
+    if named:
+        separator = named[1]
+        content = content[named.end() :]
+    elif path.suffix.lower() == ".tsv":
+        separator = "\t"
+    else:
+        separator = _separator(content)
     records = _records(content, separator, path)
     header = _header(next(records), path)
     blocks = [pl.DataFrame(schema=dict.fromkeys(header, pl.String))]
@@ -169,7 +161,7 @@ def _records(content: str, separator: str, path: Path) -> Iterator[list[str]]:
 
 def _header(cells: Sequence[str], path: Path) -> list[str]:
     """The names of the columns; R gives its row names none."""
-    names = [cell or f"column_{at}" for at, cell in enumerate(cells, start=1)]
+    names = [cell or f"column_{place}" for place, cell in enumerate(cells, start=1)]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise FileFormatError(f"{path}: the header has {listed(twice)} more than once; rename one")
@@ -206,15 +198,29 @@ def _guessed(cells: pl.Series, decimal_comma: bool) -> pl.Series:
     return lower == "true" if lower.is_in(["true", "false"]).all() else cells
 
 
-def _read_lines(path: Path, text: TextColumns, encoding: str | None, paths: _Paths) -> pl.DataFrame:
-    # Not splitlines(): inside a JSON string, U+2028 and its like end no line.
-    lines = enumerate(read_text(path, encoding).split("\n"), start=1)
-    return _from_rows([_json(line, path, number) for number, line in lines if line.strip()], path, text, paths)
-
-
 def _read_json(path: Path, text: TextColumns, encoding: str | None, paths: _Paths) -> pl.DataFrame:
-    content = read_text(path, encoding)
-    return _from_rows(_json(content, path, 1) if content.strip() else [], path, text, paths)
+    rows = with_paths(_json_rows(path, encoding), paths, str(path))
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    if not columns:
+        return pl.DataFrame()
+    as_written = _text_columns(to_frame(rows, str(path)).select(columns), text)
+    for row in rows:
+        row.update({name: _spelled(row[name]) for name in as_written.intersection(row)})
+    return to_frame(rows, str(path)).select(columns)
+
+
+def _json_rows(path: Path, encoding: str | None) -> list[dict[str, Any]]:
+    """The objects of a json or jsonl file."""
+    if path.suffix.lower() == ".json":
+        rows = read_json(path, encoding=encoding)
+    else:
+        # Not splitlines(): inside a JSON string, U+2028 and its like end no line.
+        lines = enumerate(read_text(path, encoding).split("\n"), start=1)
+        rows = [_json(line, path, number) for number, line in lines if line.strip()]
+    if isinstance(rows, list) and all(isinstance(row, dict) for row in rows):
+        return rows
+    advice = ', in a list (pandas writes it with orient="records")' if isinstance(rows, dict) else ""
+    raise FileFormatError(f'{path} must hold JSON objects, one per row, such as {{"ID": "a", "text": "…"}}{advice}')
 
 
 def _json(document: str, path: Path, line: int) -> Any:
@@ -228,28 +234,14 @@ def _json(document: str, path: Path, line: int) -> Any:
         raise FileFormatError(f"{path}: line {line} is JSON that no table can hold: {first_line(error)}") from None
 
 
-def _from_rows(rows: Any, path: Path, text: TextColumns, paths: _Paths) -> pl.DataFrame:
-    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise FileFormatError(
-            f'{path} must hold JSON objects, one per row, such as {{"ID": "a", "text": "…"}}'
-            + (', in a list (pandas writes it with orient="records")' if isinstance(rows, dict) else "")
-        )
-    rows = with_paths(rows, paths, str(path))
-    columns = list(dict.fromkeys(name for row in rows for name in row))
-    if not columns:
-        return pl.DataFrame()
-    spelled = _text_columns(to_frame(rows, str(path)).select(columns), text)
-    for row in rows:
-        row.update({name: _spelled(row[name]) for name in spelled.intersection(row)})
-    return to_frame(rows, str(path)).select(columns)
-
-
 def _spelled(value: Any) -> Any:
     """A number in a column of text, as a person would write it."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float):
-        return None if math.isnan(value) else str(int(value)) if value.is_integer() else str(value)
+        if math.isnan(value):
+            return None
+        return str(int(value)) if value.is_integer() else str(value)
     return str(value) if isinstance(value, int) else value
 
 
@@ -267,8 +259,8 @@ def _read_excel(path: Path, _text: TextColumns, _encoding: str | None, _paths: _
 _READERS: dict[str, Callable[[Path, TextColumns, str | None, _Paths], pl.DataFrame]] = {
     ".csv": _read_delimited,
     ".tsv": _read_delimited,
-    ".jsonl": _read_lines,
-    ".ndjson": _read_lines,
+    ".jsonl": _read_json,
+    ".ndjson": _read_json,
     ".json": _read_json,
     ".parquet": _read_parquet,
     ".xlsx": _read_excel,
@@ -323,8 +315,8 @@ def write_parquet_blocks(
     with replacing(target) as temporary, tempfile.TemporaryDirectory(dir=temporary.parent, prefix=".parts-") as folder:
         parts = [Path(folder) / "00000000.parquet"]
         pl.DataFrame(schema=schema).write_parquet(parts[0])
-        for at, block in enumerate(blocks, start=1):
-            parts.append(Path(folder) / f"{at:08d}.parquet")
+        for number, block in enumerate(blocks, start=1):
+            parts.append(Path(folder) / f"{number:08d}.parquet")
             block.cast(pl.Schema(schema)).write_parquet(parts[-1])
         pl.scan_parquet(parts).sink_parquet(temporary)
     return target

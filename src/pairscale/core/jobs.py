@@ -23,9 +23,6 @@ from pairscale.core.tables import first_line
 
 __all__ = ["Done", "n_workers", "require_jobs", "run_tasks", "values_of"]
 
-_SUSPECTS = 2  # tasks per worker that joblib hands out ahead
-_MOST_IN_A_ROW = 10  # tasks that cost their worker; then it is not the tasks
-
 Task = TypeVar("Task")
 Value = TypeVar("Value")
 
@@ -80,7 +77,6 @@ def run_tasks(
 
     Raises:
         InputError: when the configured backend of joblib cannot be used.
-        Exception: that of joblib, when no worker can be used for any task.
     """
     n_jobs = require_jobs(n_jobs)
     with _one_thread():
@@ -93,41 +89,35 @@ def run_tasks(
 
 
 def _in_workers(function: Callable[[Task], Value], tasks: Sequence[Task], n_jobs: int | None) -> Iterator[Done[Value]]:
-    """The same in workers. After one has died, the tasks that it may have had are run again, one at a time."""
+    """The same in workers. After one has died, the first task without a result is run alone, then the rest."""
     from joblib import Parallel, delayed
 
-    elsewhere, here = delayed(_elsewhere), os.getpid()
     if n_jobs is not None and n_jobs > len(tasks):
         n_jobs = len(tasks)
-
     try:
         Parallel(n_jobs=n_jobs, return_as="generator")
     except ValueError as error:
         raise InputError(f"joblib: {first_line(error)}; use backend='loky', 'threading' or 'dask'") from None
 
     def started(some: Sequence[Task]) -> Iterator[Done[Value]]:
+        elsewhere = delayed(_elsewhere)
         parallel = Parallel(n_jobs=n_jobs, return_as="generator")
-        found: Iterator[Done[Value]] = parallel(elsewhere(function, task, here) for task in some)
-        return found
+        results: Iterator[Done[Value]] = parallel(elsewhere(function, task, os.getpid()) for task in some)
+        return results
 
-    at, in_a_row = 0, 0
-    while at < len(tasks):
+    n_done = 0
+    while n_done < len(tasks):
         try:
-            for done in started(tasks[at:]):
-                at, in_a_row = at + 1, 0
+            for done in started(tasks[n_done:]):
+                n_done += 1
                 yield done
         except Exception:  # noqa: BLE001 - tasks raise none: a worker died, or a task or its result cannot be sent
-            for task in tasks[at : at + _SUSPECTS * n_workers(n_jobs)]:
-                try:
-                    [done] = started([task])
-                    in_a_row = 0
-                except Exception as error:
-                    in_a_row += 1
-                    if in_a_row == _MOST_IN_A_ROW:
-                        raise
-                    done = Done(None, f"{type(error).__name__}: {first_line(error)}", error)
-                at += 1
-                yield done
+            try:
+                [done] = started(tasks[n_done : n_done + 1])
+            except Exception as error:  # noqa: BLE001 - likewise
+                done = Done(None, f"{type(error).__name__}: {first_line(error)}", error)
+            n_done += 1
+            yield done
 
 
 def _one_thread() -> AbstractContextManager[object]:
@@ -177,10 +167,10 @@ def values_of(done: Sequence[Done[Value]], what: str) -> list[Value]:
     Raises:
         Exception: when all of them failed, that of the first.
     """
-    values = [one.value for one in done if one.error is None and one.value is not None]
+    values = [result.value for result in done if result.error is None and result.value is not None]
     if done and not values:
         raise done[0].cause or PairscaleError(f"every {what} failed; the first with {done[0].error}")
-    failed = [one.error for one in done if one.error is not None]
+    failed = [result.error for result in done if result.error is not None]
     if failed:
         notice(f"{len(failed):,} of {len(done):,} {what}s failed and are left out; the first with {failed[0]}")
     return values

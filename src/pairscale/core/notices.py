@@ -24,7 +24,12 @@ def notice(message: str) -> str:
     return message
 
 
-def did_you_mean(asked: str, known: Iterable[str]) -> str:
+def plural(n: int, word: str) -> str:
+    """A number with its word: ``1 text``, ``2,000 texts``."""
+    return f"{n:,} {word}" if n == 1 else f"{n:,} {word}s"
+
+
+def did_you_mean(asked: str, names: Iterable[str]) -> str:
     """A sentence that guesses the name that was meant, with a blank before it; nothing when none is near.
 
     Example:
@@ -33,5 +38,5 @@ def did_you_mean(asked: str, known: Iterable[str]) -> str:
     """
     import difflib
 
-    near = difflib.get_close_matches(asked, list(known), n=3)
+    near = difflib.get_close_matches(asked, list(names), n=3)
     return f" Did you mean {' or '.join(map(repr, near))}?" if near else ""

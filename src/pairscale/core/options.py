@@ -121,13 +121,13 @@ def require_number_or(
         ...
         pairscale.core.errors.InputError: prior_sd must be a number above 0, or 'learned', not 'wide'
     """
-    known = tuple(choices)
+    allowed = tuple(choices)
     try:
         if isinstance(value, str):
-            return require_choice(value, name, known)
+            return require_choice(value, name, allowed)
         return require_number(value, name, least=least, above=above)
     except InputError:
-        wanted = f"a number{_range(least, above, None, None)}, or {choices_in_words(known)}"
+        wanted = f"a number{_range(least, above, None, None)}, or {choices_in_words(allowed)}"
         raise _refused(name, wanted, value) from None
 
 
@@ -158,11 +158,11 @@ def require_choice(value: Any, name: str, choices: Iterable[T]) -> T:
         ...
         pairscale.core.errors.InputError: ties must be 'drop', 'half' or 'davidson', not 'oops'
     """
-    known = tuple(choices)
-    for choice in known:
+    allowed = tuple(choices)
+    for choice in allowed:
         if value is choice or (isinstance(value, str) and value == choice):
             return choice
-    raise _refused(name, choices_in_words(known), value)
+    raise _refused(name, choices_in_words(allowed), value)
 
 
 def require_progress(value: Any) -> _Shown:
@@ -209,9 +209,9 @@ def require_path(value: Any, name: str) -> Path:
 
 def require_run(value: Any, name: str = "run") -> str:
     """A run file, as a text or a path, or the address of a database."""
-    found = os.fspath(value) if isinstance(value, str | os.PathLike) else None
-    if isinstance(found, str) and found.strip() and "\0" not in found:
-        return found
+    place = os.fspath(value) if isinstance(value, str | os.PathLike) else None
+    if isinstance(place, str) and place.strip() and "\0" not in place:
+        return place
     raise _refused(name, "a file or the address of a database", value)
 
 
@@ -224,10 +224,11 @@ def require_suffix(value: Any, name: str, suffixes: Iterable[str]) -> Path:
         ...
         pairscale.core.errors.InputError: out must be a file that ends in '.csv' or '.parquet', not 'out.docx'
     """
-    path, known = require_path(value, name), tuple(suffixes)
-    if path.suffix.lower() in known:
+    path = require_path(value, name)
+    allowed = tuple(suffixes)
+    if path.suffix.lower() in allowed:
         return path
-    raise _refused(name, f"a file that ends in {choices_in_words(known)}", str(path))
+    raise _refused(name, f"a file that ends in {choices_in_words(allowed)}", str(path))
 
 
 def require_list(
@@ -272,30 +273,27 @@ def checked(function: Callable[P, T]) -> Callable[P, T]:
         ...
         pairscale.core.errors.InputError: verbose must be True or False, not 'no'
     """
-    checks = {name: _CHECKS[kind] for name, kind in function.__annotations__.items() if kind in _CHECKS}
-    code = function.__code__
-    names = code.co_varnames[: code.co_argcount]
-
-    def check(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        for name, value in (*zip(names, args, strict=False), *kwargs.items()):
-            if name in checks:
-                checks[name](value, name)
-
-    if inspect.iscoroutinefunction(function):
-
-        @functools.wraps(function)
-        async def later(*args: P.args, **kwargs: P.kwargs) -> Any:
-            check(args, kwargs)
-            return await function(*args, **kwargs)
-
-        return later  # type: ignore[return-value]
+    checks = {name: _check_of(kind) for name, kind in function.__annotations__.items()}
+    names = inspect.signature(function).parameters
 
     @functools.wraps(function)
-    def now(*args: P.args, **kwargs: P.kwargs) -> T:
-        check(args, kwargs)
+    def called(*args: P.args, **kwargs: P.kwargs) -> T:
+        for name, value in (*zip(names, args, strict=False), *kwargs.items()):
+            check = checks.get(name)
+            if check is not None:
+                check(value, name)
         return function(*args, **kwargs)
 
-    return now
+    return called
+
+
+def _check_of(annotation: str) -> Callable[[Any, str], object] | None:
+    """What an annotation asks for, by its parts in any order; None for one that is not checked here."""
+    parts = {part.strip() for part in annotation.split("|")}
+    check = _CHECKS.get(frozenset(parts - {"None"}))
+    if check is not None and "None" in parts:
+        return functools.partial(optional, check)
+    return check
 
 
 def _require_file(value: Any, name: str) -> None:
@@ -322,17 +320,12 @@ def _require_texts(value: Any, name: str) -> None:
         require_list(value, name, require_text, empty=True)
 
 
-_REQUIRED: Final[Mapping[str, Callable[[Any, str], object]]] = {
-    "bool": require_flag,
-    "str": _require_any_text,
-    "str | Sequence[str]": _require_texts,
-    "str | os.PathLike[str]": _require_file,
+_CHECKS: Final[Mapping[frozenset[str], Callable[[Any, str], object]]] = {
+    frozenset({"bool"}): require_flag,
+    frozenset({"str"}): _require_any_text,
+    frozenset({"str", "Sequence[str]"}): _require_texts,
+    frozenset({"str", "os.PathLike[str]"}): _require_file,
 }
-_CHECKS: Final[Mapping[Any, Callable[[Any, str], object]]] = {
-    **_REQUIRED,
-    **{f"{kind} | None": functools.partial(optional, require) for kind, require in _REQUIRED.items()},
-}
-"""What an annotation asks for, as it is written."""
 
 
 def choices_in_words(choices: Iterable[Any]) -> str:

@@ -3,15 +3,14 @@
 A template is a text with four placeholders, ``{TRAIT_NAME}``, ``{TRAIT_DESCRIPTION}``, ``{SAMPLE_1}`` and
 ``{SAMPLE_2}``. It is looked up by name among the templates registered in this session, then among the files
 ``NAME.txt`` in the user's folder (``templates`` in ``PAIRSCALE_HOME``, or else in the platform's folder for settings),
-then among those that come with pairscale. ``pairwiseLLM/NAME`` is a template of R's package pairwiseLLM, read from
-where you have it installed; see :mod:`pairscale.core.r_templates`.
+then among those that come with pairscale. ``pairwiseLLM/NAME`` is a template of R's package pairwiseLLM, whose texts
+are not part of pairscale: it is read from the R library that the environment variable ``PAIRSCALE_R_LIBRARY`` names.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
 
@@ -20,7 +19,6 @@ from pairscale.core.home import home_folder
 from pairscale.core.notices import did_you_mean, notice
 from pairscale.core.options import checked
 from pairscale.core.provenance import text_hash
-from pairscale.core.r_templates import is_r_template, r_template_file
 
 PLACEHOLDERS = ("{TRAIT_NAME}", "{TRAIT_DESCRIPTION}", "{SAMPLE_1}", "{SAMPLE_2}")
 """What every template must contain, each at least once."""
@@ -33,7 +31,6 @@ _REGISTERED: dict[str, str] = {}
 # Anything written like a placeholder is taken for one, so that a typing error is found before a judge is paid to read
 # it. The braces of JSON hold quotes, spaces or small letters, and those of a formula mostly a single letter.
 _PLACEHOLDER = re.compile(r"\{[A-Z][A-Z0-9_]+\}")
-_PLACEHOLDERS = re.compile(rf"({_PLACEHOLDER.pattern})")
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,99}")
 _LARGEST_FILE = 1_000_000
 
@@ -62,13 +59,7 @@ def build_prompt(template: str, trait_name: str, trait_desc: str, text1: str, te
         'Warmth (kindness): Dear {SAMPLE_2} | C:\\new'
     """
     filling = dict(zip(PLACEHOLDERS, (trait_name, trait_desc, text1, text2), strict=True))
-    return "".join([filling.get(part, part) for part in _parts(template)])
-
-
-@lru_cache(maxsize=64)
-def _parts(template: str) -> tuple[str, ...]:
-    """A template that is fit for use, cut at its placeholders."""
-    return tuple(_PLACEHOLDERS.split(_checked(template, "the template")))
+    return _PLACEHOLDER.sub(lambda placeholder: filling[placeholder[0]], _checked(template, "the template"))
 
 
 @checked
@@ -199,8 +190,8 @@ def remove_prompt_template(name: str, quiet: bool = False) -> bool:
         >>> remove_prompt_template("short"), remove_prompt_template("short", quiet=True)
         (True, False)
     """
-    known = _is_name(name) and (name in _REGISTERED or _is_there(_user_file(name)))
-    if known:
+    is_own = _is_name(name) and (name in _REGISTERED or _is_there(_user_file(name)))
+    if is_own:
         path = _user_file(name)
         try:
             path.unlink(missing_ok=True)
@@ -211,7 +202,7 @@ def remove_prompt_template(name: str, quiet: bool = False) -> bool:
         if name in _BUILT_IN or name in _ALIASES:
             raise TemplateError(f"the prompt template {name!r} is built in and cannot be removed")
         raise TemplateError(_unknown(name, list_prompt_templates(include_builtin=False)))
-    return known
+    return is_own
 
 
 def template_from(name_or_file: str) -> tuple[str, str]:
@@ -234,9 +225,9 @@ def template_from(name_or_file: str) -> tuple[str, str]:
     """
     if isinstance(name_or_file, str) and PLACEHOLDERS[-1] in name_or_file:
         text = _checked(name_or_file, "the template")
-        known = next((name for name in _BUILT_IN if _built_in(name) == text), None)
-        return known or f"custom-{text_hash(text)[:8]}", text
-    if _is_file_like(name_or_file) and not is_r_template(name_or_file):
+        built_in = next((name for name in _BUILT_IN if _built_in(name) == text), None)
+        return built_in or f"custom-{text_hash(text)[:8]}", text
+    if _is_file_like(name_or_file) and not _is_r_template(name_or_file):
         path = Path(name_or_file)
         return path.name, _read(path)
     return _find(name_or_file)
@@ -247,8 +238,8 @@ def template_from(name_or_file: str) -> tuple[str, str]:
 
 def _find(name: str) -> tuple[str, str]:
     """The proper name and the text of a template."""
-    if is_r_template(name):
-        return name, _read(r_template_file(name))
+    if _is_r_template(name):
+        return name, _read(_r_template_file(name))
     path = _user_file(name)
     if name in _REGISTERED:
         return name, _REGISTERED[name]
@@ -261,18 +252,32 @@ def _find(name: str) -> tuple[str, str]:
     raise TemplateError(_unknown(name, list_prompt_templates()))
 
 
-def _unknown(name: str, known: list[str]) -> str:
-    guess = did_you_mean(str(name).lower(), known)
-    return f"no prompt template {name!r}.{guess} There are {', '.join(known) or 'none'}"
+def _unknown(name: str, names: list[str]) -> str:
+    guess = did_you_mean(str(name).lower(), names)
+    return f"no prompt template {name!r}.{guess} There are {', '.join(names) or 'none'}"
 
 
 def _built_in(name: str) -> str:
-    return _without_last_break(files("pairscale.core").joinpath("templates", f"{name}.txt").read_text("utf-8"))
+    return files("pairscale.core").joinpath("templates", f"{name}.txt").read_text("utf-8").removesuffix("\n")
 
 
-def _without_last_break(text: str) -> str:
-    """The text of a file without the line break that ends its last line, as R reads it."""
-    return text.removesuffix("\n")
+def _is_r_template(name: object) -> bool:
+    """Whether a name is one of a template of the R package: ``pairwiseLLM/default``, but not a file's."""
+    return isinstance(name, str) and re.fullmatch(r"pairwiseLLM/[^/]+(?<!\.txt)", name) is not None
+
+
+def _r_template_file(name: str) -> Path:
+    """The file of a template of the R package, in the library that the environment names."""
+    library = os.environ.get("PAIRSCALE_R_LIBRARY")
+    file = Path(library or "").expanduser() / "pairwiseLLM" / "templates" / f"{name.removeprefix('pairwiseLLM/')}.txt"
+    if library and file.is_file():
+        return file
+    where = f"there is no {file}" if library else "PAIRSCALE_R_LIBRARY is not set"
+    raise TemplateError(
+        f"no prompt template {name!r}: {where}. R's templates are not part of pairscale. Install the package (in R: "
+        'install.packages("pairwiseLLM")) and set PAIRSCALE_R_LIBRARY to the folder in which R has installed it (in R: '
+        'dirname(find.package("pairwiseLLM"))), or give the path of a template file'
+    )
 
 
 # Names and files. A name becomes a file name, so it can be nothing that leads out of the folder or hides in it.
@@ -302,10 +307,8 @@ def _user_file(name: str) -> Path:
 
 
 def _is_there(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except OSError:  # a settings folder that we may not enter must not stand between the user and the built-in ones
-        return False
+    """Whether a file is there; False in a settings folder that we may not enter: the built-in ones must still work."""
+    return os.path.isfile(path)  # noqa: PTH113 - Path.is_file raises
 
 
 def _reason(error: Exception) -> str:
@@ -321,7 +324,7 @@ def _read(path: Path) -> str:
     if len(data) > _LARGEST_FILE:
         raise TemplateError(f"the template file {path} is larger than {_LARGEST_FILE:,} bytes, so it is not a template")
     try:
-        text = _without_last_break(data.decode("utf-8-sig").replace("\r\n", "\n"))
+        text = data.decode("utf-8-sig").replace("\r\n", "\n").removesuffix("\n")  # as R reads it
     except UnicodeDecodeError as error:
         raise TemplateError(
             f"the template file {path} is not UTF-8 text (byte {error.start:,}); save it as UTF-8, or check the file"
@@ -351,12 +354,12 @@ def _write(path: Path, text: str) -> None:
 
 def _checked(template: str, what: str) -> str:
     """The template itself, when it has every placeholder and no other."""
-    found = dict.fromkeys(_PLACEHOLDER.findall(template))
+    placeholders = dict.fromkeys(_PLACEHOLDER.findall(template))
     problems = {
-        "lacks": [name for name in PLACEHOLDERS if name not in found],
-        "has the unknown": [name for name in found if name not in PLACEHOLDERS],
+        "lacks": [name for name in PLACEHOLDERS if name not in placeholders],
+        "has the unknown": [name for name in placeholders if name not in PLACEHOLDERS],
     }
-    said = " and ".join(f"{verb} {', '.join(names)}" for verb, names in problems.items() if names)
-    if said:
-        raise TemplateError(f"{what} {said}; the placeholders are {', '.join(PLACEHOLDERS)}, in capitals")
+    faults = " and ".join(f"{verb} {', '.join(names)}" for verb, names in problems.items() if names)
+    if faults:
+        raise TemplateError(f"{what} {faults}; the placeholders are {', '.join(PLACEHOLDERS)}, in capitals")
     return template

@@ -10,7 +10,6 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import lru_cache
 from numbers import Real
 from typing import Any
 
@@ -25,13 +24,7 @@ def utc_now() -> str:
 
 def utc_text(seconds: float) -> str:
     """A moment, in seconds since 1970, in the same way."""
-    whole, micro = divmod(round(seconds * 1_000_000), 1_000_000)
-    return f"{_second(whole)}.{micro:06d}+00:00"
-
-
-@lru_cache(maxsize=8)
-def _second(whole: int) -> str:
-    return datetime.fromtimestamp(whole, UTC).isoformat()[:19]
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds")
 
 
 def text_hash(text: str) -> str:

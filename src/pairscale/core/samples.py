@@ -4,30 +4,30 @@ from __future__ import annotations
 
 import os
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from unicodedata import normalize
 
 import polars as pl
 
-from pairscale.core.class_list import find_class_list
-from pairscale.core.columns import Column, ColumnChoice, choose_columns, column_at, named_column, with_paths
+from pairscale.core.columns import Column, ColumnChoice, choose_columns, column_at, is_long, named_column, with_paths
 from pairscale.core.documents.kinds import DOCUMENT_SUFFIXES, LONGEST_TEXT
 from pairscale.core.encodings import read_text
 from pairscale.core.errors import FileFormatError, InputError, MissingExtraError, TableError
 from pairscale.core.files import TABLE_SUFFIXES, read_table
-from pairscale.core.notices import notice
+from pairscale.core.notices import notice, plural
 from pairscale.core.options import checked
-from pairscale.core.reading import SamplesReport, count_files, unusual_texts
-from pairscale.core.tables import Table, as_text, is_blank, listed, require_ids, row_numbers, to_frame
-from pairscale.core.texts import MISSING_EXTRA, FileRead, read_folder, without_final_break
+from pairscale.core.reading import SamplesReport, count_files, kinds_of, skipped_by_reason, unusual_texts
+from pairscale.core.tables import Table, as_text, id_text, is_blank, listed, require_ids, row_numbers, to_frame
+from pairscale.core.texts import MISSING_EXTRA, FileRead, Texts, read_folder, without_final_break
 
 MAX_TEXT_BYTES = LONGEST_TEXT
 """The longest text of one sample; beyond it, something other than a sample was read."""
 
 
 _TEXT_FILES = r"(?i)\.txt$"
+_LONGEST_NAME = 200  # characters of a path in a message
 
 
 @checked
@@ -88,7 +88,7 @@ def require_all_read(report: SamplesReport) -> None:
         InputError: that names the files.
     """
     if report.skipped:
-        names = listed([one.name for one in report.skipped], 10)
+        names = listed([file.name for file in report.skipped], 10)
         first = report.skipped[0]
         raise InputError(
             f"{report.source}: {count_files(report.skipped)}, and `strict=True` allows none: {names}; "
@@ -151,7 +151,8 @@ def inspect_samples(
 
 def _no_samples(path: Path) -> str:
     if not os.path.exists(path):  # noqa: PTH110 (somebody may give a text instead of its file)
-        return f"{_brief(path)}: no such file or folder"
+        name = str(path)  # somebody may have given a whole text
+        return f"{name[:_LONGEST_NAME]!r}{'…' if len(name) > _LONGEST_NAME else ''}: no such file or folder"
     if path.suffix.lower() in DOCUMENT_SUFFIXES:
         return f"{path} is one text; give the folder that holds all of them (a table ends in .csv, .tsv or .xlsx)"
     return f"{path}: give a folder or zip archive of texts, or a table in {listed(TABLE_SUFFIXES, 20)}"
@@ -165,68 +166,94 @@ def _choice(frame: pl.DataFrame, id_col: Column | None, text_col: Column | None,
 
 def _reported(frame: pl.DataFrame, choice: ColumnChoice, source: str, kind: str, what: str) -> SamplesReport:
     samples = _checked(frame, choice, what)
-    kept = tuple(samples.columns[2:])
     detail = FileRead(source, kind, int(samples["text"].str.len_chars().sum()))
     reasons = {name: f" ({why})" for name, why in choice.reasons.items()}
-    return SamplesReport(
-        samples,
-        source,
-        (detail,),
-        f"column {choice.ids}{reasons.get('id_col', '')}",
-        f"column {choice.texts}{reasons.get('text_col', '')}",
-        kept,
-        (*unusual_texts(samples), *_said_opaque(samples)),
-    )
+    ids = f"column {choice.ids}{reasons.get('id_col', '')}"
+    texts = f"column {choice.texts}{reasons.get('text_col', '')}"
+    notes = unusual_texts(samples)
+    opaque = _opaque(samples)
+    if opaque:
+        notes.append(f"{listed(opaque)} holds neither text nor numbers: judges get it, tables leave it out")
+    return SamplesReport(samples, source, (detail,), ids, texts, tuple(samples.columns[2:]), tuple(notes))
 
 
 def _opaque(samples: pl.DataFrame) -> list[str]:
     return [name for name, kind in samples.schema.items() if kind in {pl.Binary, pl.Object}]
 
 
-def _said_opaque(samples: pl.DataFrame) -> list[str]:
-    names = _opaque(samples)
-    return [f"{listed(names)} holds neither text nor numbers: judges get it, tables leave it out"] if names else []
-
-
 def _of_files(path: Path, encoding: str | None, skip_unreadable: bool) -> SamplesReport:
-    found = read_folder(path, encoding)
-    more = find_class_list(path, found.ids, found.files)
-    missing = [file for file in more.files if file.reason == MISSING_EXTRA]
-    if missing and not (skip_unreadable and found.ids):
-        kinds = Counter(file.kind for file in missing).most_common()
-        counts = ", ".join(f"{count:,} {kind}" for kind, count in kinds)
-        otherwise = "; to continue without them, give `skip_unreadable=True`" if found.ids else ""
-        raise MissingExtraError(
-            f"{path}: reading {len(missing):,} of {len(more.files):,} files ({counts})", "documents", otherwise
-        )
-    if not found.ids:
-        raise FileFormatError(_nothing_read(path, found.files))
-    frame = to_frame({"ID": list(found.ids), "text": list(found.texts)}, str(path))
-    if more.columns.width:
-        frame = frame.hstack(more.columns)
-    samples = _checked(frame, ColumnChoice("ID", "text", {}), str(path))
-    notes = unusual_texts(samples)
-    said: dict[str, list[str]] = {}
-    for one in found.files:
-        if one.note is not None:
-            said.setdefault(one.note.partition(", for example")[0], []).append(one.name)
-    notes += [
-        f"{', '.join(names[:5])}{' and others' if len(names) > 5 else ''}: {note}" for note, names in said.items()
-    ]
-    return SamplesReport(
-        samples, str(path), more.files, "file name", kept=tuple(more.columns.columns), notes=tuple(notes)
-    )
-
-
-def _nothing_read(path: Path, files: Sequence[FileRead]) -> str:
-    reasons = dict.fromkeys(str(one.reason) for one in files)
+    texts = read_folder(path, encoding)
+    columns, files = _class_list(path, texts)
+    missing = [file for file in files if file.reason == MISSING_EXTRA]
+    if missing and not (skip_unreadable and texts.ids):
+        otherwise = "; to continue without them, give `skip_unreadable=True`" if texts.ids else ""
+        need = f"{path}: reading {len(missing):,} of {len(files):,} files ({kinds_of(missing)})"
+        raise MissingExtraError(need, "documents", otherwise)
     if not files:
-        return f"{path} holds no file that could be a text: txt, md, html, docx, odt and pdf are read"
-    shown = "; ".join(
-        f"{', '.join([one.name for one in files if one.reason == reason][:5])}: {reason}"
-        for reason in list(reasons)[:3]
-    )
-    return f"{path}: none of its {len(files):,} file{'s' * (len(files) != 1)} could be read: {shown}"
+        raise FileFormatError(f"{path} holds no file that could be a text: txt, md, html, docx, odt and pdf are read")
+    if not texts.ids:
+        reasons = "; ".join(skipped_by_reason(files)[:3])
+        raise FileFormatError(f"{path}: none of its {plural(len(files), 'file')} could be read: {reasons}")
+    frame = to_frame({"ID": list(texts.ids), "text": list(texts.texts)}, str(path))
+    samples = _checked(frame.hstack(columns), ColumnChoice("ID", "text", {}), str(path))
+    noted: dict[str, list[str]] = {}
+    for file in texts.files:
+        if file.note is not None:
+            noted.setdefault(file.note.partition(", for example")[0], []).append(file.name)
+    notes = unusual_texts(samples)
+    for note, names in noted.items():
+        others = " and others" if len(names) > 5 else ""
+        notes.append(f"{', '.join(names[:5])}{others}: {note}")
+    return SamplesReport(samples, str(path), files, "file name", kept=tuple(columns.columns), notes=tuple(notes))
+
+
+def _class_list(folder: Path, texts: Texts) -> tuple[pl.DataFrame, tuple[FileRead, ...]]:
+    """The columns of a folder's only table, in the order of the texts, if one of its columns names each text once.
+
+    Beside them, the files of the folder, with what the table was used for, or why it was not.
+    """
+    tables = [file for file in texts.files if f".{file.kind}" in TABLE_SUFFIXES]
+    if len(tables) != 1 or not texts.ids or not folder.is_dir():
+        return pl.DataFrame(), texts.files
+    [table] = tables
+    places = {name: place for place, name in enumerate(texts.ids)}
+    for file in texts.files:
+        stem = normalize("NFC", Path(file.name).stem)
+        if stem in places:
+            places[normalize("NFC", file.name)] = places[stem]
+
+    def placed(column: pl.Series) -> list[int | None]:
+        if column.dtype.is_nested() or column.dtype in {pl.Binary, pl.Object}:
+            return []
+        return [places.get(normalize("NFC", (cell or "").strip())) for cell in id_text(column)]
+
+    def keys(frame: pl.DataFrame) -> list[str]:
+        return [column.name for column in frame if any(place is not None for place in placed(column))]
+
+    columns = pl.DataFrame()
+    try:
+        frame = read_table(folder / table.name, text=keys)
+    except MissingExtraError:  # a workbook that may be the class list: nobody can tell without opening it
+        used = replace(table, reason=MISSING_EXTRA)
+    except InputError:
+        used = table
+    else:
+        named = {name: placed(frame[name]) for name in keys(frame)}
+        every = list(range(len(texts.ids)))
+        full = [name for name in named if sorted(place for place in named[name] if place is not None) == every]
+        if full and all(named[name] == named[full[0]] for name in full):
+            kept = [name for name in frame.columns if name not in {*full, "ID", "text"} and not is_long(frame[name])]
+            place = pl.Series("place", named[full[0]], pl.Int64)
+            columns = frame.select(kept).with_columns(place).drop_nulls("place").sort("place").drop("place")
+            others = [name for name in frame.columns if name not in {full[0], *kept}]
+            note = f"columns {', '.join(kept)} by {full[0]}" + (f"; without {', '.join(others)}" if others else "")
+            used = replace(table, reason=None, note=note)
+        elif named:
+            need = f"to keep its columns, one of them must name each of the {len(every):,} texts once"
+            used = replace(table, reason=f"{table.reason}; {need}, and no other must contradict it")
+        else:
+            used = table
+    return columns, tuple(used if file is table else file for file in texts.files)
 
 
 def read_samples_df(df: Table, id_col: Column | None = None, text_col: Column | None = None) -> pl.DataFrame:
@@ -248,9 +275,8 @@ def read_samples_df(df: Table, id_col: Column | None = None, text_col: Column | 
 
 def say_positions(id_col: Column | None, text_col: Column | None) -> None:
     """Say that positions count from 0, where columns are given by position: in R they count from 1."""
-    given = {"id_col": id_col, "text_col": text_col}
-    if places := [f"{name}={value}" for name, value in given.items() if isinstance(value, int)]:
-        notice(f"{', '.join(places)}: positions of columns count from 0 here, and from 1 in R")
+    if isinstance(id_col, int) or isinstance(text_col, int):
+        notice(f"id_col={id_col}, text_col={text_col}: positions of columns count from 0 here, and from 1 in R")
 
 
 @checked
@@ -279,35 +305,22 @@ def read_samples_dir(
         raise FileFormatError(f"{path}: no such folder")
     try:
         matches = re.compile(pattern).search
+        files = [file for file in sorted(folder.iterdir()) if matches(file.name) and file.name[0] != "."]
     except re.error as error:
         raise InputError(f"pattern {pattern!r} is not a regular expression: {error}") from None
-    try:
-        files = sorted(
-            file for file in folder.iterdir() if matches(file.name) and file.name[0] != "." and file.is_file()
-        )
     except OSError as error:
         raise FileFormatError(f"{path} cannot be read: {error.strerror}") from None
+    files = [file for file in files if file.is_file()]
     if not files:
-        plain = pattern == _TEXT_FILES
-        raise FileFormatError(
-            f"{path}: {'there is no file that ends in .txt' if plain else f'no file matches {pattern!r}'}"
-        )
-    by_id: dict[str, Path] = {}
-    for file in files:
-        if (other := by_id.setdefault(file.stem, file)) is not file:
-            raise FileFormatError(f"{other} and {file} would have the same id {file.stem!r}; rename one")
-        if file.stat().st_size > MAX_TEXT_BYTES:
-            raise FileFormatError(f"{file} has {file.stat().st_size:,} bytes; a sample has at most {MAX_TEXT_BYTES:,}")
-    samples = {"ID": list(by_id), "text": [without_final_break(read_text(file, encoding)) for file in files]}
-    return _checked(to_frame(samples, str(path)), ColumnChoice("ID", "text", {}), str(path))
+        wanted = "there is no file that ends in .txt" if pattern == _TEXT_FILES else f"no file matches {pattern!r}"
+        raise FileFormatError(f"{path}: {wanted}")
+    texts = [without_final_break(read_text(file, encoding)) for file in files]
+    frame = to_frame({"ID": [file.stem for file in files], "text": texts}, str(path))
+    return _checked(frame, ColumnChoice("ID", "text", {}), str(path))
 
 
 def _checked(frame: pl.DataFrame, choice: ColumnChoice, what: str) -> pl.DataFrame:
     ids, texts = choice.ids, choice.texts
-    if ids == texts:
-        raise TableError(
-            f"{what}: the ids and the texts cannot both be column {ids!r}; name them (`id_col=`, `text_col=`)"
-        )
     others = [name for name in frame.columns if name not in {ids, texts}]
     if clash := [name for name in ("ID", "text") if name in others]:
         raise TableError(f"{what}: a further column is called {listed(clash)}; rename it or leave it out")
@@ -343,15 +356,6 @@ def _require_texts(ids: pl.Series, texts: pl.Series, what: str) -> None:
             f"{what}: the text of {ids.filter(long)[0]!r} in {row_numbers(long)} has {size.filter(long)[0]:,} bytes; a "
             f"sample has at most {MAX_TEXT_BYTES:,}"
         )
-
-
-def _brief(path: Path) -> str:
-    """A path for a message; somebody may have given a whole text."""
-    name = str(path)
-    return repr(name) if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]!r}…"
-
-
-_LONGEST_NAME = 200
 
 
 def with_kept(items: pl.DataFrame, samples: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:

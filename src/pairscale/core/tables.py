@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import polars as pl
 
 from pairscale.core.errors import MissingExtraError, TableError
+from pairscale.core.notices import plural
 
 Table: TypeAlias = Any
 """A table of any kind: Polars, pandas, Arrow, a list of dicts, a dict of columns, or an object with ``results``."""
@@ -148,16 +149,16 @@ def times_of(frame: pl.DataFrame) -> pl.Series | None:
     return frame[TIMES] if TIMES in frame.columns else None
 
 
-def row_number(at: int) -> str:
+def row_number(place: int) -> str:
     """A row for a message, counted from 1, without the header."""
-    return f"row {at + 1}" if _numbered.get() else "a row"
+    return f"row {place + 1}" if _numbered.get() else "a row"
 
 
 def row_numbers(where: pl.Series) -> str:
     """The rows where ``where`` is true, for a message: counted from 1, without the header."""
     rows = where.arg_true()
     if not _numbered.get():
-        return f"{len(rows):,} different row{'s' * (len(rows) != 1)}"
+        return plural(len(rows), "different row")
     head = ", ".join(str(row + 1) for row in rows[:_SHOWN])
     more = f" and {len(rows) - _SHOWN:,} more" if len(rows) > _SHOWN else ""
     return f"row {head}" if len(rows) == 1 else f"rows {head}{more}"
@@ -213,7 +214,7 @@ def _from_pandas(data: Any) -> pl.DataFrame:
         if len(set(names)) < len(names):
             raise
         values = data.astype(object).where(data.notna(), None)
-        return pl.DataFrame({name: values.iloc[:, at].tolist() for at, name in enumerate(names)}, strict=False)
+        return pl.DataFrame({name: values.iloc[:, place].tolist() for place, name in enumerate(names)}, strict=False)
 
 
 def first_line(error: BaseException) -> str:

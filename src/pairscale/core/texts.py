@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from unicodedata import normalize
@@ -95,7 +96,6 @@ def read_folder(path: Path, encoding: str | None = None) -> Texts:
     entries = _of_folder(path) if path.is_dir() else _of_archive(path)
     files: list[FileRead] = []
     texts: dict[str, tuple[str, str]] = {}  # by id
-    names: dict[str, str] = {}
     with DocumentReader() as reader:
         for entry in entries:
             kind = entry.kind
@@ -105,11 +105,11 @@ def read_folder(path: Path, encoding: str | None = None) -> Texts:
                 files.append(FileRead(entry.name, kind, reason=str(reason)))
                 continue
             uid = normalize("NFC", PurePosixPath(entry.name).stem)  # macOS spells é in two characters, tables in one
-            if uid in names:
+            if uid in texts:
                 raise FileFormatError(
-                    f"{path}: {names[uid]} and {entry.name} would have the same id {uid!r}; rename one, or take it out"
+                    f"{path}: {texts[uid][0]} and {entry.name} would have the same id {uid!r}; rename one, or take it "
+                    "out"
                 )
-            names[uid] = entry.name
             texts[uid] = (entry.name, document.text)
             note = "; ".join(document.notes) or None
             size = len(document.text)
@@ -190,11 +190,11 @@ def _is_left_behind(name: str) -> bool:
 
 def _of_folder(folder: Path) -> Iterator[_Entry]:
     try:
-        found = sorted(folder.iterdir())
+        files = sorted(folder.iterdir())
     except OSError as error:
         raise FileFormatError(f"{folder} cannot be read: {error.strerror}") from None
     within = Path(os.path.realpath(folder))
-    for file in found:
+    for file in files:
         if _is_left_behind(file.name):
             continue
         reason = _is_no_file(file, within)
@@ -233,13 +233,7 @@ def _of_archive(path: Path) -> Iterator[_Entry]:
         raise FileFormatError(f"{path}: {reason}") from None
     except OSError as error:
         raise FileFormatError(f"{path} cannot be read: {error.strerror}") from None
-    named = [(*_name(info), info) for info in parts.members if not info.is_dir()]
-    if guessed := [name for name, is_guess, _ in named if is_guess]:
-        notice(
-            f"{path} does not say in which encoding its names are; {len(guessed):,} with other letters than a to z "
-            f"were read as IBM 437, such as {guessed[0]!r}; if that is wrong, pack it again with UTF-8 names"
-        )
-    members = [(PurePosixPath(name.replace("\\", "/")), info) for name, _, info in named]
+    members = [(_name(info), info) for info in parts.members if not info.is_dir()]
     members = [(name, info) for name, info in members if not any(map(_is_left_behind, name.parts))]
     tops = {name.parts[0] for name, _ in members if len(name.parts) > 1}
     is_wrapped = len(tops) == 1 and all(len(name.parts) > 1 for name, _ in members)
@@ -248,14 +242,13 @@ def _of_archive(path: Path) -> Iterator[_Entry]:
         yield _Entry(str(name) if why else name.name, why, lambda most, info=info: parts.read(info, most))  # type: ignore[misc]
 
 
-def _name(info: ZipInfo) -> tuple[str, bool]:
-    """The name of a member, and whether its encoding is a guess: macOS writes UTF-8 without saying so."""
-    if info.filename.isascii() or info.flag_bits & _IS_UTF8:
-        return info.filename, False
-    try:
-        return info.filename.encode("cp437").decode("utf-8"), False
-    except UnicodeError:
-        return info.filename, True
+def _name(info: ZipInfo) -> PurePosixPath:
+    """The name of a member; macOS writes UTF-8 without saying so."""
+    name = info.filename
+    if not info.flag_bits & _IS_UTF8:
+        with suppress(UnicodeError):
+            name = name.encode("cp437").decode("utf-8")
+    return PurePosixPath(name.replace("\\", "/"))
 
 
 def _is_no_text(name: PurePosixPath, info: ZipInfo, depth: int) -> str | None:

@@ -10,8 +10,8 @@ from pairscale.core.comparisons import OF_ITS_PAIR, as_comparisons, decided, say
 from pairscale.core.errors import FitError, InputError
 from pairscale.core.notices import notice
 from pairscale.core.options import require_choice, require_int, require_list
+from pairscale.core.results import read_probabilities
 from pairscale.core.tables import Table, listed, require_columns, require_ids, times_of, to_frame
-from pairscale.core.verdicts import read_probabilities
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

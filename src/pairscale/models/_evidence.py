@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import polars as pl
 
-from pairscale.core.comparisons import says_who_stood_first
-from pairscale.core.copies import AS_NEW, MANY, say_copies
+from pairscale.core.comparisons import AS_NEW, say_copies, says_who_stood_first
 from pairscale.core.notices import notice
 from pairscale.models._cells import JudgeParameters, count_outcomes
 from pairscale.models.repeats import RepeatAgreement, repeat_agreement, repeat_weights
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from pairscale.core.arrays import Floats, Ints
-    from pairscale.models._counts import Counts, Decided
+    from pairscale.models._counts import Decided
     from pairscale.models._engines import FitEngine
 
 __all__ = ["Chosen", "say_chosen", "say_copies_of", "weigh_evidence"]
@@ -45,28 +44,19 @@ def weigh_evidence(decided: Decided, repeats: Repeats) -> tuple[Decided, RepeatA
     return replace(decided, weight=weight), found
 
 
-def say_copies_of(decided: Decided, counts: Counts, found: RepeatAgreement | None) -> list[str]:
-    """Say which rows repeat others, and how they are counted.
-
-    Args:
-        decided: the comparisons.
-        counts: the same, counted.
-        found: how far repeats agree; None when each counts as new evidence.
-    """
-    many = len(decided.first) > MANY or decided.times is not None
-    if many and decided.weight is None and ((counts.won > 0) & (counts.won < counts.times)).any():
-        return []  # repeats disagree here and there, and to look at every row would take longer than the fit
+def say_copies_of(decided: Decided, agreement: RepeatAgreement | None) -> list[str]:
+    """Say how many rows repeat others, and how they are counted; without an agreement, each counts as new evidence."""
+    if decided.times is not None:
+        return []
     apart = decided.first != decided.second
     first, second, result = _compared(decided, apart)
     better = np.where(result == 0.5, -1, np.where(result == 1, first, second))
-    rows = pl.DataFrame({"ID1": first, "ID2": second, "better_id": better})
     counted = AS_NEW
-    if found is not None:
-        times = None if decided.times is None else decided.times[apart]
-        share = repeat_weights(first, second, len(decided.ids), found.rho, times)
-        n, worth = (len(first), share.sum()) if times is None else (int(times.sum()), share @ times)
-        counted = f"the {n:,} comparisons count as {worth:,.0f}"
-    return say_copies(rows, decided.table if apart.all() else decided.table.filter(apart), counted)
+    if agreement is not None:
+        share = repeat_weights(first, second, len(decided.ids), agreement.rho, None)
+        counted = f"the {len(first):,} comparisons count as {share.sum():,.0f}"
+    rows = decided.table.filter(apart).with_columns(ID1=first, ID2=second, better_id=better)
+    return say_copies(rows, counted)
 
 
 def _compared(decided: Decided, apart: npt.NDArray[np.bool_]) -> tuple[Ints, Ints, Floats]:

@@ -17,8 +17,7 @@ import polars.selectors as cs
 from scipy.special import expit
 
 from pairscale.core.arrays import Floats, Ints
-from pairscale.core.comparisons import says_who_stood_first
-from pairscale.core.copies import AS_NEW, BY_ADDED, say_copies
+from pairscale.core.comparisons import AS_NEW, BY_ADDED, say_copies, says_who_stood_first
 from pairscale.core.display import PlotMixin, ReprMixin
 from pairscale.core.errors import InputError
 from pairscale.core.notices import notice
@@ -197,7 +196,7 @@ def fit_bayes_btl_mcmc(
             "estimate; use model_variant='btl_e' or 'btl'"
         )
     rows, names, said = read_rows(results, ids, ties)
-    said += say_copies(rows, rows, AS_NEW if repeats == "independent" else BY_ADDED)
+    said += say_copies(rows, AS_NEW if repeats == "independent" else BY_ADDED)
     rows = rows.select("ID1", "ID2", "better_id", cs.by_name(TIMES, require_all=False))
     known = None if prior is None else known_by_id(prior, names)
     sizes = sizes_of(pair_counts, rows.height)

@@ -173,7 +173,7 @@ def fit_bt_model(
     decided, agreement = weigh_evidence(decided, repeats)
     everyone = aggregate(decided, ties=ties, ordered=position)
     counts, said = _compared(everyone, method)
-    notices = [*decided.notices, *said, *say_copies_of(decided, everyone, agreement)]
+    notices = [*decided.notices, *said, *say_copies_of(decided, agreement)]
     if asked.se and (method.prior_sd != "learned" or agreement is None):
         notices += say_chosen(require_choice(chosen, "chosen", get_args(Chosen)), method)
     unjudged, said = _unjudged(expected, counts)

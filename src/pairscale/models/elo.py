@@ -25,8 +25,7 @@ import numpy as np
 import polars as pl
 
 from pairscale.core.arrays import Ints
-from pairscale.core.comparisons import as_comparisons, decided
-from pairscale.core.copies import DROP, say_copies
+from pairscale.core.comparisons import DROP_COPIES, as_comparisons, decided, say_copies
 from pairscale.core.display import PlotMixin
 from pairscale.core.errors import FitError
 from pairscale.core.notices import notice
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = ["EloFit", "EloRuns", "fit_elo_model"]
 
-AS_GAMES = f"each of them counts as a further game. {DROP}"
+AS_GAMES = f"each of them counts as a further game. {DROP_COPIES}"
 _SCALE = 400.0
 _LARGEST_K = 1_000_000
 _SIDE_BY_SIDE = 64  # from so many orders on, a step for all of them costs less than a loop for each
@@ -201,7 +200,7 @@ def _decisions(elo_data: Table) -> tuple[list[str], Ints, Ints, list[str]]:
         raise FitError(f"none of the {frame.height:,} rows of elo_data has a winner and another item that lost")
     if own := games.height - kept.height:
         said.append(notice(f"left out {own:,} comparisons of an item with itself, as EloChoice does"))
-    said += say_copies(kept, kept, AS_GAMES)
+    said += say_copies(kept, AS_GAMES)
     names = pl.concat([rows["winner"].unique(), rows["loser"].unique()]).unique().sort()
     if said:
         seen = pl.concat([frame["ID1"].unique(), frame["ID2"].unique()]).unique().sort()

@@ -6,7 +6,7 @@ much repeats of a pair add (:mod:`pairscale.models.repeats`), for the Bayesian m
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
 
@@ -14,7 +14,6 @@ import polars as pl
 
 from pairscale.core.columns import judge_column
 from pairscale.core.comparisons import says_who_stood_first
-from pairscale.core.copies import without_copies
 from pairscale.core.errors import InputError
 from pairscale.core.files import read_table
 from pairscale.core.notices import notice
@@ -111,8 +110,7 @@ def fit(
             results say who stood first, else ``btl_e``).
         prior_sd: Of bayes and ``map``: the standard deviation of the scores' prior; ``learned`` by default.
         repeats: How to count repeats of a pair: ``learned`` (the default of bayes and ``map``), ``independent``, or
-            their excess agreement from 0 (each is new evidence) to 1 (none is). Unless you give it, the rows of a table
-            that holds several copies of itself, word for word, count once.
+            their excess agreement from 0 (each is new evidence) to 1 (none is).
         prior: Of bayes: a number that is known of each item beforehand, such as a mark: a column of the run file's
             texts, a mapping from ID to number, or a table or file with ``ID`` and one other column.
         ties: ``half`` (half a win for each; the default of bayes), ``drop`` (the default of bt), or of bt ``davidson``.
@@ -174,10 +172,6 @@ def fit(
     )  # fmt: skip
     _require_columns(known.table, weights=weights, cluster=cluster)
     _say_unused(known.table, answer)
-    said = list[str]()
-    if model != "elo" and repeats is None and not _has_row_values(weights, cluster):
-        table, said = without_copies(known.table)
-        known = replace(known, table=table)
     if weights is None and "weight" in known.table.columns:
         of_bt["weights"] = _own_weights(model)
     names = known.ids if ids is None else ids
@@ -191,7 +185,7 @@ def fit(
         beforehand = None if prior is None else _beforehand(prior, known.samples)
         bayesian = _Bayesian(known.table, names, engine, variant, seed, spread, repeats, ties, beforehand, progress)
         found = bayesian.fit(answer, judges)
-        return replace(found, notices=(*said, *found.notices))
+        return found
     if prior_sd is not None and engine != "map":
         raise InputError(f"prior_sd belongs to model='bayes' and to engine='map', not to engine={engine!r}")
     # Parts that were never compared are fitted one by one, and each alone says too little about a common spread.
@@ -206,7 +200,7 @@ def fit(
             repeats=by_default if repeats is None else repeats,
             chosen=chosen or known.chosen or "beforehand", **of_bt,
         )  # fmt: skip
-    return replace(found, notices=(*said, *found.notices))
+    return found
 
 
 def _require_belonging(given: Mapping[str, Any], model: FitModel) -> None:
@@ -237,11 +231,6 @@ def counted_by(
         return None
     named = [weights if weights is not None else "weight", cluster] if model == "bt" else []
     return [name for name in named if isinstance(name, str)]
-
-
-def _has_row_values(*given: str | Sequence[Any] | None) -> bool:
-    """Whether there is one value per row, instead of the name of a column."""
-    return any(value is not None and not isinstance(value, str) for value in given)
 
 
 def _require_columns(table: pl.DataFrame, **given: str | Sequence[Any] | None) -> None:
@@ -427,11 +416,11 @@ class _Bayesian:
 
     def _rows(self) -> tuple[pl.DataFrame, list[str], list[str]]:
         """The comparisons, the items and the notices; rows that stand twice are among the last."""
-        from pairscale.core.copies import AS_NEW, BY_ADDED, say_copies
+        from pairscale.core.comparisons import AS_NEW, BY_ADDED, say_copies
         from pairscale.models._bayes_rows import read_rows
 
         rows, names, said = read_rows(self.table, self.ids, self._tied)
-        return rows, names, [*said, *say_copies(rows, rows, AS_NEW if self._counted == "independent" else BY_ADDED)]
+        return rows, names, [*said, *say_copies(rows, AS_NEW if self._counted == "independent" else BY_ADDED)]
 
     def _known(self, names: Sequence[str]) -> Any:
         from pairscale.models.known import known_by_id

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
-from pairscale.core.copies import NUMBER_ROWS, without_copies
 from pairscale.core.counting import is_pattern
 from pairscale.core.errors import InputError
 from pairscale.core.files import TABLE_SUFFIXES, replacing, write_table
@@ -25,7 +23,7 @@ from pairscale.reporting.preferences import (
 )
 from pairscale.reporting.results import ResultsReading
 from pairscale.store.marks import RESULTS
-from pairscale.store.reading import Comparisons, is_run, read_comparisons
+from pairscale.store.reading import is_run, read_comparisons
 from pairscale.store.runfile import open_run
 from pairscale.store.transfer import export_results
 
@@ -125,13 +123,13 @@ def export(
             raise InputError(f"`{wrong}=` belongs to `kind=preferences`, not to `kind=results`; leave it out")
         if named is not None:
             return export_results(named, path)
-        return write_table(_of_results(reading, run, condition).table, path)
+        return write_table(reading.comparisons(run, condition).table, path)
     if named is not None:
         found = _preferences(named, condition, prompt, input_col)
     elif samples is None:
         raise InputError("preferences are pairs of texts, and results in a table have none; give them with `samples=`")
     else:
-        known = _of_results(reading, run, condition)
+        known = reading.comparisons(run, condition)
         assert known.samples is not None  # noqa: S101 - they were given
         found = preferences_of_texts(known.table, known.samples, (), prompt, input_col)
     notice(found.line)
@@ -158,11 +156,6 @@ def _copied(run: Table | str | os.PathLike[str], path: Path, extra: Sequence[str
         temporary.unlink()
         store.save_copy(temporary)
     return path
-
-
-def _of_results(reading: ResultsReading, results: Table | str | os.PathLike[str], condition: str | None) -> Comparisons:
-    known = reading.comparisons(results, condition)
-    return replace(known, table=without_copies(known.table, NUMBER_ROWS)[0])
 
 
 def _preferences(

@@ -15,7 +15,6 @@ from pairscale.checks.calibration import Calibration, calibrations_of
 from pairscale.collect.taken_over import count_taken_over, taken_over_line
 from pairscale.core.columns import TASK_COLUMNS, judge_column
 from pairscale.core.comparisons import OF_ITS_PAIR, Outcome
-from pairscale.core.copies import without_copies
 from pairscale.core.errors import InputError
 from pairscale.core.results import ORDER_KNOWN, read_form
 from pairscale.core.samples import with_kept
@@ -208,7 +207,7 @@ def facts_of_results(known: Comparisons, origin: Mapping[str, str]) -> RankingFa
     """
     from pairscale.models.fitting import fit as fit_comparisons
 
-    table, copies = without_copies(known.table)
+    table = known.table
     judge = judge_column(table)
     judgements = _judgements(table, judge)
     decided = judgements.filter(pl.col("outcome") == "win")
@@ -232,7 +231,7 @@ def facts_of_results(known: Comparisons, origin: Mapping[str, str]) -> RankingFa
         reliability=fit.reliability,
         model=fit.engine,
         provenance={RESULTS_READ: known.line, **origin},
-        notices=[*copies, *fit.notices],
+        notices=[*fit.notices],
         n_groups=len(fit.components),
         calibrations=_calibrated(judgements),
         people=[name for name in judges["judge_id"].unique(maintain_order=True) if not is_judge(name)],

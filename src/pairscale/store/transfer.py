@@ -11,7 +11,6 @@ from typing import Any
 import polars as pl
 
 from pairscale.core.comparisons import Condition, key_expressions, occurrence
-from pairscale.core.copies import NUMBER_ROWS, without_copies
 from pairscale.core.errors import StoreMismatchError, TableError
 from pairscale.core.files import write_parquet_blocks, write_table
 from pairscale.core.notices import notice
@@ -147,11 +146,11 @@ def _import_exported(path: Path, run: str | os.PathLike[str], texts: pl.DataFram
 
 
 def _read(path: Table | str | os.PathLike[str], columns: ResultColumns) -> pl.DataFrame:
-    """A results table in memory, without copies of itself; its form is said where it is not ours."""
+    """A results table in memory; its form is said where it is not ours."""
     found = read_criteria(path, columns)
     if found.form is not None or found.unknown:
         notice(found.line)
-    return _sided(without_copies(found.table, NUMBER_ROWS)[0])
+    return _sided(found.table)
 
 
 def _add(store: RunFile, frame: pl.DataFrame) -> int:

@@ -234,10 +234,6 @@ def test_a_paragraph_of_a_billion_spaces(reader):
     assert reader.read("odt", few).text == "a   b"
 
 
-def test_parts_that_are_nested_too_deeply(reader):
-    assert refused(reader, "docx", word("<w:p>" * 5000)) == "its parts are nested too deeply"
-
-
 @pytest.mark.parametrize("kind", ["docx", "odt", "docm"])
 def test_what_is_no_document(reader, kind):
     assert "is not a" in refused(reader, kind, b"Just text.")

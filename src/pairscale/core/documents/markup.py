@@ -12,8 +12,6 @@ from pairscale.core.documents.kinds import LONGEST_TEXT, Unreadable
 
 __all__ = ["Paragraphs", "parse"]
 
-_DEEPEST = 1000
-
 
 class Paragraphs(ContentHandler):
     """Collects text; the handlers of formats say what is text.
@@ -56,9 +54,8 @@ class Paragraphs(ContentHandler):
 
     def startElementNS(self, name: tuple[str | None, str], _qname: str | None, attrs: Any) -> None:  # noqa: N802
         """As the parser calls it; formats define :meth:`start`."""
-        if len(self._path) >= _DEEPEST:
-            raise Unreadable("its parts are nested too deeply")
-        if (kind := self.unread.get(name[1])) is not None:
+        kind = self.unread.get(name[1])
+        if kind is not None:
             self.notes[kind] = self.notes.get(kind, 0) + 1
         self.start(name[1], {key[1]: value for key, value in attrs.items()})
         self._path.append(name[1])

@@ -10,11 +10,11 @@ from typing import Any
 
 import polars as pl
 
+from pairscale.core.columns import picked
 from pairscale.core.errors import FileFormatError, InputError
 from pairscale.core.files import TABLE_SUFFIXES, read_json, read_rows
 from pairscale.core.notices import notice
 from pairscale.core.options import checked
-from pairscale.core.paths import picked
 from pairscale.core.tables import Table, listed, to_frame
 from pairscale.evaluate.folders import DirectoryTraceSource, is_trace_document
 from pairscale.evaluate.formats import benchmarks, chat, exports, inspect_logs, spans
