@@ -118,8 +118,8 @@ def _check_sheet(content: bytes, path: Path) -> None:
     formulas = sum(b't="str"' not in cell for cell in _NO_VALUE.findall(content))
     if formulas:
         notice(
-            f"{path} has formulas without a value ({formulas:,}): such cells are empty; open it in a spreadsheet program "
-            "and save it again"
+            f"{path} has formulas without a value ({formulas:,}): such cells are empty; open it in a spreadsheet "
+            "program and save it again"
         )
 
 
