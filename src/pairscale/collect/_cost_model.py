@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _DRAWS = 2_000
 _LOGNORMAL_FROM = 4  # values; below, Student's t alone
-_MAX_LOGNORMAL = 2.0  # times Student's margin
+_MAX_LOGNORMAL = 3.0  # times Student's margin
 
 
 def choose_pilot(
@@ -130,7 +130,7 @@ def likely_sum(
     The budget takes two things into account: the mean of the pilot is not that of all, and the further pairs vary
     themselves. Output tokens are skewed: most answers are short, a few are very long, and a small pilot has probably
     seen too few of those. So the margin is the larger of two: Student's, and that of a lognormal distribution, the
-    latter up to twice the former.
+    latter up to three times the former.
 
     Args:
         values: what the pilot's pairs used.

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -83,22 +81,11 @@ def open_file(path: Path, expected: set[str], *, write: bool, **options: Any) ->
     return engine
 
 
-def save_copy(connection: Connection, path: Path, target: Path | None = None) -> Path:
-    """Copy a database whose file was deleted to a new file beside it, or to the folder for temporary files.
-
-    Args:
-        connection: one that was open when the file was deleted; a new one would find nothing, or another file.
-        path: where the file was.
-        target: the copy of before, which is replaced; None takes a new name.
-    """
-    if target is None:
-        folder = path.parent if path.parent.is_dir() else Path(tempfile.gettempdir())
-        names = (f"{path.stem}.recovered-{number}{path.suffix}" for number in count(1))
-        target = next(free for name in names if not (free := folder / name).exists())
+def save_copy(connection: Connection, target: Path) -> None:
+    """Copy a database, as it is at one moment, to a file that only its owner may read."""
     create_private(target)
     with closing(sqlite3.connect(target)) as copy:
         connection.connection.driver_connection.backup(copy)  # type: ignore[union-attr]
-    return target
 
 
 def create_private(path: Path) -> None:

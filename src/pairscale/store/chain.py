@@ -124,11 +124,6 @@ class ChainWriter:
         self._head = None
         self._has_command = False
 
-    @property
-    def known_head(self) -> tuple[int, str] | None:
-        """The same as :meth:`head`, as far as it is known without reading."""
-        return self._head
-
     def head(self, connection: Connection) -> tuple[int, str]:
         """The number of entries and the last hash."""
         if self._head is None:

@@ -6,7 +6,7 @@ Everything is read as the driver gives it, so that a row that was made unreadabl
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from sqlalchemy import func, select
 from pairscale.core.errors import PairscaleError, StoreDamagedError, StoreError
 from pairscale.core.provenance import text_hash
 from pairscale.store._hashes import HASHED, PARTS, UNHASHED_FACTS, Key, Part, sha256
-from pairscale.store.chain import CLOSED, MAIN, digest_of_closing, digest_of_heads, stored_rows
+from pairscale.store.chain import CLOSED, digest_of_closing, digest_of_heads, stored_rows
 from pairscale.store.database import get_fact, raw_rows
 from pairscale.store.schema import attempts, chain, comparisons, items, label_cases, label_questions, labels, pairs
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 __all__ = [
     "Evidence",
     "EvidenceProblem",
-    "check_end",
     "check_evidence",
     "closing_of",
     "damage_behind",
@@ -38,7 +37,6 @@ __all__ = [
 _PART = {part.name: part for part in PARTS}
 _UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 _MOST_MISSING = 1_000_000  # a larger gap is a number that was changed
-_LATEST = 50  # rows per part that are compared before a run is continued
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,38 +322,3 @@ def damage_behind(run_file: RunFile, error: BaseException) -> StoreDamagedError 
         f"{run_file.name} was changed from outside ({problems[0]}{more}), and cannot be read; `pairscale audit` lists "
         "all differences"
     )
-
-
-def check_end(run_file: RunFile) -> None:
-    """Compare what was written last with the chain, before the chain is continued.
-
-    Raises:
-        StoreDamagedError: it was changed from outside.
-    """
-    with run_file.transaction() as connection:
-        query = select(chain).where(chain.c.chain == MAIN).order_by(chain.c.entry.desc()).limit(3)
-        last = connection.execute(query).all()
-        problem = _end_problem(connection, last)
-    if problem is not None:
-        raise StoreDamagedError(
-            f"{run_file.name} was changed from outside ({problem}), so the run cannot be continued; "
-            "restore it from a copy"
-        )
-
-
-def _end_problem(connection: Connection, last: Sequence[Any]) -> EvidenceProblem | None:
-    for entry, before in zip(last, [*last[1:], None], strict=False):
-        if before is not None and sha256(before.hash + entry.data) != entry.hash:
-            return EvidenceProblem("chain", f"{MAIN} {entry.entry}", "chain", "the entry was changed")
-        try:
-            written: Mapping[str, Any] = json.loads(entry.data).get("rows", {})
-            for name, links in written.items():
-                for *key, digest in links[-_LATEST:]:
-                    there = [link for row in stored_rows(connection, _PART[name].table, key) for link in row]
-                    if digest is not None and (name, [*key, digest]) not in there:
-                        return _problem_of(_PART[name], key, "edited" if there else "missing")
-        except _UNREADABLE as error:
-            return EvidenceProblem("chain", f"{MAIN} {entry.entry}", "unreadable", f"{type(error).__name__}: {error}")
-        if written:
-            return None
-    return None

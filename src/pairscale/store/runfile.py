@@ -95,7 +95,6 @@ class RunFile:
         self._lock = lock
         self._connection: Connection | None = None  # of the writer
         self._identity: tuple[int, int] | None = None  # of the file, so that its loss is noticed
-        self._saved: Path | None = None  # the copy that was saved then
         self._written_at = 0.0
         self._closed = threading.Event()
         self._turn = threading.RLock()  # threads of this process take turns; in memory they share one connection
@@ -241,18 +240,17 @@ class RunFile:
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        """A transaction of the writer; the lock file must be there before it ends, and the run file afterwards.
+        """A transaction of the writer; the run file and its lock file must be there before it ends.
 
         Raises:
             StoreError: the lock file was deleted or replaced; nothing is written.
-            StoreGoneError: the file was deleted or replaced; a copy of everything, this write included, is saved
-                beside it.
+            StoreGoneError: the file was deleted, moved or replaced; nothing is written.
         """
         with self.transaction(self._connection) as connection:
             yield connection
+            self.require_there()
             self.require_lock()
         self._written_at = time.monotonic()
-        self.require_there()
 
     def require_lock(self) -> None:
         """Check that no other process can have taken the right to write.
@@ -260,8 +258,7 @@ class RunFile:
         Raises:
             StoreError: it can, because the lock file was deleted or replaced.
         """
-        # Where the run file is gone as well, nobody else writes to it, and everything is saved in a copy.
-        if isinstance(self._lock, WriterLock) and _sqlite.identity(self.name) == self._identity:
+        if isinstance(self._lock, WriterLock):
             self._lock.require()
 
     def checkpoint(self, since: float) -> float:
@@ -278,18 +275,15 @@ class RunFile:
         return written_at if is_done else since
 
     def require_there(self) -> None:
-        """Check that the file was neither deleted nor replaced since it was opened for writing.
+        """Check that the file was not deleted, moved or replaced since it was opened for writing.
 
         Raises:
-            StoreGoneError: it was; a copy of everything is saved beside it.
+            StoreGoneError: it was.
         """
         if self._identity is not None and _sqlite.identity(self.name) != self._identity:
-            with self._turn:
-                assert self._connection is not None  # noqa: S101
-                self._saved = _sqlite.save_copy(self._connection, Path(self.name), self._saved)
             raise StoreGoneError(
-                f"{self.name} was deleted or replaced while the run was writing to it. Everything is saved in "
-                f"{self._saved}; rename it to continue the run"
+                f"{self.name} was deleted, moved or replaced while the run was writing to it; put it back, or restore "
+                "it from a copy, and run the same call again"
             )
 
     # Writing
@@ -396,7 +390,7 @@ class RunFile:
         """Copy everything, as it is at one moment, to a new run file that only its owner may read."""
         with self.transaction() as connection:
             if connection.dialect.name == "sqlite":
-                _sqlite.save_copy(connection, path, path)
+                _sqlite.save_copy(connection, path)
                 return
         self.copy_to(path)
         path.with_name(f"{path.name}.lock").unlink(missing_ok=True)
