@@ -16,7 +16,7 @@ from sqlalchemy import func, select
 from pairscale.core.errors import PairscaleError, StoreDamagedError, StoreError
 from pairscale.core.provenance import text_hash
 from pairscale.store._hashes import HASHED, PARTS, UNHASHED_FACTS, Key, Part, sha256
-from pairscale.store.chain import CLOSED, digest_of_closing, digest_of_heads, stored_rows
+from pairscale.store.chain import CLOSED, MAIN, digest_of_closing, digest_of_heads, stored_rows
 from pairscale.store.database import get_fact, raw_rows
 from pairscale.store.schema import attempts, chain, comparisons, items, label_cases, label_questions, labels, pairs
 
@@ -68,7 +68,7 @@ class Evidence:
     Attributes:
         problems: every difference; none when all is as it was written.
         rows: by table, the rows that were compared with the chain.
-        entries: entries of all chains.
+        entries: entries of the chain.
         digest: the digest that the run file was closed with; None when something was written since, or its process was
             killed.
         earlier: the digests of all closings, in order.
@@ -118,46 +118,51 @@ class _Ledger:
     def __init__(self) -> None:
         self.evidence = Evidence()
         self.expected: dict[str, dict[Key, bytes]] = {part.name: {} for part in PARTS}
-        self._hashes: dict[str, list[str]] = {}
-        self._closings: list[tuple[str, int, Any]] = []
+        self._hashes: list[str] = []
+        self._closings: list[tuple[str, Any]] = []
 
     def read(self, connection: Connection) -> None:
         query = select(chain.c.chain, chain.c.entry, chain.c.data, chain.c.hash)
         for name, number, data, digest in raw_rows(connection, query.order_by(chain.c.chain, chain.c.entry)):
-            self._entry(str(name), number, str(data), str(digest))
-        self.evidence.entries = sum(map(len, self._hashes.values()))
-        for name, number, closed in self._closings:
-            self._check_closing(f"{name} {number}", closed)
+            if name == MAIN:
+                self._entry(number, str(data), str(digest))
+            else:
+                self._problem("chain", f"{name} {number}", "added", "the entry was not written by pairscale")
+        self.evidence.entries = len(self._hashes)
+        for where, closed in self._closings:
+            if self._check_closing("chain", where, closed):
+                self.evidence.earlier.append(closed["digest"])
         try:
             closed = get_fact(connection, CLOSED)
         except StoreDamagedError as error:
             self._problem("metadata", CLOSED, "unreadable", str(error))
-        else:
-            if closed is not None and self._check_heads("metadata", CLOSED, closed):
-                if closed not in (entry for _, _, entry in self._closings):
-                    self._problem("chain", CLOSED, "missing", "the entry of the last closing is missing")
+            return
+        if closed is not None and self._check_closing("metadata", CLOSED, closed):
+            if closed not in (entry for _, entry in self._closings):
+                self._problem("chain", CLOSED, "missing", "the entry of the last closing is missing")
 
-    def _entry(self, name: str, number: Any, data: str, digest: str) -> None:
-        seen = self._hashes.setdefault(name, [])
-        if number != len(seen) + 1:
-            self._problem("chain", f"{name} {len(seen) + 1}", "chain", "the entry is missing")
-            missing = number - len(seen) - 1 if isinstance(number, int) else 0
-            seen.extend([""] * (missing if missing < _MOST_MISSING else 0))
-        elif sha256((seen[-1] if seen else name) + data) != digest:
-            self._problem("chain", f"{name} {number}", "chain", "the entry was changed or has taken another's place")
-        seen.append(digest)
+    def _entry(self, number: Any, data: str, digest: str) -> None:
+        hashes = self._hashes
+        where = f"{MAIN} {number}"
+        if number != len(hashes) + 1:
+            self._problem("chain", f"{MAIN} {len(hashes) + 1}", "chain", "the entry is missing")
+            missing = number - len(hashes) - 1 if isinstance(number, int) else 0
+            hashes.extend([""] * (missing if missing < _MOST_MISSING else 0))
+        elif sha256((hashes[-1] if hashes else MAIN) + data) != digest:
+            self._problem("chain", where, "chain", "the entry was changed or has taken another's place")
+        hashes.append(digest)
         try:
             entry = json.loads(data)
             if "closed" in entry:
-                self._closings.append((name, number, entry["closed"]))
+                self._closings.append((where, entry["closed"]))
             if entry.get("imported"):
                 self.evidence.imported = str(entry["imported"])
             for part, links in entry.get("rows", {}).items():
                 for link in links:
-                    self._take(part, tuple(link[:-1]), link[-1], f"{name} {number}")
+                    self._take(part, tuple(link[:-1]), link[-1], where)
         except _UNREADABLE as error:
             reason = f"the entry cannot be read ({type(error).__name__}: {error})"
-            self._problem("chain", f"{name} {number}", "unreadable", reason)
+            self._problem("chain", where, "unreadable", reason)
 
     def _take(self, part: str, key: Key, digest: str | None, where: str) -> None:
         expected = self.expected[part]
@@ -171,30 +176,23 @@ class _Ledger:
         else:
             expected[key] = bytes.fromhex(digest)
 
-    def _check_closing(self, where: str, closed: Any) -> None:
-        if self._check_heads("chain", where, closed):
-            self.evidence.earlier.append(closed["digest"])
-
-    def _check_heads(self, table: str, where: str, closed: Any) -> bool:
-        """Whether the heads that a closing names are in the chains, and its digest is theirs."""
+    def _check_closing(self, table: str, where: str, closed: Any) -> bool:
+        """Whether the end that a closing names is in the chain, and its digest is that of the end."""
         try:
-            for name, (number, digest) in closed["heads"].items():
-                hashes = self._hashes.get(name, [])
-                if number > len(hashes):
-                    message = f"the run was closed with {number:,} entries of the chain, and there are {len(hashes):,}"
-                    self._problem("chain", f"{name} {number}", "missing", message)
-                    return False
-                if number < 1 or hashes[number - 1] != digest:
-                    message = f"it was closed with another entry {number} of the chain {name}"
-                    self._problem(table, where, "chain", message)
-                    return False
-            if digest_of_heads(closed["heads"]) != closed["digest"]:
+            number, digest = closed["heads"][MAIN]
+            if number > len(self._hashes):
+                there = len(self._hashes)
+                message = f"the run was closed with {number:,} entries of the chain, and there are {there:,}"
+                self._problem("chain", f"{MAIN} {number}", "missing", message)
+            elif number < 1 or self._hashes[number - 1] != digest:
+                self._problem(table, where, "chain", f"it was closed with another entry {number} of the chain {MAIN}")
+            elif digest_of_heads(closed["heads"]) != closed["digest"]:
                 self._problem(table, where, "chain", "the digest is not that of the chain")
-                return False
+            else:
+                return True
         except _UNREADABLE as error:
             self._problem(table, where, "unreadable", f"the closing cannot be read ({type(error).__name__}: {error})")
-            return False
-        return True
+        return False
 
     def differences(self, connection: Connection, table: Table) -> Iterator[EvidenceProblem]:
         """What differs between the rows of a table and the chain, by the rows' keys."""
@@ -300,11 +298,10 @@ def _miscounted(connection: Connection) -> Iterator[EvidenceProblem]:
     query = select(label_cases.c.case_number, label_cases.c.n_labels, standing).outerjoin(
         given, given.c.case_number == label_cases.c.case_number
     )
-    for number, counted, there in connection.execute(query):
-        if counted != there:
-            yield EvidenceProblem(
-                "label_cases", str(number), "derived", f"n_labels is {counted}, and it has {there} labels"
-            )
+    for number, counted, actual in connection.execute(query):
+        if counted != actual:
+            message = f"n_labels is {counted}, and it has {actual} labels"
+            yield EvidenceProblem("label_cases", str(number), "derived", message)
 
 
 def damage_behind(run_file: RunFile, error: BaseException) -> StoreDamagedError | None:
