@@ -256,22 +256,6 @@ def test_half_a_character_from_a_server_stops_nothing(store):
     assert check_evidence(store).problems == []
 
 
-@pytest.mark.parametrize(
-    ("entry", "message"),
-    [
-        (refit({"round": 1}), "refit_id"),
-        (step_of({}, asked(1, attempt(tokens=1))), "step-000001: the run file has no column 'tokens'"),
-        (step_of({}, asked(1, comparison={"winner": 1})), "step-000001: the run file has no column 'winner'"),
-    ],
-)
-def test_what_cannot_be_written_is_refused_at_once(store, entry, message):
-    with JournalWriter(store) as journal:
-        with pytest.raises(InputError, match=message):
-            journal.put(entry)
-        journal.put(answered(1))
-    assert store.counts()["comparisons"] == 1
-
-
 def test_an_error_comes_with_the_next_call_and_nothing_is_written_after_it(store):
     journal = JournalWriter(store)
     journal.put(answered(1))

@@ -83,27 +83,22 @@ class Links:
 
     Attributes:
         rows: by part, lists of key and hash.
-        n: how many.
     """
-
-    __slots__ = ("n", "rows")
 
     def __init__(self) -> None:
         self.rows: dict[str, list[list[Any]]] = {}
-        self.n = 0
 
     def add(self, hashed: Iterable[tuple[str, list[Any]]]) -> None:
         """Add the parts of a row that was written."""
         for name, link in hashed:
             self.rows.setdefault(name, []).append(link)
-            self.n += 1
 
     def remove(self, part: str, keys: Iterable[Sequence[Any]]) -> None:
         """Add that rows, or parts of rows, were removed."""
         self.add((part, [*key, None]) for key in keys)
 
     def __len__(self) -> int:
-        return self.n
+        return sum(map(len, self.rows.values()))
 
 
 class ChainWriter:
@@ -132,7 +127,7 @@ class ChainWriter:
             if self.command is not None and not self._has_command:
                 self._log_command(connection, links, self.command)
             self._write(connection, {"at": utc_now(), "rows": links.rows, **more})
-            links.rows, links.n = {}, 0
+            links.rows = {}
 
     def _log_command(self, connection: Connection, links: Links, row: str) -> None:
         """Write the command that makes this change, unless its row is the last one already."""

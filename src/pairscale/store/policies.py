@@ -27,7 +27,7 @@ from pairscale.core.errors import (
     StoreReadOnlyError,
 )
 from pairscale.core.notices import notice
-from pairscale.store.writer import Entry, check_entry
+from pairscale.store.writer import Entry
 
 if TYPE_CHECKING:
     from pairscale.store.runfile import RunFile
@@ -263,7 +263,6 @@ class JournalWriter:
 
     def put(self, entry: Entry) -> None:
         """Have an entry written after all that came before it; the caller may change its rows of logs afterwards."""
-        check_entry(entry)
         entry = replace(entry, rows=[(log, dict(row)) for log, row in entry.rows])
         with self._changed:
             while len(self._waiting) >= self._MOST and self._failure is None:

@@ -15,7 +15,6 @@ import polars as pl
 from sqlalchemy import delete, func, select
 
 from pairscale.core.errors import InputError, StoreError, StoreMismatchError
-from pairscale.core.tables import listed
 from pairscale.store._postgres import has_null
 from pairscale.store.chain import ChainWriter, Change, Links, canonical
 from pairscale.store.database import Written, following, get_fact, insert_rows, set_fact, storable
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
     from pairscale.store.runfile import RunFile
 
-__all__ = ["Asked", "Entry", "Writer", "check_entry"]
+__all__ = ["Asked", "Entry", "Writer"]
 
 # One statement for all rows: each needs every column.
 _NO_ATTEMPT = dict.fromkeys(attempts.c.keys())
@@ -186,18 +185,6 @@ class _InDoubt:
     after: tuple[int, str]
 
 
-def check_entry(entry: Entry) -> None:
-    """Refuse an entry that could not be written, where it is put rather than in the background."""
-    for log, row in entry.rows:
-        if log == "round_log" and "refit_id" not in row:
-            raise InputError("a row of the round log needs its refit_id")
-    if entry.asked is not None:
-        for known, given in ((_NO_ATTEMPT, entry.asked.attempts), (_NO_COMPARISON, (entry.asked.comparison or {},))):
-            for values in given:
-                if unknown := values.keys() - known.keys():
-                    raise InputError(f"{entry.asked.uid}: the run file has no column {listed(sorted(unknown))}")
-
-
 def _cleaned(entry: Entry) -> Entry:
     """The entry without what no database takes in what a judge said."""
     if entry.asked is None:
@@ -233,8 +220,12 @@ class _Numbers:
     def read(cls, connection: Connection) -> _Numbers:
         counts = select(logs.c.log, func.max(logs.c.row).label("last")).group_by(logs.c.log)
         rows = {found.log: found.last for found in connection.execute(counts)}
-        pair, attempt = following(connection, pairs.c.pair_id), following(connection, attempts.c.attempt_id)
-        return cls(pair, attempt, following(connection, comparisons.c.comparison_id), rows)
+        return cls(
+            following(connection, pairs.c.pair_id),
+            following(connection, attempts.c.attempt_id),
+            following(connection, comparisons.c.comparison_id),
+            rows,
+        )
 
     def copied(self) -> _Numbers:
         """A copy to count on while a transaction may still fail."""
