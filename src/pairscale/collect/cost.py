@@ -479,10 +479,10 @@ class Rates:
         """Of a million input tokens of the remaining pairs; live, as many are cached as in the pilot."""
         if self.price is None:
             return 0.0
-        prompt = usage["prompt_tokens"].sum()
+        prompt = float(usage["prompt_tokens"].sum())
         if self.batch or self.price.cached is None or prompt == 0:
             return self.price.input
-        share = min(1.0, usage["prompt_cached_tokens"].sum() / prompt)
+        share = min(1.0, float(usage["prompt_cached_tokens"].sum()) / prompt)
         return self.price.input + share * (self.price.cached - self.price.input)
 
 

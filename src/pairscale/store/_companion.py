@@ -21,7 +21,6 @@ from pairscale.core.files import replacing
 from pairscale.core.tables import listed
 from pairscale.store import _sqlite
 from pairscale.store._hashes import UNHASHED_FACTS
-from pairscale.store._records import item_row
 from pairscale.store.chain import digest_of_heads, heads_of
 from pairscale.store.database import Written
 from pairscale.store.labels import new_token
@@ -39,6 +38,7 @@ from pairscale.store.schema import (
     metadata,
     pairs,
 )
+from pairscale.store.writer import item_row
 
 if TYPE_CHECKING:
     from sqlalchemy import Column, Table

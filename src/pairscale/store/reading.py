@@ -368,7 +368,7 @@ def _of_run(store: RunFile, condition: str | None, keep: Sequence[str] | None = 
         labels = _of_people(store, condition if condition != PEOPLE else None)
         if labels is not None:
             return labels
-    from pairscale.store.counting import count_results
+    from pairscale.store.queries import count_results
 
     meant = condition_of(store, condition)
     adaptive = store.get_meta("adaptive_condition")

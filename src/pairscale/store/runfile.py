@@ -9,7 +9,7 @@ import time
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import asdict, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -17,25 +17,31 @@ import polars as pl
 from sqlalchemy import Select, Text, cast, func, inspect, select
 from sqlalchemy.exc import SQLAlchemyError
 
+from pairscale._version import __version__
 from pairscale.core.comparisons import Condition, with_members
-from pairscale.core.errors import StoreBusyError, StoreConnectionError, StoreError, StoreGoneError, StoreMismatchError
+from pairscale.core.errors import (
+    StoreBusyError,
+    StoreConnectionError,
+    StoreDamagedError,
+    StoreError,
+    StoreGoneError,
+    StoreMismatchError,
+)
 from pairscale.core.options import checked, optional, require_run
 from pairscale.core.provenance import utc_now
 from pairscale.core.tables import listed
-from pairscale.store import _postgres, _results, _sqlite
+from pairscale.store import _postgres, _sqlite, queries
 from pairscale.store._hashes import UNHASHED_FACTS
 from pairscale.store._lock import DatabaseLock, WriterLock, whoami
-from pairscale.store._records import PairProgress, item_row
-from pairscale.store._version import MARKS, check_version
 from pairscale.store.chain import heads_of
 from pairscale.store.database import copy_rows, get_fact, open_address, parse_rows, read_columns, set_fact, write_json
 from pairscale.store.evidence import damage_behind
 from pairscale.store.labels import LABELS, labels_query
 from pairscale.store.marks import HOLDER
 from pairscale.store.opened import command_row_for
-from pairscale.store.schema import attempts, blobs, comparisons, conditions, items, logs, pairs, tables
+from pairscale.store.schema import SCHEMA_VERSION, attempts, blobs, comparisons, conditions, items, logs, pairs, tables
 from pairscale.store.spending import PRICES_MARK, SPENDING, USAGE, dated_spending, spending_query, usage_query
-from pairscale.store.writer import Entry, Writer
+from pairscale.store.writer import Entry, Writer, item_row
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection, Engine
@@ -45,6 +51,9 @@ __all__ = ["PairProgress", "RunFile", "open_run"]
 _CHUNK = 5_000
 _QUIET_S = 1.0  # without a write, after which the file alone holds everything
 _ADDRESS = re.compile(r"\w[\w+.-]+:/?[^/\\\s][^\s]*@")  # one that lacks its slashes must not become the name of a file
+
+_MARKS = {"metadata", "items", "pairs", "attempts"}
+"""The tables by which a run file of any version is known."""
 
 
 @checked
@@ -82,8 +91,23 @@ def open_run(where: str | os.PathLike[str] | None, *, write: bool = False) -> Ru
     if where is None:
         return RunFile(_sqlite.open_memory(**options), "memory", None).prepared(write=True)
     path = Path(where)
-    engine = _sqlite.open_file(path, MARKS, write=write, **options)
+    engine = _sqlite.open_file(path, _MARKS, write=write, **options)
     return RunFile(engine, name or str(path), WriterLock(path) if write else None).prepared(write=write)
+
+
+@dataclass(frozen=True, slots=True)
+class PairProgress:
+    """What a run file knows of some pairs under one condition.
+
+    Attributes:
+        answered: numbers of the pairs that have their answer.
+        failed: numbers of the pairs that were asked in vain.
+        attempts: how often each pair was asked and not interrupted, for pairs that were.
+    """
+
+    answered: frozenset[int]
+    failed: frozenset[int]
+    attempts: Mapping[int, int]
 
 
 class RunFile:
@@ -136,7 +160,7 @@ class RunFile:
             if self._lock is not None:
                 self._lock.acquire(*self._last_writer())
             with self.transaction() as connection:
-                check_version(connection, self.name, create=write)
+                _check_version(connection, self.name, create=write)
             if write:
                 self.note_writer()
                 self._connection = self._engine.connect()
@@ -351,7 +375,7 @@ class RunFile:
     def repeats(self) -> dict[int, int]:
         """The pairs whose two texts stand in the same order in an earlier pair, too: 2 for the second, and so on."""
         with self.transaction() as connection:
-            return {row.pair_id: row.which for row in connection.execute(_results.repeats_query())}
+            return {row.pair_id: row.which for row in connection.execute(queries.repeats_query())}
 
     def add_condition(self, condition: Condition, condition_id: str | None = None) -> str:
         """Remember a condition and return its id (the one given, for a condition that was imported)."""
@@ -421,17 +445,17 @@ class RunFile:
             condition_id: only these.
             raw: with a column ``raw_response``.
         """
-        query, schema = _results.results_query(condition_id, raw=raw)
-        return _results.with_samples(with_members(self._frame(query, schema), self.panels()))
+        query, schema = queries.results_query(condition_id, raw=raw)
+        return queries.with_samples(with_members(self._frame(query, schema), self.panels()))
 
     def panels(self) -> dict[str, list[str]]:
         """By the condition of each panel of judges, the names of its members."""
         with self.transaction() as connection:
-            return _results.panels_of(connection)
+            return queries.panels_of(connection)
 
     def failed_attempts(self, condition_id: str | None = None) -> pl.DataFrame:
         """Every attempt that gave no answer: ``custom_id ID1 ID2``, why, and all that came back."""
-        return self._frame(*_results.failed_query(condition_id))
+        return self._frame(*queries.failed_query(condition_id))
 
     def labels(self) -> pl.DataFrame:
         """Every standing label and skip of people, in order; see :data:`pairscale.store.labels.LABELS`."""
@@ -501,7 +525,7 @@ class RunFile:
     def conditions(self) -> pl.DataFrame:
         """One row a condition: who judged what, how often, with which outcomes, at what cost."""
         with self.transaction() as connection:
-            return _results.read_conditions(connection)
+            return queries.read_conditions(connection)
 
     def condition(self, condition_id: str) -> Condition:
         """A condition that :meth:`add_condition` has entered."""
@@ -539,3 +563,37 @@ def _checkpoint_when_quiet(store: weakref.ref[RunFile], closed: threading.Event)
             return
         done_until = run_file.checkpoint(done_until)
         del run_file
+
+
+def _check_version(connection: Connection, name: str, *, create: bool) -> None:
+    """Refuse a database that is not a run file of this version.
+
+    Args:
+        connection: of the database.
+        name: what a message calls it.
+        create: make an empty database a run file.
+
+    Raises:
+        StoreDamagedError: it is something else, of another version, or not whole.
+    """
+    present = set(inspect(connection).get_table_names())
+    if not present and create:
+        tables.create_all(connection)
+        set_fact(connection, "schema_version", SCHEMA_VERSION)
+        set_fact(connection, "created_by", f"pairscale {__version__}")
+        set_fact(connection, "created_at", utc_now())
+        return
+    if not present >= _MARKS:
+        raise StoreDamagedError(f"{name} is a database but not a run file; name another file")
+    version = get_fact(connection, "schema_version")
+    if version in (1, 2):
+        raise StoreDamagedError(
+            f"{name} was written by pairscale 0.1, whose run files this version does not read; use a new run file"
+        )
+    if version != SCHEMA_VERSION:
+        raise StoreDamagedError(
+            f"{name} has schema version {version}, and this pairscale reads {SCHEMA_VERSION} alone; "
+            "use the version of pairscale that wrote it"
+        )
+    if missing := tables.tables.keys() - present:
+        raise StoreDamagedError(f"{name} lacks {listed(sorted(missing))}; restore it from a copy")

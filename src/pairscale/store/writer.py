@@ -15,6 +15,7 @@ import polars as pl
 from sqlalchemy import delete, func, select
 
 from pairscale.core.errors import InputError, StoreError, StoreMismatchError
+from pairscale.core.provenance import text_hash
 from pairscale.store._postgres import has_null
 from pairscale.store.chain import ChainWriter, Change, Links, canonical
 from pairscale.store.database import Written, following, get_fact, insert_rows, set_fact, storable
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from pairscale.store.runfile import RunFile
 
-__all__ = ["Asked", "Entry", "Writer"]
+__all__ = ["Asked", "Entry", "Writer", "item_row"]
 
 # One statement for all rows: each needs every column.
 _NO_ATTEMPT = dict.fromkeys(attempts.c.keys())
@@ -326,3 +327,10 @@ def _columns(scores: pl.DataFrame | Sequence[Mapping[str, Any]]) -> dict[str, li
         return scores.to_dict(as_series=False)
     names = dict.fromkeys(name for row in scores for name in row)
     return {name: [row.get(name) for row in scores] for name in names}
+
+
+def item_row(sample: Mapping[str, Any]) -> dict[str, Any]:
+    """A sample as a row of the table ``items``."""
+    more = {key: value for key, value in sample.items() if key not in {"ID", "text"}}
+    text = sample["text"]
+    return {"item_id": sample["ID"], "text": text, "text_hash": text_hash(text), "columns": more}

@@ -26,7 +26,6 @@ from pairscale.collect.batch.registry import (
     pairs_named,
     remember_left_out,
 )
-from pairscale.core.comparisons import Outcome
 from pairscale.core.errors import InputError, JudgeError
 from pairscale.core.failures import failure_of
 from pairscale.core.files import open_private
@@ -301,8 +300,9 @@ class _Intake:
         self._streak = FailureStreak()
         self._alike: JudgeError | None = None
         self._has_answer = False
-        self._taken: dict[tuple[int, bool], tuple[Outcome, int | None]] = {}
-        self._unasked = self._twice = self._contrary = 0
+        self._taken: set[tuple[int, bool]] = set()
+        self._unasked = 0
+        self._twice = 0
         self._kept: list[dict[str, Any]] = []
         self._halves: dict[int, dict[bool, tuple[Verdict, Line | None]]] = {}
         if self._both:
@@ -319,16 +319,14 @@ class _Intake:
         number, turned = found
         pair = self._pair(number)
         if found in self._taken:
-            again = verdict_of(self._judge, pair, line, turned=turned)
             self._twice += 1
-            self._contrary += (again.outcome, again.winner_pos) != self._taken[found]
             return
         if number in self._done:
             return
         if line.parameter is not None:
             self._learn(pair, line.parameter)
         verdict = verdict_of(self._judge, pair, line, turned=turned)
-        self._taken[found] = verdict.outcome, verdict.winner_pos
+        self._taken.add(found)
         if self._both:
             halves = self._halves.setdefault(number, {})
             halves.setdefault(turned, (verdict, line))
@@ -403,8 +401,7 @@ class _Intake:
         if self._unasked:
             notice(f"{who}: {self._unasked:,} of the results are of requests that it does not have; they are not used")
         if self._twice:
-            contrary = f", {self._contrary:,} of them with another answer" if self._contrary else ""
-            notice(f"{who}: {self._twice:,} requests have a second result{contrary}; the first of each is used")
+            notice(f"{who}: {self._twice:,} requests have a second result; the first of each is used")
 
     def _missing(self) -> Verdict:
         state, message = self._entry.state, self._entry.message
