@@ -51,7 +51,8 @@ def open_file(path: Path, expected: set[str], *, write: bool, **options: Any) ->
         StoreError: when the folder is missing, or the file is something else, or there is none to read.
     """
     try:
-        is_there, is_folder = path.exists(), path.is_dir()
+        is_there = path.exists()
+        is_folder = path.is_dir()
     except OSError as error:  # a name that is too long
         raise StoreError(f"{path} cannot be opened: {error.strerror}") from None
     if not write and not is_there:
@@ -155,7 +156,8 @@ def make_private(engine: Engine) -> bool:
     """
     if engine.dialect.name != "sqlite" or not engine.url.database:
         return False
-    path, changed = Path(engine.url.database), False
+    path = Path(engine.url.database)
+    changed = False
     for part in (path, *(path.with_name(path.name + ending) for ending in ("-wal", "-shm", "-journal"))):
         try:
             if part.stat().st_mode & 0o077:

@@ -168,7 +168,8 @@ class Change:
     """
 
     def __init__(self, connection: Connection, writer: ChainWriter) -> None:
-        self.connection, self.links = connection, Links()
+        self.connection = connection
+        self.links = Links()
         self.about: dict[str, Any] = {}
         self._writer = writer
 

@@ -260,7 +260,9 @@ def _other_texts(connection: Connection) -> Iterator[EvidenceProblem]:
 
 def _unfounded(connection: Connection) -> Iterator[EvidenceProblem]:
     """Comparisons that do not follow from the attempt that they name."""
-    a, c, p = attempts.c, comparisons.c, pairs.c
+    a = attempts.c
+    c = comparisons.c
+    p = pairs.c
     joined = comparisons.outerjoin(attempts, a.attempt_id == c.attempt_id).outerjoin(pairs, p.pair_id == c.pair_id)
     query = select(
         c.comparison_id, c.attempt_id, c.pair_id, c.condition_id, c.outcome, c.winner_pos, c.better_id, c.probability,

@@ -35,7 +35,10 @@ _OTHERS = {
 
 def results_query(condition_id: str | None, *, raw: bool) -> tuple[Select[Any], dict[str, Any]]:
     """Standing comparisons; ``better_sample`` is a number still."""
-    a, c, p, k = attempts.c, comparisons.c, pairs.c, conditions.c
+    a = attempts.c
+    c = comparisons.c
+    p = pairs.c
+    k = conditions.c
     columns: list[Any] = [
         p.custom_id, p.ID1, p.ID2, func.coalesce(a.model, k.model).label("model"), a.object_type, a.status_code,
         a.error_message, a.thoughts, a.content, c.winner_pos.label("better_sample"), c.better_id, a.prompt_tokens,
@@ -80,7 +83,8 @@ def with_samples(frame: pl.DataFrame) -> pl.DataFrame:
 
 def failed_query(condition_id: str | None) -> tuple[Select[Any], dict[str, Any]]:
     """Attempts that gave no answer."""
-    a, p = attempts.c, pairs.c
+    a = attempts.c
+    p = pairs.c
     columns = [cast(a[name], Text) if name == "raw_response" else a[name] for name in FAILED]
     query = (
         select(p.custom_id, p.ID1, p.ID2, *columns, a.condition_id, a.pair_id)
@@ -104,7 +108,8 @@ def panels_of(connection: Connection) -> dict[str, list[str]]:
 
 def read_conditions(connection: Connection) -> pl.DataFrame:
     """One row a condition: who judged what, how often, with which outcomes, at what cost."""
-    c, a = comparisons.c, attempts.c
+    c = comparisons.c
+    a = attempts.c
     counts = select(c.condition_id, c.outcome, func.count()).group_by(c.condition_id, c.outcome)
     spent = select(
         a.condition_id,
@@ -123,7 +128,8 @@ def read_conditions(connection: Connection) -> pl.DataFrame:
         rows[condition_id][outcome] = n
     for condition_id, n, cost, tokens, last in connection.execute(spent):
         rows[condition_id].update(attempts=n, cost=cost, total_tokens=tokens, last_at=last)
-    whole, text = pl.Int64(), pl.String()
+    whole = pl.Int64()
+    text = pl.String()
     schema: dict[str, Any] = dict.fromkeys(("condition_id", "judge_id", "model", "trait", "template_id"), text)
     schema |= dict.fromkeys(("win", "tie", "flip", "abstention", "error", "attempts"), whole)
     schema |= {"cost": pl.Float64(), "total_tokens": whole, "last_at": text}
@@ -132,7 +138,8 @@ def read_conditions(connection: Connection) -> pl.DataFrame:
 
 def repeats_query() -> Select[Any]:
     """The pairs whose two texts stand in the same order in an earlier pair, too: ``pair_id which``."""
-    first, second = items.alias(), items.alias()
+    first = items.alias()
+    second = items.alias()
     which = func.row_number().over(partition_by=(first.c.text_hash, second.c.text_hash), order_by=pairs.c.pair_id)
     joined = pairs.join(first, first.c.item_id == pairs.c.ID1).join(second, second.c.item_id == pairs.c.ID2)
     ranked = select(pairs.c.pair_id, which.label("which")).select_from(joined).subquery()
@@ -161,7 +168,8 @@ def count_results(store: RunFile, condition_id: str | None, keep: Sequence[str])
             f"the comparisons of a run as large as this one are counted by {listed(list(_OTHERS))} at most, not by "
             f"{listed(unknown)}; export them to Parquet, and fit that"
         )
-    c, p = comparisons.c, pairs.c
+    c = comparisons.c
+    p = pairs.c
     named: list[Any] = [p.ID1, p.ID2, c.better_id, c.outcome, *(_OTHERS[name] for name in keep)]
     query = (
         select(*named, func.count())

@@ -322,7 +322,8 @@ def _cases_of_pairs(pairs: pl.DataFrame, what: str) -> dict[str, tuple[str, str]
         raise InputError(f"{what} is neither a key (case_id, first_variant) nor a table of pairs (ID1, ID2)")
     cases: dict[str, tuple[str, str]] = {}
     for row in pairs.iter_rows(named=True):
-        one, two = str(row["ID1"]), str(row["ID2"])
+        one = str(row["ID1"])
+        two = str(row["ID2"])
         cases.setdefault(str(row.get("pair_uid") or row.get("custom_id") or f"{one}:{two}"), (one, two))
     return cases
 

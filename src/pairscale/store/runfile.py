@@ -79,7 +79,8 @@ def open_run(where: str | os.PathLike[str] | None, *, write: bool = False) -> Ru
     options = {"json_serializer": write_json}
     name = None
     if "://" in str(where):
-        engine, name = open_address(str(where), options), "the database"
+        engine = open_address(str(where), options)
+        name = "the database"
         if engine.dialect.name != "sqlite":
             lock = DatabaseLock(engine) if write and engine.dialect.name == "postgresql" else None
             return RunFile(engine, name, lock).prepared(write=write)

@@ -244,7 +244,8 @@ class _Group:
     """What goes into one transaction."""
 
     def __init__(self, numbers: _Numbers, connection: Connection) -> None:
-        self.numbers, self._connection = numbers, connection
+        self.numbers = numbers
+        self._connection = connection
         self._new_names: dict[str, _Named] = {}
         self._replaced: dict[str, list[int]] = {}
         self._rows: dict[str, list[dict[str, Any]]] = {table.name: [] for table in _WRITTEN}
@@ -278,7 +279,8 @@ class _Group:
         return links
 
     def _ask(self, asked: Asked) -> None:
-        pair_id, attempt_id = self._pair(asked), 0
+        pair_id = self._pair(asked)
+        attempt_id = 0
         for values in asked.attempts:
             attempt_id = self.numbers.attempt
             self.numbers.attempt += 1

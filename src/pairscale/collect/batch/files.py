@@ -137,7 +137,9 @@ class _PartWriter:
     """One file that is being written."""
 
     def __init__(self, folder: Path, endpoint: str, most: int, key: str | None = None) -> None:
-        self.key, self.endpoint, self.most = key or new_key(), endpoint, most
+        self.key = key or new_key()
+        self.endpoint = endpoint
+        self.most = most
         self.pair_ids: list[int] = []
         self.n_requests = self.bytes = 0
         self._path = folder / f"{self.key}.jsonl"
@@ -289,7 +291,9 @@ class _Intake:
     """Takes results as they come, and writes them down a thousand at a time."""
 
     def __init__(self, store: RunFile, judge: BatchJudge, entry: RegistryEntry) -> None:
-        self._store, self._judge, self._entry = store, judge, entry
+        self._store = store
+        self._judge = judge
+        self._entry = entry
         self._known: PairProgress = store.progress(entry.condition_id)
         self._named = pairs_named(store, entry.pair_ids)
         self._texts = dict(store.items().select("ID", "text").iter_rows())
@@ -404,7 +408,8 @@ class _Intake:
             notice(f"{who}: {self._twice:,} requests have a second result; the first of each is used")
 
     def _missing(self) -> Verdict:
-        state, message = self._entry.state, self._entry.message
+        state = self._entry.state
+        message = self._entry.message
         if state == "expired":
             return Verdict.fail("timeout", "the batch expired before this request was worked off", failure="transient")
         if state == "cancelled":
@@ -432,7 +437,10 @@ class _Intake:
 
     def _write(self, *more: Mapping[str, Any]) -> None:
         """The answers, and that they are in, in one transaction."""
-        answers, self._waiting, kept, self._kept = self._waiting, [], self._kept, []
+        answers = self._waiting
+        self._waiting = []
+        kept = self._kept
+        self._kept = []
         rows = [*kept, event("recorded", self._entry.key, pairs=[answer.pair_id for answer in answers]), *more]
         settled = [Entry(one) for one in answers]
         self._store.writer.commit([*settled, Entry(rows=[(EVENTS, row) for row in rows])])

@@ -442,7 +442,8 @@ class BatchManager:
     @checked
     async def look(self, keys: Collection[str] | None = None, *, delay: float = 0.0) -> bool:
         """Ask how the batches stand that have not ended; True when something has changed."""
-        changed, delay = False, require_number(delay, "delay", least=0)
+        changed = False
+        delay = require_number(delay, "delay", least=0)
         with self._open() as store:
             found = self._entries(store, keys)
             judges = {entry.key: self._judge(store, entry.condition_id) for entry in found if entry.open}
@@ -493,7 +494,8 @@ class BatchManager:
         return done
 
     def _raise(self) -> None:
-        failure, self._failure = self._failure, None
+        failure = self._failure
+        self._failure = None
         if failure is not None:
             raise failure
 
@@ -531,7 +533,8 @@ class BatchManager:
         is a success. Results with too few requests are downloaded again. A file with none of the batch is none: what
         was paid for is still there, and the batch stays as it is until the provider gives it.
         """
-        path, form = Path(entry.output_path), batch_format(entry.provider)
+        path = Path(entry.output_path)
+        form = batch_format(entry.provider)
         path.parent.mkdir(parents=True, exist_ok=True)
         for turn in range(min(self._retries, _DOWNLOADS_AGAIN) + 1):
             if turn:
@@ -554,8 +557,10 @@ class BatchManager:
 
     async def _fetched(self, entry: RegistryEntry, judge: BatchJudge) -> bool:
         """Download the results; False when that has to wait, and True without a file when there will be none."""
-        path, form = Path(entry.output_path), batch_format(entry.provider)
-        http, job = self._http(judge), None
+        path = Path(entry.output_path)
+        form = batch_format(entry.provider)
+        http = self._http(judge)
+        job = None
         try:
             job = await form.get(http, str(entry.batch_id))
             if not job.ended:
@@ -601,11 +606,13 @@ class BatchManager:
             delay: seconds between two batches of one look.
             told: called after each look.
         """
-        interval, delay = require_number(interval, "interval", least=0), require_number(delay, "delay", least=0)
+        interval = require_number(interval, "interval", least=0)
+        delay = require_number(delay, "delay", least=0)
         timeout = optional(require_number, timeout, "timeout", least=0, infinite=True)
         rounds = require_number(rounds, "rounds", least=0, infinite=True)
         end = math.inf if timeout is None else self._clock() + timeout
-        pause, turn = interval, 0
+        pause = interval
+        turn = 0
         while True:
             try:
                 async with asyncio.timeout(None if math.isinf(end) else max(_LOOK, end - self._clock())):

@@ -126,7 +126,8 @@ class RegistryEntry:
             return
         if event == "foreign":
             self.foreign.append(values["batch_id"])
-            self.batch_id, self.state = None, "prepared"
+            self.batch_id = None
+            self.state = "prepared"
             return
         for name, value in values.items():
             setattr(self, name, value)
@@ -134,7 +135,8 @@ class RegistryEntry:
 
 def here(path: str, folder: Path) -> Path:
     """A file that was written down; in ``folder`` when its own one is not on this machine."""
-    own, name = Path(path), path.replace("\\", "/").rpartition("/")[2]
+    own = Path(path)
+    name = path.replace("\\", "/").rpartition("/")[2]
     return own if own.name == name and own.parent.is_dir() else folder / name
 
 
@@ -170,7 +172,8 @@ def entries(store: RunFile, keys: Iterable[str] | None = None, folder: Path | No
     """
     found: dict[str, RegistryEntry] = {}
     for row in store.read_log(EVENTS):
-        kind, key = row.pop("event"), row["key"]
+        kind = row.pop("event")
+        key = row["key"]
         at = row.pop("at")
         if kind == "prepared":
             found[key] = RegistryEntry(**row, prepared_at=at)
@@ -316,7 +319,8 @@ def results_of(
     store: RunFile, chosen: Sequence[RegistryEntry], *, raw: bool = False
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The answers to the pairs of some batches, and every attempt at them that gave none."""
-    answers, failures = [], []
+    answers = []
+    failures = []
     for condition_id in dict.fromkeys(entry.condition_id for entry in chosen):
         mine = {number for entry in chosen if entry.condition_id == condition_id for number in entry.pair_ids}
         is_mine = pl.col("pair_id").is_in(pl.Series(sorted(mine), dtype=pl.Int64).implode())
@@ -324,7 +328,8 @@ def results_of(
         answers.append(store.results(condition_id, raw=raw).filter(is_mine & is_answer))
         failures.append(store.failed_attempts(condition_id).filter(is_mine))
     if not answers:
-        answers, failures = [store.results(raw=raw).clear()], [store.failed_attempts().clear()]
+        answers = [store.results(raw=raw).clear()]
+        failures = [store.failed_attempts().clear()]
     failed = pl.concat(failures).select("custom_id", "ID1", "ID2", *FAILED, "condition_id")
     return pl.concat(answers).select(*result_columns(raw=raw)), failed
 
