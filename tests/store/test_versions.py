@@ -77,12 +77,12 @@ def test_a_file_of_the_first_release_is_refused_and_left(made, version, write):
     assert dump(made) == before
 
 
-@pytest.mark.parametrize("version", [4, 0, "3", None])
+@pytest.mark.parametrize("version", [5, 3, 0, "4", None])
 @pytest.mark.parametrize("write", [True, False])
 def test_any_other_version_is_refused_and_left(made, version, write):
     with open_run(made, write=True) as store:
         store.set_meta("schema_version", version)
-    with pytest.raises(StoreDamagedError, match=f"schema version {version}, and this pairscale reads 3 alone"):
+    with pytest.raises(StoreDamagedError, match=f"schema version {version}, and this pairscale reads 4 alone"):
         open_run(made, write=write)
     with contextlib.closing(sqlite3.connect(made)) as connection:
         stored = connection.execute("SELECT value FROM metadata WHERE key = 'schema_version'").fetchone()
