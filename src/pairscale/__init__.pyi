@@ -33,12 +33,11 @@ from .checks.templates import template_study as template_study
 from .checks.verbs import bias as bias
 from .collect.batch.manager import BatchManager as BatchManager
 from .collect.cost import CostEstimate as CostEstimate
-from .collect.cost import estimate_llm_pairs_cost as estimate_llm_pairs_cost
+from .collect.cost import cost as cost
 from .collect.live import SubmitResult as SubmitResult
 from .collect.live import submit_pairs as submit_pairs
 from .collect.live import submit_pairs_async as submit_pairs_async
 from .collect.verbs import compare as compare
-from .collect.verbs import cost as cost
 from .collect.verbs import judge as judge
 from .compat.ag2 import evaluate_pairwise as evaluate_pairwise
 from .compat.ag2 import evaluate_pairwise_async as evaluate_pairwise_async
@@ -74,6 +73,7 @@ from .compat.batch_requests import build_anthropic_batch_requests as build_anthr
 from .compat.batch_requests import build_gemini_batch_requests as build_gemini_batch_requests
 from .compat.batch_requests import build_openai_batch_requests as build_openai_batch_requests
 from .compat.batch_requests import write_openai_batch_file as write_openai_batch_file
+from .compat.cost import estimate_llm_pairs_cost as estimate_llm_pairs_cost
 from .compat.families import anthropic_compare_pair_live as anthropic_compare_pair_live
 from .compat.families import gemini_compare_pair_live as gemini_compare_pair_live
 from .compat.families import ollama_compare_pair_live as ollama_compare_pair_live

@@ -180,7 +180,8 @@ def _misread(store: RunFile) -> list[str]:
                 found.append(f"conditions, row {name}: the settings cannot be read ({type(error).__name__}: {error})")
         if not tags:
             return found
-        first, second = items.alias(), items.alias()
+        first = items.alias()
+        second = items.alias()
         joined = (
             comparisons.join(attempts, attempts.c.attempt_id == comparisons.c.attempt_id)
             .join(pairs, pairs.c.pair_id == comparisons.c.pair_id)

@@ -9,7 +9,7 @@ import pytest
 from tests.batching import KEY, MODELS, Clock, expected, judge_of, pairs_of, simulator, with_manager
 
 import pairscale as ps
-from pairscale.collect.batch.parts import custom_id, split_id
+from pairscale.collect.batch.files import custom_id, split_id
 from pairscale.core.errors import InputError, JudgeError
 from pairscale.judges.base import JudgePair
 from pairscale.judges.batched import verdict_of

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from tests.batching import expected, judge_of, pairs_of, simulator, with_manager
 
-from pairscale.collect.batch import _steps, collecting
+from pairscale.collect.batch import files, registry
 from pairscale.store.runfile import open_run
 
 pytestmark = pytest.mark.slow
@@ -32,7 +32,7 @@ NURSERY = textwrap.dedent("""
 
     sys.path.insert(0, sys.argv[1])
     import test_batch_kill as test
-    from pairscale.collect.batch import _steps, collecting
+    from pairscale.collect.batch import files, registry
     from pairscale.providers import gemini
     from pairscale.providers.batch_http import BatchHTTP
     from pairscale.store.writer import Writer
@@ -67,7 +67,7 @@ NURSERY = textwrap.dedent("""
             Writer.commit = written(Writer.commit)
         if form == "gemini by file":
             gemini._INLINE = 100
-        _steps.reached, collecting._CHUNK = reached, test.CHUNK
+        registry.reached, files._CHUNK = reached, test.CHUNK
         test.whole(run, SimpleNamespace(url=url), form)
 
     for line in sys.stdin:
@@ -127,7 +127,7 @@ def killed_and_resumed(nursery, run, form, step, occurrence) -> int:
 
 @pytest.fixture
 def small_steps(monkeypatch, request):
-    monkeypatch.setattr(collecting, "_CHUNK", CHUNK)
+    monkeypatch.setattr(files, "_CHUNK", CHUNK)
     if request.node.callspec.params["form"] == "gemini by file":
         monkeypatch.setattr("pairscale.providers.gemini._INLINE", 100)
 
@@ -135,8 +135,8 @@ def small_steps(monkeypatch, request):
 BY_FILE = ("uploaded", "creating", "created", "downloaded")  # where Gemini's two forms differ
 
 
-EVERY = [(form, step) for form in FORMS for step in (BY_FILE if form == "gemini by file" else _steps.STEPS)]
-SOON = {form: {"creating", "downloaded"} for form in FORMS} | {"openai": set(_steps.STEPS)}
+EVERY = [(form, step) for form in FORMS for step in (BY_FILE if form == "gemini by file" else registry.STEPS)]
+SOON = {form: {"creating", "downloaded"} for form in FORMS} | {"openai": set(registry.STEPS)}
 """The other providers take the same steps; all of each are gone through by `make validate`."""
 
 
@@ -160,7 +160,7 @@ def test_the_steps_are_all_that_is_written_down(form, tmp_path):
         whole(tmp_path / "run.db", server, form)
     with open_run(tmp_path / "run.db") as store:
         kinds = {row["event"] for row in store.read_log("batches")}
-    assert kinds <= set(_steps.STEPS)
+    assert kinds <= set(registry.STEPS)
     assert {"prepared", "creating", "created", "recorded", "collected"} <= kinds
     assert ("uploaded" in kinds) == (form not in {"anthropic", "gemini"})
 

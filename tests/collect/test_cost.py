@@ -14,7 +14,7 @@ from tests import strategies
 
 import pairscale as ps
 from pairscale.collect._cost_model import Spread, choose_pilot, fit_input, likely_sum
-from pairscale.collect._cost_study import Figures, Rates, Study, totals
+from pairscale.collect.cost import Figures, Rates, prompt_bytes, totals
 from pairscale.core.errors import InputError, JudgeError
 from pairscale.judges.base import JudgePair, Verdict
 from pairscale.judges.llm import LLMJudge
@@ -281,17 +281,17 @@ def test_the_service_tier_is_paid_live_but_not_in_batches():
     price = Price(1.0, 2.0, batch=0.5, tiers={"flex": 0.6})
     condition = ps.Condition("fake:m", "fake", "m", "t", "default", {"service_tier": "flex"})
     judge = type("Tiered", (), {"price": price, "condition": condition})()
-    assert Rates.of(judge, (None, None), "live", None).tier == 0.6
-    batch = Rates.of(judge, (None, None), "batch", None)
+    assert Rates.of(judge, None, batch=False).tier == 0.6
+    batch = Rates.of(judge, None, batch=True)
     assert (batch.tier, batch.discount) == (1.0, 0.5)  # the one or the other, never both
-    mine = Rates.of(judge, (3.0, None), "live", None)
+    mine = Rates.of(judge, Price(3.0, 2.0), batch=False)
     assert (mine.tier, mine.price.input) == (1.0, 3.0)  # a price of one's own is what is paid
     unknown = type("Odd", (), {"price": Price(1.0, 2.0, tiers={}), "condition": condition})()
-    assert "service tier is not known" in Rates.of(unknown, (None, None), "live", None).notes[0]
+    assert "service tier is not known" in Rates.of(unknown, None, batch=False).notes[0]
     used = {f"{when}_{what}_tokens": 0 for when in ("pilot", "known") for what in ("prompt", "completion")}
     used |= {"pilot_cost": 0.0, "known_cost": 0.0, "n_test": 1}
     figures = Figures(used, {}, np.ones(1, dtype=bool), Spread(1e6, 1e6), Spread(1e6, 1e6), 1.0)
-    assert totals(figures, Rates.of(judge, (None, None), "live", None))["expected_cost_total"] == pytest.approx(1.8)
+    assert totals(figures, Rates.of(judge, None, batch=False))["expected_cost_total"] == pytest.approx(1.8)
     assert totals(figures, batch)["expected_cost_total"] == pytest.approx(1.5)
 
 
@@ -483,7 +483,7 @@ def error_and_cover(kind, strategy, seed, pilot=0, *, n_pairs=1_000, n_test=25):
     used |= {f"{when}_{what}_tokens": 0 for when in ("pilot", "known") for what in ("prompt", "completion")}
     output = likely_sum(completion[rows], weights - 1, int(left.sum()), 0.9)
     found = Figures(used, {}, left, fit.total(size[left], 0.9), output, 1.25)
-    row = totals(found, Rates(PRICE, False, "live", 1.0))
+    row = totals(found, Rates(PRICE))
     true = cost.sum()
     return row["expected_cost_total"] / true - 1, row["budget_cost_total"] >= true, row["budget_cost_total"] / true
 
@@ -540,7 +540,7 @@ def test_the_whole_function_against_known_truth(strategy):
     assert np.mean(covered) >= 0.85
 
 
-# The bytes of prompts, which are counted without writing them
+# The bytes of prompts
 
 TWICE = "{TRAIT_NAME} {TRAIT_DESCRIPTION}\n{SAMPLE_1}\n{SAMPLE_2}\n>>> {SAMPLE_1} <<<"
 BLOCKS = "{TRAIT_NAME}: {TRAIT_DESCRIPTION} <SAMPLE_1>{SAMPLE_1}</SAMPLE_1> and <SAMPLE_2> {SAMPLE_2}\n</SAMPLE_2>"
@@ -571,15 +571,4 @@ def test_the_bytes_of_prompts_are_those_of_the_prompts(texts, template, both_ord
         schema=["ID1", "text1", "ID2", "text2"],
         orient="row",
     )
-    assert Study.of(pairs, judge).bytes.tolist() == written(judge, pairs)
-
-
-def test_no_prompt_is_written_to_see_how_long_it_is(monkeypatch):
-    judge = LLMJudge("ollama", "m", ps.trait_description("overall_quality"), ps.get_prompt_template(), "default")
-    expected = written(judge, table(8))
-
-    def request(*_more):
-        raise AssertionError("a prompt is written")
-
-    monkeypatch.setattr(LLMJudge, "request", request)
-    assert Study.of(table(8), judge).bytes.tolist() == expected
+    assert prompt_bytes(judge, pairs).tolist() == written(judge, pairs)

@@ -11,7 +11,7 @@ from polars.testing import assert_frame_equal
 
 import pairscale as ps
 from pairscale.core.errors import StoreError
-from pairscale.store import _results
+from pairscale.store import queries
 from pairscale.store.runfile import open_run
 
 
@@ -62,7 +62,7 @@ def test_parquet_is_written_in_blocks_and_comes_back(tmp_path: Path, monkeypatch
     whole = ps.export(tmp_path / "run.db", tmp_path / "whole.jsonl")
     blocks: list[int] = []
 
-    def in_sevens(connection, size=7, made=_results.result_blocks):
+    def in_sevens(connection, size=7, made=queries.result_blocks):
         for block in made(connection, 7):
             blocks.append(block.height)
             yield block

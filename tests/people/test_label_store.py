@@ -1,7 +1,6 @@
 """Assignment and durability: each case its labels, nobody twice, nothing lost."""
 
 import collections
-import json
 import random
 import signal
 import sqlite3
@@ -20,7 +19,6 @@ from sqlalchemy import select
 
 import pairscale as ps
 from pairscale.core.errors import (
-    FileFormatError,
     InputError,
     StoreBusyError,
     StoreDamagedError,
@@ -565,35 +563,6 @@ def test_labels_alone_are_exported_and_imported(tmp_path):
     assert ps.import_run(tmp_path / "out.csv", tmp_path / "in.db", samples) == 0
     with open_run(tmp_path / "in.db") as store:
         assert store.labels().to_dicts() == rows
-
-
-@pytest.mark.parametrize(
-    ("kind", "change", "words"),
-    [
-        ("label", {"decision_ms": "7"}, "decision_ms is '7'"),
-        ("label", {"decision_ms": None}, "decision_ms is None"),
-        ("label", {"label_id": True}, "label_id is True"),
-        ("label_question", {"done": 1}, "done is 1"),
-        ("labeller", {"name": None}, "name is None"),
-        ("label_case", {"digest": ...}, "no 'digest'"),
-    ],
-)
-def test_an_export_that_was_changed_is_refused(tmp_path, kind, change, words):
-    with LabelStore(tmp_path / "run.db", make_cases(1), labellers=["ann"]) as store:
-        (ann,) = store.labellers()
-        store.answer(ann, store.next(ann).question_id, "1")
-    ps.export(tmp_path / "run.db", tmp_path / "out.csv")
-    beside = tmp_path / "out.csv.logs.jsonl"
-    lines = [json.loads(line) for line in beside.read_text("utf-8").splitlines()]
-    for line in lines:
-        if kind in line:
-            line[kind] = {name: value for name, value in (line[kind] | change).items() if value is not ...}
-    beside.write_text("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines[1:]), "utf-8")
-    beside.write_text(json.dumps(lines[0]) + "\n" + beside.read_text("utf-8"), "utf-8")
-    with pytest.raises(FileFormatError, match=words):
-        ps.import_run(tmp_path / "out.csv", tmp_path / "in.db")
-    with open_run(tmp_path / "in.db") as store:
-        assert store.labels().height == 0
 
 
 @pytest.mark.parametrize("options", [{"labels_per_case": 0}, {"owner_token": "short"}, {"owner_token": "x/" * 10}])

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairscale.collect.batch.collecting import read_lines
-from pairscale.collect.batch.parts import custom_id, split_id
+from pairscale.collect.batch.files import custom_id, read_lines, split_id
 from pairscale.providers.batches import BATCH_PROVIDERS, ENDED, Line, batch_format, state_of
 
 NAMES = (

@@ -17,7 +17,7 @@ import pytest
 from aiohttp import web
 
 import pairscale as ps
-from pairscale.collect.batch.collecting import read_lines
+from pairscale.collect.batch.files import read_lines
 from pairscale.core.errors import JudgeError
 from pairscale.judges.batched import verdict_of
 from pairscale.providers.batches import BATCH_PROVIDERS, batch_format

@@ -108,16 +108,15 @@ def test_opening_and_closing_alone_writes_nothing(copy):
 # By the definition, not by our code
 
 COLUMNS = {
-    "items": ("item_id", "text_hash"),
-    "items.columns": ("item_id", "columns"),
+    "items": ("item_id", "text_hash", "columns"),
     "pairs": ("pair_id", "custom_id", "ID1", "ID2", "columns"),
     "conditions": ("condition_id", "judge_id", "backend", "model", "trait", "template_id", "settings", "created_at"),
     "attempts": (
         "attempt_id", "pair_id", "condition_id", "attempt", "attempted_at", "outcome", "error_code", "error_message",
-        "failure", "status_code", "prompt_hash", "model", "object_type", "thoughts", "content", "prompt_tokens",
+        "failure", "status_code", "prompt_hash", "request", "raw_response",
+        "model", "object_type", "thoughts", "content", "prompt_tokens",
         "completion_tokens", "total_tokens", "prompt_cached_tokens", "reasoning_tokens", "latency_s", "cost",
     ),
-    "attempts.reply": ("attempt_id", "request", "raw_response"),
     "comparisons": (
         "comparison_id", "pair_id", "condition_id", "attempt_id", "outcome", "winner_pos", "better_id", "probability",
         "received_at",
@@ -396,7 +395,7 @@ def test_what_is_not_hashed_is_documented_with_its_reason():
 
 @pytest.mark.parametrize(
     ("table", "column", "value"),
-    [("label_cases", "task_input", "{}"), ("labels", "undone_at", "{}"), ("attempts", "raw_response", "{}")],
+    [("label_cases", "task_input", "{}"), ("labels", "undone_at", "{}")],
 )
 def test_an_empty_document_is_not_nothing(table, column, value):
     """Only where a column must hold something, an empty document stands for nothing."""

@@ -1,10 +1,6 @@
-"""A run file that is deleted or replaced while it is written to: an error, and a copy that holds everything."""
+"""A run file that is deleted, moved or replaced while it is written to: an error."""
 
 import asyncio
-import re
-import shutil
-import tempfile
-from pathlib import Path
 
 import pytest
 
@@ -43,10 +39,6 @@ def moved(path):
 LOSSES = pytest.mark.parametrize("lose", [deleted, replaced, emptied, moved])
 
 
-def saved_by(error) -> Path:
-    return Path(re.search(r"Everything is saved in (.*); rename it to continue the run", str(error.value)).group(1))
-
-
 def answer(number: int) -> Entry:
     attempt = {"attempt": 1, "attempted_at": "x", "outcome": "win"}
     comparison = {"outcome": "win", "winner_pos": 1, "better_id": "a", "received_at": "x"}
@@ -62,57 +54,22 @@ def prepare(path):
 
 
 @LOSSES
-def test_the_copy_holds_what_was_written_before_and_what_was_being_written(lose, tmp_path):
+def test_nothing_more_is_written_and_every_call_says_so(lose, tmp_path):
     path = prepare(tmp_path / "run.db")
     with open_run(path, write=True) as store:
         store.writer.commit([answer(1)])
         lose(path)
-        with pytest.raises(StoreGoneError) as error:
-            store.writer.commit([answer(2)])
-    assert saved_by(error) == tmp_path / "run.recovered-1.db"
-    with open_run(saved_by(error)) as copy:
-        assert copy.counts() == {"items": 2, "pairs": 2, "attempts": 2, "comparisons": 2}
-        assert check_evidence(copy).problems == []
-
-
-def test_further_writes_fail_too_and_are_in_the_same_copy(tmp_path):
-    path = prepare(tmp_path / "run.db")
-    with open_run(path, write=True) as store:
-        path.unlink()
-        for number in (1, 2, 3):
-            with pytest.raises(StoreGoneError) as error:
+        for number in (2, 3):
+            with pytest.raises(StoreGoneError, match="was deleted, moved or replaced while the run was writing"):
                 store.writer.commit([answer(number)])
-            assert saved_by(error) == tmp_path / "run.recovered-1.db"
-    with open_run(saved_by(error)) as copy:
-        assert copy.results()["custom_id"].to_list() == ["step-000001", "step-000002", "step-000003"]
+    if lose is moved:
+        (tmp_path / "elsewhere.db").rename(path)
+        with open_run(path) as kept:
+            assert kept.counts() == {"items": 2, "pairs": 1, "attempts": 1, "comparisons": 1}
+            assert check_evidence(kept).problems == []
 
 
-def test_a_copy_of_before_is_left_alone(tmp_path):
-    path = prepare(tmp_path / "run.db")
-    (tmp_path / "run.recovered-1.db").write_text("mine")
-    with open_run(path, write=True) as store:
-        path.unlink()
-        with pytest.raises(StoreGoneError) as error:
-            store.log("notes", [{"a": 1}])
-    assert saved_by(error) == tmp_path / "run.recovered-2.db"
-    assert (tmp_path / "run.recovered-1.db").read_text() == "mine"
-
-
-def test_without_its_folder_the_copy_is_among_the_temporary_files(tmp_path, monkeypatch):
-    (tmp_path / "temporary").mkdir()
-    (tmp_path / "folder").mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
-    path = prepare(tmp_path / "folder" / "run.db")
-    with open_run(path, write=True) as store:
-        shutil.rmtree(tmp_path / "folder")
-        with pytest.raises(StoreGoneError) as error:
-            store.writer.commit([answer(1)])
-    assert saved_by(error) == tmp_path / "temporary" / "run.recovered-1.db"
-    with open_run(saved_by(error)) as copy:
-        assert copy.counts()["comparisons"] == 1
-
-
-def test_every_entry_of_a_group_fails_and_is_in_the_copy(tmp_path):
+def test_every_entry_of_a_group_fails(tmp_path):
     path = prepare(tmp_path / "run.db")
 
     async def main():
@@ -120,35 +77,22 @@ def test_every_entry_of_a_group_fails_and_is_in_the_copy(tmp_path):
             async with GroupCommitWriter(store) as writer:
                 await writer.write(answer(1))
                 path.unlink()
-                said = await asyncio.gather(*(writer.write(answer(n)) for n in (2, 3)), return_exceptions=True)
-                writer.put(answer(4))  # as an interrupted attempt is
-        return said
+                return await asyncio.gather(*(writer.write(answer(n)) for n in (2, 3)), return_exceptions=True)
 
-    assert [type(one) for one in asyncio.run(main())] == [StoreGoneError] * 2
-    with open_run(tmp_path / "run.recovered-1.db") as copy:
-        assert copy.results()["custom_id"].to_list() == [f"step-{number:06d}" for number in (1, 2, 3, 4)]
+    assert [type(error) for error in asyncio.run(main())] == [StoreGoneError] * 2
 
 
-def test_whatever_a_journal_is_given_is_in_the_copy_though_every_call_fails(tmp_path):
+def test_a_journal_whose_file_is_gone_says_so_in_every_call(tmp_path):
     path = prepare(tmp_path / "run.db")
     with open_run(path, write=True) as store:
         journal = JournalWriter(store)
-        journal.put(answer(1))
-        journal.flush()
         path.unlink()
-        with store._turn:  # nothing can be written while this thread has its turn
-            for number in range(2, 6):
-                journal.put(answer(number))
+        journal.put(answer(1))
         with pytest.raises(StoreGoneError):
             journal.flush()
-        for number in (6, 7):
-            with pytest.raises(StoreGoneError) as error:
-                journal.put(answer(number))
+        with pytest.raises(StoreGoneError):
+            journal.put(answer(2))
         journal.close()
-    with open_run(saved_by(error)) as copy:
-        assert copy.read_columns("step_log")["step_id"] == [1, 2, 3, 4, 5, 6, 7]
-        assert copy.counts()["comparisons"] == 7
-        assert check_evidence(copy).problems == []
 
 
 class Losing:
@@ -181,19 +125,17 @@ def rank(judge, run):
 @pytest.mark.slow_except("*adaptive*", "*pairs*")
 @LOSSES
 @pytest.mark.parametrize("call", [judge_pairs, rank])
-def test_a_run_ends_with_an_error_and_continues_from_the_copy_without_asking_again(call, lose, tmp_path):
+def test_a_run_ends_with_an_error_and_continues_when_the_file_is_back(call, lose, tmp_path):
     path = tmp_path / "run.db"
     judge = Losing(path, lose)
-    with pytest.raises(StoreGoneError) as error:
+    with pytest.raises(StoreGoneError):
         call(judge, path)
-    saved = saved_by(error)
-    with open_run(saved) as copy:
-        stored = copy.counts()["comparisons"]
-        assert stored == judge.answered
-        assert stored >= 10
-    for name in ("run.db", "elsewhere.db"):
-        (tmp_path / name).unlink(missing_ok=True)
-    saved.rename(path)
+    if lose is not moved:
+        return
+    (tmp_path / "elsewhere.db").rename(path)
+    with open_run(path) as store:
+        stored = store.counts()["comparisons"]
+    assert stored > 0 or call is rank  # a journal writes in the background
     again = Losing(path, lambda _: None)
     call(again, path)
     with open_run(path) as store:
@@ -210,9 +152,7 @@ def test_a_label_is_not_acknowledged_when_the_run_file_is_gone(tmp_path, lose):
         store.answer(ann, store.next(ann).question_id, "1")
         asked = store.next(ann)
         lose(path)
-        with pytest.raises(StoreGoneError) as error:
+        with pytest.raises(StoreGoneError):
             store.answer(ann, asked.question_id, "2")
         with pytest.raises(StoreGoneError):
             store.run.require_there()
-    with LabelStore(saved_by(error), cases, write=False) as saved:
-        assert len(saved.rows()) == 2

@@ -19,7 +19,7 @@ import pytest
 from sqlalchemy import event
 
 import pairscale as ps
-from pairscale.core.errors import InputError, StoreDamagedError, StoreError, StoreFullError, StoreMismatchError
+from pairscale.core.errors import InputError, StoreError, StoreFullError, StoreMismatchError
 from pairscale.store.evidence import check_evidence
 from pairscale.store.policies import JournalWriter
 from pairscale.store.runfile import open_run
@@ -256,22 +256,6 @@ def test_half_a_character_from_a_server_stops_nothing(store):
     assert check_evidence(store).problems == []
 
 
-@pytest.mark.parametrize(
-    ("entry", "message"),
-    [
-        (refit({"round": 1}), "refit_id"),
-        (step_of({}, asked(1, attempt(tokens=1))), "step-000001: the run file has no column 'tokens'"),
-        (step_of({}, asked(1, comparison={"winner": 1})), "step-000001: the run file has no column 'winner'"),
-    ],
-)
-def test_what_cannot_be_written_is_refused_at_once(store, entry, message):
-    with JournalWriter(store) as journal:
-        with pytest.raises(InputError, match=message):
-            journal.put(entry)
-        journal.put(answered(1))
-    assert store.counts()["comparisons"] == 1
-
-
 def test_an_error_comes_with_the_next_call_and_nothing_is_written_after_it(store):
     journal = JournalWriter(store)
     journal.put(answered(1))
@@ -329,16 +313,6 @@ def test_a_full_disk_leaves_the_beginning(tmp_path):
             journal.flush()
         journal.close()
     check_prefix(tmp_path / "run.db", at_least=50)
-
-
-def test_a_log_that_was_cut_is_not_continued(tmp_path, store):
-    with JournalWriter(store) as journal:
-        for step in (1, 2, 3):
-            journal.put(step_of(row(step)))
-    with store.transaction() as connection:
-        connection.exec_driver_sql("DELETE FROM logs WHERE row = 3")
-    with pytest.raises(StoreDamagedError, match=r"changed from outside \(logs, row step_log 3: the row is missing\)"):
-        JournalWriter(store)
 
 
 def read_back(path, steps: int) -> float:

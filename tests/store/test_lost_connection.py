@@ -5,17 +5,31 @@ import pytest
 from pairscale.core.errors import StoreConnectionError, StoreMismatchError, StoreReadOnlyError
 from pairscale.store.policies import JournalWriter
 from pairscale.store.runfile import open_run
-from pairscale.store.writer import Entry, _Unsure
+from pairscale.store.writer import Entry
 from tests.noted import fail_writes
 
 
-def test_a_transaction_in_doubt():
-    one = Entry()
-    unsure = _Unsure((1, "x"), (2, "y"), [one])
-    assert unsure.written((2, "y")) == {id(one): one}
-    assert unsure.written((1, "x")) == {}
-    with pytest.raises(StoreMismatchError, match="another process has continued the run since"):
-        unsure.written((3, "z"))
+def test_another_process_that_has_continued_the_run_is_not_overwritten(monkeypatch):
+    with open_run(None, write=True) as store:
+        entries = [Entry(rows=[("step_log", {"step_id": 1})])]
+        with monkeypatch.context() as lost:
+            fail_writes(lost, store, ["late"])
+            with pytest.raises(StoreConnectionError):
+                store.writer.commit(entries)
+        with store.writer.changing() as change:
+            change.set_fact("by", "another")
+        with pytest.raises(StoreMismatchError, match="another process has continued the run since"):
+            store.writer.commit(entries)
+
+
+def test_other_entries_after_a_lost_connection_are_written(monkeypatch):
+    with open_run(None, write=True) as store:
+        with monkeypatch.context() as lost:
+            fail_writes(lost, store, ["late"])
+            with pytest.raises(StoreConnectionError):
+                store.log("step_log", [{"step_id": 1}])
+        store.log("step_log", [{"step_id": 2}])
+        assert store.read_columns("step_log")["step_id"] == [1, 2]
 
 
 @pytest.mark.parametrize(
@@ -34,14 +48,14 @@ def test_what_is_tried_again_after_several_failures_is_written_once(monkeypatch,
     """The connection may be lost before or after the transaction was written, and the database be read-only."""
     with open_run(None, write=True) as store:
         fail_writes(monkeypatch, store, fates)
-        entries = []
-        for number in range(1, 10):  # more entries come meanwhile
-            entries.append(Entry(rows=[("step_log", {"step_id": number})]))
-            try:
-                store.writer.commit(entries)
-            except (StoreConnectionError, StoreReadOnlyError):
-                continue
-            entries.clear()
+        for number in range(1, 10):
+            entries = [Entry(rows=[("step_log", {"step_id": number})])]
+            for _ in range(len(fates) + 1):
+                try:
+                    store.writer.commit(entries)
+                    break
+                except (StoreConnectionError, StoreReadOnlyError):
+                    continue
         assert store.read_columns("step_log")["step_id"] == list(range(1, 10))
 
 

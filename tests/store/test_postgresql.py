@@ -142,7 +142,7 @@ FORGERIES = {
     "UPDATE attempts SET prompt_hash = 'x' WHERE attempt_id = 5": "attempts, row 5: the row was changed",
     "UPDATE attempts SET cost = cost / 2 WHERE attempt_id = 5": "attempts, row 5: the row was changed",
     "UPDATE attempts SET content = 'no' WHERE attempt_id = 5": "attempts, row 5: the row was changed",
-    "UPDATE attempts SET raw_response = '{}' WHERE attempt_id = 5": "row 5: request or raw_response was changed",
+    "UPDATE attempts SET raw_response = '{}' WHERE attempt_id = 5": "attempts, row 5: the row was changed",
     "UPDATE comparisons SET better_id = 't00' WHERE comparison_id = 7": "comparisons, row 7: the row was changed",
     "DELETE FROM comparisons WHERE comparison_id = 7": "comparisons, row 7: the row is missing",
     "UPDATE chain SET hash = 'x' WHERE entry = 2": "chain, row main 2: ",

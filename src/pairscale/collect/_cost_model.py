@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,18 +16,13 @@ from pairscale.pairing.table import generator
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-Strategy = Literal["stratified_prompt_bytes", "random", "first"]
-"""How the pilot's pairs are chosen."""
-
 _DRAWS = 2_000
-_CELLS = 4_000_000
-_ENOUGH = 4  # values for a bootstrap; below, Student's t alone
-_NARROWEST = 0.3  # of the spread: a resample that happens to be all alike must not divide by nothing
-_MOST = 2.0  # times the bootstrap's margin: what a fitted lognormal may say at most
+_LOGNORMAL_FROM = 4  # values; below, Student's t alone
+_MAX_LOGNORMAL = 3.0  # times Student's margin
 
 
 def choose_pilot(
-    prompt_bytes: NDArray[np.int64], n_test: int, strategy: Strategy, seed: int | None
+    prompt_bytes: NDArray[np.int64], n_test: int, strategy: str, seed: int | None
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """The rows of the pilot, in their order, and for how many pairs each of them stands, itself included.
 
@@ -103,27 +98,28 @@ def fit_input(prompt_bytes: NDArray[np.int64], tokens: NDArray[np.float64], weig
 
     Where all prompts are equally long, tokens are taken as proportional to bytes; where it would fall, as their mean.
     """
-    x, n = prompt_bytes.astype(np.float64), prompt_bytes.size
+    x = prompt_bytes.astype(np.float64)
+    n = x.size
     share = weights / weights.sum()
-    mean_x, mean_y = float(share @ x), float(share @ tokens)
-    dx, dy = x - mean_x, tokens - mean_y
-    sxx, syy = float(share @ dx**2), float(share @ dy**2)
+    mean_x = float(share @ x)
+    mean_y = float(share @ tokens)
+    dx = x - mean_x
+    sxx = float(share @ dx**2)
+    syy = float(share @ (tokens - mean_y) ** 2)
+    slope = mean_y / mean_x
     if sxx > 0:
-        slope = max(0.0, float(share @ (dx * dy)) / sxx)
+        slope = max(0.0, float(share @ (dx * tokens)) / sxx)
+    intercept = 0.0
+    if sxx > 0:
         intercept = mean_y - slope * mean_x
-        sxx = sxx if slope else 0.0
-    else:
-        slope, intercept = mean_y / mean_x, 0.0
     residuals = float(share @ (tokens - intercept - slope * x) ** 2)
-    return InputFit(
-        intercept,
-        slope,
-        max(0.0, 1 - residuals / syy) if syy > 0 else None,
-        math.sqrt(residuals * n / (n - 2)) if n > 2 else None,
-        n,
-        mean_x,
-        sxx * n,
-    )
+    r_squared = None
+    if syy > 0:
+        r_squared = max(0.0, 1 - residuals / syy)
+    residual_sd = None
+    if n > 2:
+        residual_sd = math.sqrt(residuals * n / (n - 2))
+    return InputFit(intercept, slope, r_squared, residual_sd, n, mean_x, sxx * n if slope else 0.0)
 
 
 def likely_sum(
@@ -133,58 +129,31 @@ def likely_sum(
 
     The budget takes two things into account: the mean of the pilot is not that of all, and the further pairs vary
     themselves. Output tokens are skewed: most answers are short, a few are very long, and a small pilot has probably
-    seen too few of those. So the margin is the largest of three: Student's, that of a studentised bootstrap (which
-    learns from resamples how far a mean can fall short when the spread is underestimated with it), and that of a
-    lognormal distribution, the latter up to twice the others.
+    seen too few of those. So the margin is the larger of two: Student's, and that of a lognormal distribution, the
+    latter up to three times the former.
 
     Args:
         values: what the pilot's pairs used.
         weights: for how many further pairs each stands.
         count: further pairs.
         quantile: of the budget, 0.5 or more.
-        seed: of the bootstrap.
+        seed: of the draws of the lognormal's parameters.
     """
     used = weights > 0
-    values, weights = values[used], weights[used]
+    values = values[used]
     if count == 0 or values.size == 0:
         return Spread(0.0, 0.0)
-    share = weights / weights.sum()
+    share = weights[used] / weights[used].sum()
     mean = float(share @ values)
     seen = 1 / float(share @ share)  # as many values as equal weights would need to be as sure
     if values.size == 1 or seen <= 1:
         return Spread(count * mean, 2 * count * mean)  # one value says nothing of the spread: take it twice
     sd = math.sqrt(float(share @ (values - mean) ** 2) * seen / (seen - 1))
-    if sd == 0:
-        return Spread(count * mean, count * mean)
-    width = sd * math.sqrt(1 / seen + 1 / count)
-    margin = _student(seen - 1, quantile) * width
-    if values.size >= _ENOUGH:
-        chance = np.random.default_rng(seed)
-        margin = max(margin, width * _resampled(values, share, mean, sd, seen, count, quantile, chance))
-        margin = max(margin, min(_MOST * margin, _lognormal(values, share, seen, count, quantile, chance) - mean))
-    return Spread(count * mean, count * (mean + max(margin, 0.0)))
-
-
-def _resampled(
-    values: NDArray[np.float64],
-    share: NDArray[np.float64],
-    mean: float,
-    sd: float,
-    seen: float,
-    count: int,
-    quantile: float,
-    chance: np.random.Generator,
-) -> float:
-    """The quantile of (mean of the further pairs - mean of the pilot) / spread, where the pilot is the whole truth."""
-    draws = max(200, min(_DRAWS, _CELLS // values.size))
-    taken = chance.integers(0, values.size, (draws, values.size))
-    value, weight = values[taken], share[taken]
-    weight /= weight.sum(axis=1, keepdims=True)
-    means = (weight * value).sum(axis=1)
-    spread = np.sqrt((weight * (value - means[:, None]) ** 2).sum(axis=1) * seen / (seen - 1))
-    further = mean + chance.standard_normal(draws) * sd / math.sqrt(count)
-    width = np.maximum(spread, _NARROWEST * sd) * math.sqrt(1 / seen + 1 / count)
-    return float(np.quantile((further - means) / width, quantile))
+    margin = _student(seen - 1, quantile) * sd * math.sqrt(1 / seen + 1 / count)
+    if values.size >= _LOGNORMAL_FROM and sd > 0:
+        skewed = _lognormal(values, share, seen, count, quantile, np.random.default_rng(seed)) - mean
+        margin = max(margin, min(_MAX_LOGNORMAL * margin, skewed))
+    return Spread(count * mean, count * (mean + margin))
 
 
 def _lognormal(

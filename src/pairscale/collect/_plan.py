@@ -44,7 +44,9 @@ class Plan:
     def __init__(self, store: RunFile, frame: pl.DataFrame, columns: list[str], condition: Condition) -> None:
         self.condition_id = store.add_condition(condition)
         self.total = frame.height
-        self._condition, self._frame, self._columns = condition, frame, columns
+        self._condition = condition
+        self._frame = frame
+        self._columns = columns
         self._known: PairProgress = store.progress(self.condition_id)
 
     def missing(self, besides: Collection[int] = ()) -> int:
@@ -98,7 +100,9 @@ class Plan:
 
     def result_row(self, asked: Asked) -> dict[str, Any]:
         """The outcome of a question as a row of the results table."""
-        values, comparison, condition = asked.attempts[-1], asked.comparison or {}, self._condition
+        values = asked.attempts[-1]
+        comparison = asked.comparison or {}
+        condition = self._condition
         position = comparison["winner_pos"]
         known = {name: values[name] for name in RESULTS if name in values}
         return known | {
@@ -136,7 +140,9 @@ class Plan:
                 continue
             if (settled := _settled(row)) is None:
                 continue
-            first, second, name = str(row["ID1"]), str(row["ID2"]), str(row.get("custom_id"))
+            first = str(row["ID1"])
+            second = str(row["ID2"])
+            name = str(row.get("custom_id"))
             key = ordered_key(first, second)
             seen[key] = seen.get(key, 0) + 1
             if not named and not name.startswith(f"{key}#"):  # a name that R gave: the order has to tell
@@ -175,7 +181,8 @@ class Plan:
 
     def counts(self, store: RunFile) -> tuple[int, int]:
         """How many of these pairs are answered, and how many were asked without success."""
-        known, mine = store.progress(self.condition_id), set(self._frame["pair_id"])
+        known = store.progress(self.condition_id)
+        mine = set(self._frame["pair_id"])
         answered = len(mine & known.answered)
         return answered, len(mine & known.attempts.keys()) - answered
 

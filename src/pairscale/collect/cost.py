@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
 import polars as pl
 
-from pairscale.collect._cost_model import Strategy, choose_pilot
-from pairscale.collect._cost_study import SUMMARY, Figures, Rates, Study, assumed_output, calibrated, rough, totals
-from pairscale.collect._plan import say_unnamed
+from pairscale.collect._cost_model import Spread, choose_pilot, fit_input, likely_sum
+from pairscale.collect._plan import named_pairs, say_unnamed
 from pairscale.collect.live import SubmitResult, submit_into
-from pairscale.collect.progress import progress_of
 from pairscale.core.display import ReprMixin
+from pairscale.core.errors import InputError
 from pairscale.core.options import (
     ProgressMode,
     checked,
@@ -22,31 +22,59 @@ from pairscale.core.options import (
     require_choice,
     require_int,
     require_number,
-    require_probability,
-    require_progress,
     require_seed,
 )
 from pairscale.core.provenance import Provenance
-from pairscale.core.traits import Trait, choose_trait
-from pairscale.judges.base import Judge
-from pairscale.judges.resolve import make_judge, make_llm_judge
-from pairscale.providers.catalog import PROVIDERS, UNDATED, price_note, require_price
-from pairscale.runtime import RETRIES, TIMEOUT, RunOptions, require_prices, run_sync
+from pairscale.core.traits import Trait
+from pairscale.judges.base import Judge, JudgePair, judge_member
+from pairscale.judges.llm import LLMJudge
+from pairscale.judges.orders import unwrapped
+from pairscale.judges.resolve import judge_with
+from pairscale.pairing.reading import read_pairs
+from pairscale.pairing.table import as_pairs
+from pairscale.providers.base import Usage
+from pairscale.providers.catalog import PROVIDERS, UNDATED, Price, capabilities, cost_of, price_note
+from pairscale.runtime import CONCURRENCY, RETRIES, TIMEOUT, RunOptions, require_prices, run_sync
 from pairscale.store.runfile import open_run
 
 if TYPE_CHECKING:
     import os
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from pairscale.core.tables import Table
-    from pairscale.providers.catalog import Price
 
-_OFFLINE_KEY = "no-key-needed"
-_SMALL = 10
-_UNLIKE = 0.2
-_UNSURE, _SURE = 0.15, 0.1
+OFFLINE_KEY = "no-key-needed"
+"""The key of a judge that is made but not asked."""
+
+_MILLION = 1_000_000
+_SHORT_ANSWER = 20  # tokens of an answer: the tag alone
+_THOUGHTS = 1_000  # tokens of an answer with thoughts
+_DENSE_TEXT = 0.75  # of the bytes per token: the budget of a rough estimate
+_SMALL_PILOT = 10
+_DIFFERENT_LENGTH = 0.2
+_LARGE_ERROR = 0.15
+_GOOD_ERROR = 0.1
+
+_TEXT_COLUMNS = "backend model mode method test_strategy"
+_COUNT_COLUMNS = "n_total n_test n_known n_remaining pilot_prompt_tokens pilot_completion_tokens"
+_REAL_COLUMNS = (
+    "pilot_cost known_cost est_remaining_prompt_tokens_expected est_remaining_prompt_tokens_budget "
+    "est_remaining_completion_tokens_expected est_remaining_completion_tokens_budget expected_cost_remaining "
+    "budget_cost_remaining expected_prompt_tokens_total budget_prompt_tokens_total expected_completion_tokens_total "
+    "budget_completion_tokens_total expected_cost_total budget_cost_total budget_quantile cost_per_million_input "
+    "cost_per_million_output batch_discount"
+)
+_SUMMARY: Mapping[str, pl.DataType] = {
+    **dict.fromkeys(_TEXT_COLUMNS.split(), pl.String()),
+    **dict.fromkeys(_COUNT_COLUMNS.split(), pl.Int64()),
+    **dict.fromkeys(_REAL_COLUMNS.split(), pl.Float64()),
+    "prices_as_of": pl.String(),
+}
+_CALIBRATION = (
+    "method n intercept slope bytes_per_token r_squared residual_sd output_n output_mean output_sd output_max "
+    "relative_error"
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -81,32 +109,28 @@ class CostEstimate(ReprMixin, table="summary", columns=None):
     @property
     def expected_cost(self) -> float | None:
         """What all pairs cost, in US dollars; None when prices are not known."""
-        return self._figure("expected_cost_total")
+        return self.summary["expected_cost_total"][0]  # type: ignore[no-any-return]
 
     @property
     def budget_cost(self) -> float | None:
         """What they stay below, with the probability ``budget_quantile``."""
-        return self._figure("budget_cost_total")
-
-    def _figure(self, name: str) -> float | None:
-        value = self.summary[name][0]
-        return None if value is None else float(value)
+        return self.summary["budget_cost_total"][0]  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
         row = self.summary.row(0, named=True)
-        rough = row["method"] == "offline"
-        budget = "budget" if rough else f"budget (p{100 * row['budget_quantile']:g})"
+        title = "Cost estimate"
+        budget = "budget"
+        if row["method"] == "offline":
+            title = "Rough cost estimate without a pilot"
+        else:
+            budget = f"budget (p{100 * row['budget_quantile']:g})"
         who = f"{row['backend']} {row['model'] or ''}".rstrip()
-        title = "Rough cost estimate without a pilot" if rough else "Cost estimate"
-        pilot = f"{row['n_test']:,} in the pilot"
         known = f", {row['n_known']:,} known already" if row["n_known"] else ""
-        lines = [
-            f"{title}: {who}, {row['mode']}",
-            f"pairs          {row['n_total']:,}: {pilot}{known}, {row['n_remaining']:,} remaining",
-        ]
+        pairs = f"{row['n_total']:,}: {row['n_test']:,} in the pilot{known}, {row['n_remaining']:,} remaining"
+        lines = [f"{title}: {who}, {row['mode']}", f"pairs          {pairs}"]
         for name, column in (("input tokens", "prompt_tokens"), ("output tokens", "completion_tokens")):
-            figures = [row[f"{kind}_{column}_total"] for kind in ("expected", "budget")]
-            lines.append(f"{name:<13}  {figures[0]:,.0f} expected, {figures[1]:,.0f} {budget}")
+            expected = row[f"expected_{column}_total"]
+            lines.append(f"{name:<13}  {expected:,.0f} expected, {row[f'budget_{column}_total']:,.0f} {budget}")
         lines.append(f"cost           {_cost_line(row, budget)}")
         if row["cost_per_million_input"] is not None:
             lines.append(f"prices         {_price_line(row)}")
@@ -118,295 +142,524 @@ class CostEstimate(ReprMixin, table="summary", columns=None):
 def _cost_line(row: Mapping[str, Any], budget: str) -> str:
     if row["expected_cost_total"] is None:
         return "not known: give the prices of a million tokens"
-    spent = row["pilot_cost"] + row["known_cost"]
-    said = f"{_money(row['expected_cost_total'])} expected, {_money(row['budget_cost_total'])} {budget}"
-    return f"{said}; {_money(spent)} of it spent" if row["n_test"] else said
+    line = f"{_money(row['expected_cost_total'])} expected, {_money(row['budget_cost_total'])} {budget}"
+    if row["n_test"]:
+        line += f"; {_money(row['pilot_cost'] + row['known_cost'])} of it spent"
+    return line
 
 
 def _price_line(row: Mapping[str, Any]) -> str:
-    said = f"${row['cost_per_million_input']:g} input, ${row['cost_per_million_output']:g} output per million tokens"
-    said += price_note([row["prices_as_of"] or UNDATED])
-    return said + (f"; batches x {row['batch_discount']:g}" if row["mode"] == "batch" else "")
+    line = f"${row['cost_per_million_input']:g} input, ${row['cost_per_million_output']:g} output per million tokens"
+    line += price_note([row["prices_as_of"] or UNDATED])
+    if row["mode"] == "batch":
+        line += f"; batches x {row['batch_discount']:g}"
+    return line
 
 
 def _fit_line(fit: Mapping[str, Any]) -> str:
-    said = f"{fit['slope']:.4g} tokens per byte" + (f" and {fit['intercept']:.4g}" if fit["intercept"] else "")
-    said += "" if fit["r_squared"] is None else f", R2 {fit['r_squared']:.3f}"
-    said += f"; output {fit['output_mean']:,.0f} tokens per answer"
-    return said + ("" if fit["output_sd"] is None else f" (sd {fit['output_sd']:,.0f}, most {fit['output_max']:,.0f})")
+    line = f"{fit['slope']:.4g} tokens per byte"
+    if fit["intercept"]:
+        line += f" and {fit['intercept']:.4g}"
+    if fit["r_squared"] is not None:
+        line += f", R2 {fit['r_squared']:.3f}"
+    line += f"; output {fit['output_mean']:,.0f} tokens per answer"
+    if fit["output_sd"] is not None:
+        line += f" (sd {fit['output_sd']:,.0f}, most {fit['output_max']:,.0f})"
+    return line
 
 
 def _money(value: float) -> str:
-    return f"${value:,.2f}" if value >= 1 or value == 0 else f"${value:.2g}" if value < 0.01 else f"${value:.3f}"
+    if value >= 1 or value == 0:
+        return f"${value:,.2f}"
+    return f"${value:.2g}" if value < 0.01 else f"${value:.3f}"
 
 
 @checked
-def estimate_llm_pairs_cost(
-    pairs: Table,
-    model: str | None = None,
-    trait_name: str | None = None,
-    trait_description: str | None = None,
-    prompt_template: str | None = None,
-    backend: str = "openai",
-    endpoint: str | None = None,
-    mode: str = "live",
-    n_test: int = 25,
-    test_strategy: str = "stratified_prompt_bytes",
-    seed: int | None = 1,
-    cost_per_million_input: float | None = None,
-    cost_per_million_output: float | None = None,
-    batch_discount: float | None = None,
-    budget_quantile: float = 0.9,
-    return_test_results: bool = True,
-    return_remaining_pairs: bool = True,
+def cost(
+    pairs: Table | str | os.PathLike[str],
     *,
-    judge: str | Judge | Callable[..., Any] | None = None,
-    trait: str | Trait = "overall_quality",
-    run: str | os.PathLike[str] | None = None,
-    api_key: str | None = None,
+    judge: str | Judge | Callable[..., Any],
+    pilot: int = 25,
+    select: Literal["stratified", "random", "first"] = "stratified",
+    seed: int = 1,
+    batch: bool = False,
     offline: bool = False,
-    bytes_per_token: float = 4.0,
     output_tokens: float | None = None,
-    progress: ProgressMode = True,
-    save_path: str | os.PathLike[str] | None = None,
-    parallel: bool = False,
-    workers: int = 1,
-    concurrency: int | None = None,
+    price: Mapping[str, Any] | None = None,
+    quantile: float = 0.9,
+    run: str | os.PathLike[str] | None = None,
+    trait: str | Trait | None = None,
+    template: str | None = None,
+    judge_args: Mapping[str, Any] | None = None,
+    base_url: str | None = None,
+    cache: bool | None = None,
+    concurrency: int = CONCURRENCY,
     retries: int = RETRIES,
     timeout: float | None = TIMEOUT,
-    retry_wait: float = 1.0,
-    include_raw: bool = False,
-    verbose: bool = True,
-    status_every: int | None = None,
-    **settings: Any,
+    id_col: int | str | None = None,
+    text_col: int | str | None = None,
+    a_col: str | None = None,
+    b_col: str | None = None,
+    encoding: str | None = None,
+    strict: bool = False,
+    skip_unreadable: bool = False,
+    progress: ProgressMode = True,
 ) -> CostEstimate:
-    """Estimate the tokens and the cost of a set of pairs from a small pilot.
+    """Estimate what judging pairs will cost: a few are asked, and their tokens say what all of them will need.
 
-    The pilot is asked live. Its input tokens are set against the bytes of its prompts by least squares, which gives the
-    input tokens of all others; their output tokens are those of the pilot on average. The expected total is what the
-    pilot cost and what the others are expected to. It is right on average for a pilot taken by chance, whatever the
-    distribution of the tokens; a single one is off by about ``calibration["relative_error"]``. The budget is a total
-    that is not passed with the probability ``budget_quantile``: it counts that a pilot is a sample, and that the others
-    vary. Output tokens that depend on rare events (one answer in twenty thinks for long) need a pilot large enough to
-    have seen some.
+    The pilot is asked live and paid for. With ``run``, its answers are kept, and :func:`judge` on the same run file
+    asks only the others. The expected cost is the mean; the budget is not exceeded with the probability ``quantile``.
 
     Args:
-        pairs: A table of ``ID1 text1 ID2 text2``.
-        model: Name of the model; not needed with ``judge``.
-        trait_name: Name of a custom trait.
-        trait_description: Definition of the custom trait; without one, see ``trait``.
-        prompt_template: Name, file or text of a prompt template.
-        backend: The provider.
-        endpoint: For OpenAI: ``chat.completions`` or ``responses``; None chooses by the model.
-        mode: how the remaining pairs will be asked: ``live``, or ``batch`` at the batch price. The pilot is live.
-        n_test: pairs of the pilot; all when there are fewer.
-        test_strategy: which: ``stratified_prompt_bytes`` (short and long prompts in their proportion), ``random``, or
-            ``first`` (good only when the first pairs are like the others).
-        seed: of the choice; the same seed takes the same pairs, None others each time.
-        cost_per_million_input: price of a million input tokens; by default from the dated table.
-        cost_per_million_output: of a million output tokens, thoughts included.
-        batch_discount: what batches cost of the live price, such as 0.5; by default from the dated table, and 1 with
-            prices of your own.
-        budget_quantile: the probability of staying within the budget, 0.5 or more.
-        return_test_results: return the results of the pilot, so that they need not be paid for twice.
-        return_remaining_pairs: return the remaining pairs.
-        judge: a judge in place of ``backend`` and ``model``: its name (``openai:gpt-5.1``), a callable or a
-            :class:`Judge`; it must say how many tokens it used.
-        trait: a built-in trait's key, or a :class:`Trait`.
-        run: the run file. The answers of the pilot are kept there: the same call asks nothing again, and
-            :func:`submit_pairs` on the same file asks only the remaining pairs. Pairs outside the pilot that it has
-            answers for count with what they cost.
-        api_key: The API key; by default that of the environment.
-        offline: ask nothing; estimate from bytes alone. The figures are rough.
-        bytes_per_token: of such an estimate; about 4 for English, less for most other languages.
-        output_tokens: of each answer in such an estimate; by default 20, and 1,000 for a model that thinks.
-        progress: show a bar in a terminal, and lines elsewhere; see :func:`submit_llm_pairs`, also for ``verbose`` and
-            ``status_every``.
-        save_path: a CSV of the pilot's results, as in :func:`submit_pairs`.
-        parallel: ask ``workers`` questions at once.
-        workers: how many.
-        concurrency: the same as ``parallel=True`` with this many ``workers``.
-        retries: how often to ask again when an error may pass.
-        timeout: seconds that one answer may take; None for no limit.
-        retry_wait: seconds before the first of these.
-        include_raw: add ``raw_response`` to the pilot's results.
-        verbose: print lines on standard error that say how far the pilot is.
-        status_every: print a line per this many pairs of the pilot.
-        settings: of :class:`LLMJudge`: ``reasoning temperature max_tokens both_orders base_url price …``.
+        pairs: A table or a file with ``ID1 text1 ID2 text2``, or texts: then all their pairs.
+        judge: A name such as ``openai:gpt-5.1``, a function ``judge(A, B)`` or a :class:`Judge`; it must count tokens.
+        pilot: How many pairs to ask.
+        select: Which pairs to ask: ``stratified`` (by the length of the prompts), ``random`` or ``first``.
+        seed: Seed of the choice of pairs.
+        batch: Whether the other pairs will go through a batch, at its price.
+        offline: Ask nothing and need no key: a rough estimate from the length of the texts.
+        output_tokens: Tokens of one answer, for ``offline``; by default assumed by the model.
+        price: US dollars per million tokens, such as ``{"input": 1.25, "output": 10}``; by default the dated table.
+        quantile: Probability of staying within the budget.
+        run: The run file that keeps the pilot.
+        trait: What to judge: the key of a built-in trait, or a :class:`Trait`.
+        template: A prompt template, by its name, file or text.
+        judge_args: Settings of the judge; of a function, keyword arguments of every call.
+        base_url: Address of the provider, such as ``http://localhost:8000/v1``.
+        cache: Whether to use answers of earlier runs to the same request; by default for temperature 0.
+        concurrency: Questions open at once.
+        retries: How often to ask again after a transient failure.
+        timeout: Seconds that one answer may take; None for no limit.
+        id_col: The column of ids, by name, position from 0 or path in JSON.
+        text_col: The column of texts, by name, position from 0 or path in JSON.
+        a_col: The column of the text that is shown first, where it is not ``text1``; a name or a path in JSON.
+        b_col: The column of the text that is shown second, where it is not ``text2``.
+        encoding: Encoding of text files that are not UTF-8.
+        strict: Raise an error if any file was not read.
+        skip_unreadable: Continue without the files that need an optional package that is not installed.
+        progress: Show progress on standard error.
 
     Returns:
         A :class:`CostEstimate` with ``summary``, ``calibration``, ``test_pairs``, ``pilot`` and ``remaining_pairs``.
 
     Raises:
-        InputError: pairs or settings cannot be used, no pair of the pilot was answered, or the judge counts no tokens.
+        InputError: If the pairs or a setting cannot be used, no pair of the pilot was answered, or the judge counts no
+            tokens.
 
     Example:
         >>> import pairscale as ps
-        >>> pairs = ps.make_pairs(ps.example_writing_samples)
-        >>> est = estimate_llm_pairs_cost(pairs, "gpt-4.1", offline=True)
-        >>> est.summary.select("n_total", "expected_completion_tokens_total").row(0)
+        >>> estimate = ps.cost(ps.example_writing_samples, judge="openai:gpt-4.1", offline=True)
+        >>> estimate.summary.select("n_total", "expected_completion_tokens_total").row(0)
         (190, 3800.0)
     """
-    strategy, seed = _strategy(test_strategy), require_seed(seed)
-    n_test = require_int(n_test, "n_test", least=0 if offline else 1)
-    _check(mode, budget_quantile, batch_discount, bytes_per_token, output_tokens, status_every, progress)
-    options = RunOptions(_open_at_once(concurrency, workers, parallel=parallel), retries, retry_wait, timeout)
-    key = _OFFLINE_KEY if offline and api_key is None else api_key
-
-    def made(price: Price | None = None) -> Judge:
-        more = settings | ({} if price is None else {"price": price})
-        what = choose_trait(trait, trait_name, trait_description)
-        if judge is None:
-            of_model: dict[str, Any] = {"endpoint": endpoint, "api_key": key, "judge_args": more}
-            return make_llm_judge(backend, model, what, prompt_template, **of_model)
-        said = trait != "overall_quality" or trait_name is not None or trait_description is not None
-        return _judge(judge, what if said else None, prompt_template, more, key)
-
-    asked = made()
-    rates = Rates.of(asked, _paid(cost_per_million_input, cost_per_million_output), mode, batch_discount)
-    if rates.own and (judge is None or _is_model(judge)):
-        asked = made(rates.price)  # so that the run file remembers the same prices
-    study = Study.of(pairs, asked)
-    how = {"mode": mode, "n_test": n_test, "test_strategy": strategy, "budget_quantile": budget_quantile}
-    condition, chosen = asked.condition, how | {"offline": offline}
-    provenance = Provenance("estimate_llm_pairs_cost", chosen, seed, {"condition": condition.condition_id})
-    facts = {"backend": condition.backend, "model": condition.model, "mode": mode, "n_total": study.pairs.height}
-    if offline:
-        each = assumed_output(asked) if output_tokens is None else output_tokens
-        left = study.pairs if return_remaining_pairs else None
-        return _offline(study, rates, bytes_per_token, each, facts, left, provenance)
-    say_unnamed(asked, run or save_path)
-    pilot = choose_pilot(study.bytes, n_test, strategy, seed)
-    test_pairs = study.pairs[pilot[0]]
-    bar, every = progress_of(test_pairs, verbose=verbose, status_every=status_every, progress=progress)
-    more = {"progress": bar, "status_every": every, "save_path": save_path, "include_raw": include_raw}
-    done, usage = run_sync(lambda: _asked(run, test_pairs, asked, options, more), run=run or save_path)
-    found = calibrated(study, rates, pilot, done, usage, budget_quantile)
-    answers = done.results if return_test_results else None
-    left = study.pairs.filter(pl.Series(found.left)) if return_remaining_pairs else None
-    notes = (*_pilot_notes(strategy, done, found, study.bytes, pilot[0]), *rates.notes)
-    method = {"method": "pilot", "test_strategy": strategy, "budget_quantile": budget_quantile}
-    table = _table(facts | method | totals(found, rates))
-    return CostEstimate(table, found.calibration, test_pairs, answers, left, done.failed_pairs, notes, provenance)
-
-
-def _open_at_once(concurrency: int | None, workers: int, *, parallel: bool) -> int:
-    """Questions open at once, by our option or by R's two."""
-    workers = require_int(workers, "workers", least=1)
-    return concurrency if concurrency is not None else workers if parallel else 1
-
-
-async def _asked(
-    run: str | os.PathLike[str] | None,
-    pairs: pl.DataFrame,
-    judge: Judge,
-    options: RunOptions,
-    more: Mapping[str, Any],
-) -> tuple[SubmitResult, pl.DataFrame]:
-    """The pilot's answers, and every attempt that the run file has under its condition."""
-    require_prices([judge], None)
-    with open_run(run, write=True) as store:
-        done = await submit_into(store, pairs, judge, options, **more)
-        return done, store.usage(done.condition_id)
-
-
-def _judge(
-    judge: str | Judge | Callable[..., Any],
-    trait: Trait | None,
-    template: str | None,
-    settings: dict[str, Any],
-    key: str | None,
-) -> Judge:
-    if not isinstance(judge, str):
-        return make_judge(judge, trait=trait, template=template, judge_args=settings or None)
-    if key is not None and _is_model(judge):
-        settings.setdefault("api_key", key)
-    return make_judge(judge, trait=trait, template=template, judge_args=settings)
-
-
-def _is_model(judge: object) -> bool:
-    return isinstance(judge, str) and judge.partition(":")[0] in PROVIDERS
-
-
-def _paid(
-    cost_per_million_input: float | None, cost_per_million_output: float | None
-) -> tuple[float | None, float | None]:
-    """The prices that the user gave."""
-    return (
-        require_price(cost_per_million_input, "cost_per_million_input"),
-        require_price(cost_per_million_output, "cost_per_million_output"),
+    table, _ = read_pairs(
+        pairs,
+        id_col=id_col,
+        text_col=text_col,
+        encoding=encoding,
+        a_col=a_col,
+        b_col=b_col,
+        strict=strict,
+        skip_unreadable=skip_unreadable,
+    )
+    pilot = require_int(pilot, "pilot", least=0 if offline else 1)
+    quantile = require_number(quantile, "quantile", least=0.5, below=1)
+    require_choice(select, "select", ("stratified", "random", "first"))
+    settings = dict(judge_args or {})
+    of_model: dict[str, Any] = {"base_url": base_url, "cache": cache}
+    own_price = None
+    if is_model(judge):
+        of_model["price"] = price
+        if offline:
+            settings.setdefault("api_key", OFFLINE_KEY)
+    elif price is not None:
+        if not {"input", "output"} <= set(price):
+            raise InputError(f"price: {judge} is not a provider's model; give input and output")
+        own_price = Price(price["input"], price["output"], batch=price.get("batch"))
+    asked = judge_with(judge, trait=trait, template=template, judge_args=settings or None, **of_model)
+    return estimate_cost(
+        table,
+        asked,
+        pilot=pilot,
+        strategy="stratified_prompt_bytes" if select == "stratified" else select,
+        seed=seed,
+        price=own_price,
+        batch=batch,
+        quantile=quantile,
+        offline=offline,
+        output_tokens=output_tokens,
+        run=run,
+        options=RunOptions(concurrency, retries, timeout=timeout),
+        progress=progress,
     )
 
 
-def _offline(
-    study: Study,
-    rates: Rates,
-    bytes_per_token: float,
-    output_tokens: float,
-    facts: Mapping[str, Any],
-    left: pl.DataFrame | None,
-    provenance: Provenance,
+def is_model(judge: object) -> bool:
+    """Whether it is the name of a provider's model."""
+    return isinstance(judge, str) and judge.partition(":")[0] in PROVIDERS
+
+
+def estimate_cost(
+    pairs: Table,
+    judge: Judge,
+    *,
+    options: RunOptions,
+    pilot: int = 25,
+    strategy: str = "stratified_prompt_bytes",
+    seed: int | None = 1,
+    price: Price | None = None,
+    batch: bool = False,
+    discount: float | None = None,
+    quantile: float = 0.9,
+    offline: bool = False,
+    bytes_per_token: float = 4.0,
+    output_tokens: float | None = None,
+    run: str | os.PathLike[str] | None = None,
+    save_path: str | os.PathLike[str] | None = None,
+    **asking: Any,
 ) -> CostEstimate:
-    """An estimate from the length of the texts; nothing is asked."""
-    found = rough(study, rates, bytes_per_token, output_tokens)
-    row = {**facts, "method": "offline", "test_strategy": None, "budget_quantile": None, **totals(found, rates)}
-    notes = (*_rough_notes(bytes_per_token, output_tokens), *rates.notes)
-    none = study.pairs.clear()
-    return CostEstimate(_table(row), found.calibration, none, None, left, none, notes, provenance)
+    """Estimate the tokens and the cost of pairs; see :func:`cost`.
+
+    Args:
+        pairs: ``ID1 text1 ID2 text2``.
+        judge: who is asked.
+        options: how to ask.
+        pilot: how many pairs to ask.
+        strategy: which of them.
+        seed: of that choice.
+        price: the price in place of the judge's own.
+        batch: whether the other pairs go through a batch.
+        discount: what batches cost of the live price; by default as the price says.
+        quantile: the probability of staying within the budget.
+        offline: ask nothing.
+        bytes_per_token: of an estimate offline.
+        output_tokens: of each answer offline.
+        run: the run file.
+        save_path: a CSV of the pilot's results.
+        asking: further options of :func:`submit_into`.
+    """
+    seed = require_seed(seed)
+    optional(require_number, output_tokens, "output_tokens", least=0)
+    frame = as_pairs(pairs)
+    if frame.height == 0:
+        raise InputError("there are no pairs whose cost could be estimated")
+    names = named_pairs(frame)["custom_id"]
+    if "pair_uid" not in frame.columns and frame.select("ID1", "ID2").is_duplicated().any():
+        # Asked in two parts, the second of two equal pairs would pass for the first.
+        frame = frame.with_columns(pair_uid=names)
+    rates = Rates.of(judge, price, batch=batch, discount=discount)
+    sizes = prompt_bytes(judge, frame)
+    mode = "batch" if batch else "live"
+    condition = judge.condition
+    row: dict[str, Any] = {"backend": condition.backend, "model": condition.model, "mode": mode}
+    row["n_total"] = frame.height
+    chosen = {"mode": mode, "n_test": pilot, "strategy": strategy, "quantile": quantile, "offline": offline}
+    provenance = Provenance("cost", chosen, seed, {"condition": condition.condition_id})
+    if offline:
+        each = assumed_output(judge) if output_tokens is None else output_tokens
+        figures = _rough(sizes, rates, bytes_per_token, each)
+        row |= totals(figures, rates) | {"method": "offline", "test_strategy": None}
+        assumed = f"{bytes_per_token:g} bytes per token and {each:,.0f} tokens per answer"
+        note = f"rough: nothing was asked; it assumes {assumed}, and the budget a third more input and twice the output"
+        none = frame.clear()
+        notes = (note, *rates.notes)
+        return CostEstimate(_table(row), figures.calibration, none, None, frame, none, notes, provenance)
+    say_unnamed(judge, run or save_path)
+    rows, weights = choose_pilot(sizes, pilot, strategy, seed)
+    test_pairs = frame[rows]
+
+    async def ask() -> tuple[SubmitResult, pl.DataFrame]:
+        require_prices([judge], None)
+        with open_run(run, write=True) as store:
+            done = await submit_into(store, test_pairs, judge, options, save_path=save_path, **asking)
+            return done, store.usage(done.condition_id)
+
+    done, usage = run_sync(ask, run=run or save_path)
+    figures = _calibrated(names, sizes, rates, (rows, weights), done, usage, quantile)
+    row |= totals(figures, rates) | {"method": "pilot", "test_strategy": strategy, "budget_quantile": quantile}
+    notes = (*_pilot_notes(strategy, done, figures, sizes, rows), *rates.notes)
+    left = frame.filter(pl.Series(figures.left))
+    return CostEstimate(
+        _table(row), figures.calibration, test_pairs, done.results, left, done.failed_pairs, notes, provenance
+    )
 
 
 def _table(row: Mapping[str, Any]) -> pl.DataFrame:
-    return pl.DataFrame([{name: row[name] for name in SUMMARY}], schema=SUMMARY)
-
-
-def _strategy(name: str) -> Strategy:
-    full = "stratified_prompt_bytes" if name == "stratified" else name
-    return cast("Strategy", require_choice(full, "test_strategy", get_args(Strategy)))
-
-
-def _check(
-    mode: str,
-    quantile: float,
-    discount: float | None,
-    bytes_per_token: float,
-    output_tokens: float | None,
-    status_every: int | None,
-    progress: ProgressMode,
-) -> None:
-    require_choice(mode, "mode", ("live", "batch"))
-    require_number(quantile, "budget_quantile", least=0.5, below=1)
-    optional(require_probability, discount, "batch_discount")
-    require_number(bytes_per_token, "bytes_per_token", above=0)
-    optional(require_number, output_tokens, "output_tokens", least=0)
-    optional(require_int, status_every, "status_every", least=1)
-    require_progress(progress)
-
-
-def _rough_notes(bytes_per_token: float, output_tokens: float) -> tuple[str, ...]:
-    assumed = f"{bytes_per_token:g} bytes per token and {output_tokens:,.0f} tokens per answer"
-    return (f"rough: nothing was asked; it assumes {assumed}, and the budget a third more input and twice the output",)
+    return pl.DataFrame([{name: row[name] for name in _SUMMARY}], schema=_SUMMARY)
 
 
 def _pilot_notes(
-    strategy: Strategy, done: SubmitResult, found: Figures, lengths: NDArray[np.int64], pilot: NDArray[np.int64]
-) -> tuple[str, ...]:
-    asked, failed = done.results.height + done.failed_pairs.height, done.failed_pairs.height
-    more, error = bool(found.left.any()), found.calibration["relative_error"]
+    strategy: str, done: SubmitResult, figures: Figures, sizes: NDArray[np.int64], pilot: NDArray[np.int64]
+) -> list[str]:
+    failed = done.failed_pairs.height
+    asked = done.results.height + failed
+    error = figures.calibration["relative_error"]
     notes = []
     if failed:
         notes.append(
             f"{failed} of the {asked} pairs of the pilot have no answer and will be asked, and paid for, again"
         )
-    if more and asked < _SMALL:
-        notes.append(f"a pilot of {asked} says little of rare long answers; take {_SMALL} or more")
-    if more and error is not None and error > _UNSURE and asked >= _SMALL:
-        need = math.ceil(asked * (error / _SURE) ** 2)
+    if not figures.left.any():
+        return notes
+    if asked < _SMALL_PILOT:
+        notes.append(f"a pilot of {asked} says little of rare long answers; take {_SMALL_PILOT} or more")
+    elif error is not None and error > _LARGE_ERROR:
+        need = math.ceil(asked * (error / _GOOD_ERROR) ** 2)
         notes.append(
             f"answers vary much in length: one standard error of the expected cost is {error:.0%}; a pilot of about "
-            f"{min(need, found.left.size):,} would bring it to {_SURE:.0%}"
+            f"{min(need, sizes.size):,} would bring it to {_GOOD_ERROR:.0%}"
         )
-    if more and strategy == "first" and abs(lengths[pilot].mean() / lengths.mean() - 1) > _UNLIKE:
+    if strategy == "first" and abs(sizes[pilot].mean() / sizes.mean() - 1) > _DIFFERENT_LENGTH:
         notes.append(
             "the first pairs are longer or shorter than the others; choose the pilot by stratified_prompt_bytes"
         )
-    return tuple(notes)
+    return notes
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """What tokens will cost.
+
+    Attributes:
+        price: of a million; None if unknown.
+        own: whether it was given for this estimate, so that it holds for what was paid before, too.
+        batch: whether the remaining pairs go through a batch.
+        discount: what batches cost of the live price; 1 when the remaining pairs are asked live.
+        tier: what the service tier that is asked for costs of the usual price; batches have none.
+        notes: what to know about them.
+    """
+
+    price: Price | None
+    own: bool = False
+    batch: bool = False
+    discount: float = 1.0
+    tier: float = 1.0
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, judge: Judge, price: Price | None, *, batch: bool, discount: float | None = None) -> Rates:
+        """The price that is given, else the judge's, and what batches or the service tier cost of it."""
+        own = price is not None
+        if price is None:
+            of_judge = judge_member(judge, "price")
+            price = of_judge if isinstance(of_judge, Price) else None
+        if price is None:
+            note = f"no price of {judge.condition.judge_id} is known; these are tokens alone"
+            return cls(None, own, batch, 1.0 if discount is None or not batch else discount, notes=(note,))
+        if batch:
+            if discount is None:
+                discount = price.batch
+            if discount is None:
+                note = "no batch price is known, so batches count at the live price; batch_discount= says otherwise"
+                return cls(price, own, batch, notes=(note,))
+            return cls(price, own, batch, discount)
+        usage = Usage(prompt=_MILLION, completion=0)
+        tier = cost_of(usage, Price(1.0, 1.0, tiers=price.tiers), tier=judge.condition.settings.get("service_tier"))
+        if tier is None:
+            note = "the price of this service tier is not known; these figures are of the usual one"
+            return cls(price, own, notes=(note,))
+        return cls(price, own, tier=tier)
+
+    def paid(self, usage: pl.DataFrame) -> float | None:
+        """What attempts cost: as they were recorded, or by the prices given for this estimate."""
+        if self.price is None:
+            return float(usage["cost"].sum()) if usage["cost"].count() or usage.height == 0 else None
+        prompt = pl.col("prompt_tokens").fill_null(0)
+        cached = pl.min_horizontal(pl.col("prompt_cached_tokens").fill_null(0), prompt)
+        of_cached = self.price.input if self.price.cached is None else self.price.cached
+        output = pl.col("completion_tokens").fill_null(0) * self.price.output
+        cost = ((prompt - cached) * self.price.input + cached * of_cached + output) / _MILLION
+        if not self.own:
+            cost = pl.coalesce("cost", cost)
+        return float(usage.select(cost.sum()).item())
+
+    def input_price(self, usage: pl.DataFrame) -> float:
+        """Of a million input tokens of the remaining pairs; live, as many are cached as in the pilot."""
+        if self.price is None:
+            return 0.0
+        prompt = float(usage["prompt_tokens"].sum())
+        if self.batch or self.price.cached is None or prompt == 0:
+            return self.price.input
+        share = min(1.0, float(usage["prompt_cached_tokens"].sum()) / prompt)
+        return self.price.input + share * (self.price.cached - self.price.input)
+
+
+def prompt_bytes(judge: Judge, pairs: pl.DataFrame) -> NDArray[np.int64]:
+    """Bytes of what is asked; of the texts alone, where a judge does not show its prompt."""
+    orders = 2 if judge.condition.settings.get("both_orders") else 1
+    asked = unwrapped(judge)
+    sizes = []
+    for id1, text1, id2, text2 in pairs.select("ID1", "text1", "ID2", "text2").iter_rows():
+        text = text1 + text2
+        if isinstance(asked, LLMJudge):
+            text = asked.request(JudgePair({"ID": id1, "text": text1}, {"ID": id2, "text": text2})).prompt
+        sizes.append(orders * len(text.encode("utf-8", "surrogatepass")))
+    return np.array(sizes, dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What came out, before it is a table.
+
+    Attributes:
+        row: columns of the summary that the estimate itself fills.
+        calibration: what it rests on.
+        left: which pairs are still to be asked.
+        prompt: input tokens of these.
+        completion: output tokens of these.
+        input_price: of a million of the former.
+    """
+
+    row: Mapping[str, Any]
+    calibration: Mapping[str, Any]
+    left: NDArray[np.bool_]
+    prompt: Spread
+    completion: Spread
+    input_price: float
+
+
+def _calibrated(
+    names: pl.Series,
+    sizes: NDArray[np.int64],
+    rates: Rates,
+    pilot: tuple[NDArray[np.int64], NDArray[np.float64]],
+    done: SubmitResult,
+    usage: pl.DataFrame,
+    quantile: float,
+) -> Figures:
+    """From what the pilot used to what the others will."""
+    chosen, stand_for = pilot
+    asked = pl.DataFrame({"custom_id": names.gather(chosen), "bytes": sizes[chosen], "weight": stand_for})
+    mine = usage.join(asked, on="custom_id", how="semi", maintain_order="left")
+    prompts = _last(mine, "prompt_tokens", asked)
+    answers = _last(mine, "completion_tokens", asked)
+    if prompts.height == 0 or answers.height == 0:
+        _complain(done)
+    fit = fit_input(
+        prompts["bytes"].to_numpy(), prompts["prompt_tokens"].to_numpy().astype(float), prompts["weight"].to_numpy()
+    )
+    output = answers["completion_tokens"].to_numpy().astype(float)
+    weights = answers["weight"].to_numpy()
+    left = np.ones(sizes.size, dtype=bool)
+    left[chosen] = False
+    answered = usage.filter(pl.col("outcome").is_in(["win", "tie", "flip"]))["custom_id"]
+    known = left & names.is_in(answered.implode()).to_numpy()
+    left &= ~known
+    before = usage.filter(pl.col("custom_id").is_in(names.filter(pl.Series(known)).implode()))
+    row = {
+        "n_test": chosen.size,
+        "n_known": int(known.sum()),
+        "pilot_prompt_tokens": mine["prompt_tokens"].sum(),
+        "pilot_completion_tokens": mine["completion_tokens"].sum(),
+        "pilot_cost": rates.paid(mine),
+        "known_cost": rates.paid(before),
+        "known_prompt_tokens": before["prompt_tokens"].sum(),
+        "known_completion_tokens": before["completion_tokens"].sum(),
+    }
+    calibration = dict.fromkeys(_CALIBRATION.split()) | {
+        "method": "least_squares" if fit.sum_squares else "proportional" if fit.slope else "mean",
+        "n": fit.n,
+        "intercept": fit.intercept,
+        "slope": fit.slope,
+        "bytes_per_token": 1 / fit.slope if fit.slope else None,
+        "r_squared": fit.r_squared,
+        "residual_sd": fit.residual_sd,
+        "output_n": output.size,
+        "output_mean": float(np.average(output, weights=weights)),
+        "output_max": float(output.max()),
+    }
+    completion = likely_sum(output, weights - 1, int(left.sum()), quantile)
+    prompt = fit.total(sizes[left], quantile)
+    input_price = rates.input_price(mine)
+    if output.size > 1:
+        calibration["output_sd"] = float(output.std(ddof=1))
+        # The input is known from the texts to a few parts in a thousand, so the error is that of the mean output.
+        share = 1.0
+        if rates.price is not None:
+            paid = completion.expected * rates.price.output
+            share = paid / max(prompt.expected * input_price + paid, 1e-300)
+        if output.any():
+            calibration["relative_error"] = share * output.std(ddof=1) / math.sqrt(output.size) / output.mean()
+    return Figures(row, calibration, left, prompt, completion, input_price)
+
+
+def _last(usage: pl.DataFrame, tokens: str, pilot: pl.DataFrame) -> pl.DataFrame:
+    """Of each pair, the last attempt that says how many tokens it used."""
+    used = usage.drop_nulls(tokens).unique("custom_id", keep="last", maintain_order=True)
+    return pilot.join(used.select("custom_id", tokens), on="custom_id", maintain_order="left")
+
+
+def _complain(done: SubmitResult) -> None:
+    if done.results.height == 0:
+        failed = done.failed_pairs.row(0, named=True)
+        reason = f"{failed['error_code']}: {failed['error_message']}"
+        raise InputError(f"none of the {done.failed_pairs.height} pairs of the pilot was answered; the first: {reason}")
+    judge = done.results["judge_id"][0]
+    raise InputError(f"the judge {judge} does not say how many tokens it uses; an estimate offline needs none")
+
+
+def _rough(sizes: NDArray[np.int64], rates: Rates, bytes_per_token: float, output_tokens: float) -> Figures:
+    """From bytes alone: no pilot, and a budget for denser text and answers twice as long."""
+    tokens = float(sizes.sum()) / bytes_per_token
+    answers = sizes.size * output_tokens
+    used = "n_test n_known pilot_prompt_tokens pilot_completion_tokens pilot_cost known_cost"
+    row = dict.fromkeys([*used.split(), "known_prompt_tokens", "known_completion_tokens"], 0)
+    calibration = dict.fromkeys(_CALIBRATION.split()) | {
+        "method": "rough",
+        "n": 0,
+        "intercept": 0.0,
+        "slope": 1 / bytes_per_token,
+        "bytes_per_token": bytes_per_token,
+        "output_n": 0,
+        "output_mean": output_tokens,
+    }
+    left = np.ones(sizes.size, dtype=bool)
+    input_price = 0.0 if rates.price is None else rates.price.input
+    prompt = Spread(tokens, tokens / _DENSE_TEXT)
+    return Figures(row, calibration, left, prompt, Spread(answers, 2 * answers), input_price)
+
+
+def assumed_output(judge: Judge) -> float:
+    """Tokens of an answer before one was seen: the tag alone, or with thoughts; twice that in both orders."""
+    condition = judge.condition
+    settings = condition.settings
+    thinks = settings.get("reasoning") not in {None, "none"} or bool(settings.get("thinking_budget"))
+    if not thinks and settings.get("reasoning") is None and condition.backend in PROVIDERS:
+        thinks = capabilities(condition.backend, condition.model or "").thinks_unasked
+    tokens = _THOUGHTS if thinks else _SHORT_ANSWER
+    return float(tokens * (2 if settings.get("both_orders") else 1))
+
+
+def totals(figures: Figures, rates: Rates) -> dict[str, Any]:
+    """All figures of the summary that follow from tokens and prices."""
+    row: dict[str, Any] = dict.fromkeys(_REAL_COLUMNS.split()) | dict(figures.row)
+    row |= {"n_remaining": int(figures.left.sum()), "batch_discount": rates.discount, "prices_as_of": None}
+    for tokens, spread in (("prompt_tokens", figures.prompt), ("completion_tokens", figures.completion)):
+        spent = row[f"pilot_{tokens}"] + row[f"known_{tokens}"]
+        row[f"est_remaining_{tokens}_expected"] = spread.expected
+        row[f"est_remaining_{tokens}_budget"] = spread.budget
+        row[f"expected_{tokens}_total"] = spent + spread.expected
+        row[f"budget_{tokens}_total"] = spent + spread.budget
+    price = rates.price
+    if price is None:
+        return row
+    share = rates.discount * rates.tier / _MILLION
+    of_input = share * figures.input_price
+    of_output = share * price.output
+    expected = of_input * figures.prompt.expected + of_output * figures.completion.expected
+    margins = (
+        of_input * (figures.prompt.budget - figures.prompt.expected),
+        of_output * (figures.completion.budget - figures.completion.expected),
+    )
+    # Two errors that know nothing of each other; those of a rough estimate come together.
+    margin = math.hypot(*margins) if row["n_test"] else sum(margins)
+    spent = (row["pilot_cost"] or 0.0) + (row["known_cost"] or 0.0)
+    return row | {
+        "expected_cost_remaining": expected,
+        "budget_cost_remaining": expected + margin,
+        "expected_cost_total": spent + expected,
+        "budget_cost_total": spent + expected + margin,
+        "cost_per_million_input": price.input,
+        "cost_per_million_output": price.output,
+        "prices_as_of": price.as_of,
+    }

@@ -313,7 +313,8 @@ class PairSource:
     ) -> None:
         repeats = store.repeats() if judge_member(judge, "uses_cache") else None
         self._questions = plan.questions(judge, repeats)
-        self._plan, self._on_answer = plan, on_answer
+        self._plan = plan
+        self._on_answer = on_answer
 
     def next(self) -> Question | None:
         """The next pair without an answer."""

@@ -1,4 +1,4 @@
-"""``judge``, ``compare`` and ``cost``, with the option names and defaults of the command."""
+"""``judge`` and ``compare``, with the option names and defaults of the command."""
 
 from __future__ import annotations
 
@@ -8,23 +8,15 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pairscale.collect.cost import CostEstimate, estimate_llm_pairs_cost
 from pairscale.collect.live import SubmitResult, submit_pairs
 from pairscale.core.errors import InputError, JudgeError
 from pairscale.core.notices import notice
-from pairscale.core.options import (
-    ProgressMode,
-    checked,
-    require_choice,
-    require_int,
-    require_number,
-)
+from pairscale.core.options import ProgressMode, checked
 from pairscale.core.texts import read_document
 from pairscale.core.traits import Trait
 from pairscale.judges.base import Judge
 from pairscale.judges.resolve import judge_with
-from pairscale.pairing.reading import read_given_pairs, read_pairs
-from pairscale.providers.catalog import PROVIDERS
+from pairscale.pairing.reading import read_given_pairs
 from pairscale.runtime import CONCURRENCY, RETRIES, TIMEOUT
 
 if TYPE_CHECKING:
@@ -198,134 +190,3 @@ def _text(given: str | os.PathLike[str], encoding: str | None) -> str:
     if len(text.split()) == 1 and Path(text).suffix.lower() in _FILES:
         raise InputError(f"{text}: no such file")
     return text
-
-
-@checked
-def cost(
-    pairs: Table | str | os.PathLike[str],
-    *,
-    judge: str | Judge | Callable[..., Any],
-    pilot: int = 25,
-    select: Literal["stratified", "random", "first"] = "stratified",
-    seed: int = 1,
-    batch: bool = False,
-    offline: bool = False,
-    output_tokens: float | None = None,
-    price: Mapping[str, Any] | None = None,
-    quantile: float = 0.9,
-    run: str | os.PathLike[str] | None = None,
-    trait: str | Trait | None = None,
-    template: str | None = None,
-    judge_args: Mapping[str, Any] | None = None,
-    base_url: str | None = None,
-    cache: bool | None = None,
-    concurrency: int = CONCURRENCY,
-    retries: int = RETRIES,
-    timeout: float | None = TIMEOUT,
-    id_col: int | str | None = None,
-    text_col: int | str | None = None,
-    a_col: str | None = None,
-    b_col: str | None = None,
-    encoding: str | None = None,
-    strict: bool = False,
-    skip_unreadable: bool = False,
-    progress: ProgressMode = True,
-) -> CostEstimate:
-    """Estimate what judging pairs will cost: a few are asked, and their tokens say what all of them will need.
-
-    The pilot is asked live and paid for. With ``run``, its answers are kept, and :func:`judge` on the same run file
-    asks only the others. The expected cost is the mean; the budget is not exceeded with the probability ``quantile``.
-
-    Args:
-        pairs: A table or a file with ``ID1 text1 ID2 text2``, or texts: then all their pairs.
-        judge: A name such as ``openai:gpt-5.1``, a function ``judge(A, B)`` or a :class:`Judge`; it must count tokens.
-        pilot: How many pairs to ask.
-        select: Which pairs to ask: ``stratified`` (by the length of the prompts), ``random`` or ``first``.
-        seed: Seed of the choice of pairs.
-        batch: Whether the other pairs will go through a batch, at its price.
-        offline: Ask nothing and need no key: a rough estimate from the length of the texts.
-        output_tokens: Tokens of one answer, for ``offline``; by default assumed by the model.
-        price: US dollars per million tokens, such as ``{"input": 1.25, "output": 10}``; by default the dated table.
-        quantile: Probability of staying within the budget.
-        run: The run file that keeps the pilot.
-        trait: What to judge: the key of a built-in trait, or a :class:`Trait`.
-        template: A prompt template, by its name, file or text.
-        judge_args: Settings of the judge; of a function, keyword arguments of every call.
-        base_url: Address of the provider, such as ``http://localhost:8000/v1``.
-        cache: Whether to use answers of earlier runs to the same request; by default for temperature 0.
-        concurrency: Questions open at once.
-        retries: How often to ask again after a transient failure.
-        timeout: Seconds that one answer may take; None for no limit.
-        id_col: The column of ids, by name, position from 0 or path in JSON.
-        text_col: The column of texts, by name, position from 0 or path in JSON.
-        a_col: The column of the text that is shown first, where it is not ``text1``; a name or a path in JSON.
-        b_col: The column of the text that is shown second, where it is not ``text2``.
-        encoding: Encoding of text files that are not UTF-8.
-        strict: Raise an error if any file was not read.
-        skip_unreadable: Continue without the files that need an optional package that is not installed.
-        progress: Show progress on standard error.
-
-    Returns:
-        A :class:`CostEstimate` with ``summary``, ``calibration``, ``test_pairs``, ``pilot`` and ``remaining_pairs``.
-
-    Raises:
-        InputError: If the pairs or a setting cannot be used, no pair of the pilot was answered, or the judge counts no
-            tokens.
-
-    Example:
-        >>> import pairscale as ps
-        >>> estimate = ps.cost(ps.example_writing_samples, judge="openai:gpt-4.1", offline=True)
-        >>> estimate.summary.select("n_total", "expected_completion_tokens_total").row(0)
-        (190, 3800.0)
-    """
-    table, _ = read_pairs(
-        pairs,
-        id_col=id_col,
-        text_col=text_col,
-        encoding=encoding,
-        a_col=a_col,
-        b_col=b_col,
-        strict=strict,
-        skip_unreadable=skip_unreadable,
-    )
-    pilot = require_int(pilot, "pilot", least=0 if offline else 1)
-    quantile = require_number(quantile, "quantile", least=0.5, below=1)
-    require_choice(select, "select", ("stratified", "random", "first"))
-    options: dict[str, Any] = {"trait": trait, "judge_args": judge_args, "base_url": base_url, "cache": cache}
-    return estimate_llm_pairs_cost(
-        table,
-        mode="batch" if batch else "live",
-        n_test=pilot,
-        test_strategy=select,
-        seed=seed,
-        budget_quantile=quantile,
-        offline=offline,
-        output_tokens=output_tokens,
-        run=run,
-        concurrency=concurrency,
-        retries=retries,
-        timeout=timeout,
-        progress=progress,
-        **_priced_judge(judge, price, template, options),
-    )
-
-
-def _priced_judge(
-    judge: str | Judge | Callable[..., Any],
-    price: Mapping[str, Any] | None,
-    template: str | None,
-    options: Mapping[str, Any],
-) -> dict[str, Any]:
-    """The judge and its prices, as the estimate takes them."""
-    if isinstance(judge, str) and judge.partition(":")[0] in PROVIDERS:
-        settings = dict(options["judge_args"] or {})
-        named = {name: options[name] for name in ("trait", "base_url", "cache")}
-        named |= {"price": price, "prompt_template": template}
-        return {"judge": judge} | settings | {name: value for name, value in named.items() if value is not None}
-    made: dict[str, Any] = {"judge": judge_with(judge, template=template, **options)}
-    if price is not None:
-        if not {"input", "output"} <= set(price):
-            raise InputError(f"`price=`: {judge} is not a provider's model; give input and output")
-        made |= {f"cost_per_million_{kind}": price[kind] for kind in ("input", "output")}
-        made["batch_discount"] = price.get("batch")
-    return made

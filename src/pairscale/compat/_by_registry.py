@@ -16,9 +16,8 @@ from typing import Any
 
 import polars as pl
 
-from pairscale.collect.batch.collecting import read_lines
-from pairscale.collect.batch.registry import here
-from pairscale.collect.batch.rest import REST
+from pairscale.collect.batch.files import read_lines
+from pairscale.collect.batch.registry import REST, here
 from pairscale.compat.batch_calls import write_inline
 from pairscale.compat.batch_parse import read_output
 from pairscale.core.errors import FileFormatError, InputError, JudgeError

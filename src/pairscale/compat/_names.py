@@ -13,7 +13,7 @@ from pathlib import Path
 
 import polars as pl
 
-from pairscale.collect.batch.parts import own_name
+from pairscale.collect.batch.files import own_name
 from pairscale.collect.batch.registry import entries, pairs_named
 from pairscale.core.errors import InputError, TableError
 from pairscale.core.files import read_table, write_table

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from pairscale.collect.batch.files import custom_id, pairs_from
 from pairscale.collect.batch.manager import BatchManager
-from pairscale.collect.batch.parts import custom_id, pairs_from
 from pairscale.collect.batch.registry import REGISTRY, RegistryEntry, csv_path, registry_table
 from pairscale.compat._by_registry import Segment, follow, read_registry
 from pairscale.compat._given import TraitAndTemplate, judge_from, require_waiting

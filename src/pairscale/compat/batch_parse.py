@@ -16,7 +16,7 @@ from typing import Any
 
 import polars as pl
 
-from pairscale.collect.batch.collecting import read_lines
+from pairscale.collect.batch.files import read_lines
 from pairscale.compat._names import RequestNames, ids_of
 from pairscale.compat._tables import signature_of
 from pairscale.core.errors import FileFormatError, InputError

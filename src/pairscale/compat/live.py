@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import os
+import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from pairscale.collect.live import SubmitResult, submit_pairs
-from pairscale.collect.progress import progress_of
 from pairscale.compat._given import TraitAndTemplate, judge_from
 from pairscale.compat._tables import named_as_in_r
 from pairscale.core.errors import JudgeError
+from pairscale.core.notebooks import in_notebook
 from pairscale.core.notices import notice
-from pairscale.core.options import ProgressMode, checked, optional, require_int
+from pairscale.core.options import ProgressMode, checked, optional, require_int, require_progress
 from pairscale.core.tables import FAILED, result_columns, to_frame
 from pairscale.core.traits import Trait
 from pairscale.providers.keys import KEY_VARIABLES, key_in_environment
@@ -23,6 +25,7 @@ from pairscale.runtime import run_sync
 if TYPE_CHECKING:
     from pairscale.core.tables import Table
 
+_PROGRESS_LINES = 20  # where there is neither a terminal nor a notebook
 _SERVICES = {"openai": "OpenAI", "anthropic": "Anthropic", "gemini": "Google Gemini", "together": "Together.ai"}
 
 
@@ -98,7 +101,7 @@ def submit_llm_pairs(
     if concurrency is None:
         concurrency = workers if parallel else 1
     optional(require_int, status_every, "status_every", least=1)
-    bar, every = progress_of(pairs, verbose=verbose, status_every=status_every, progress=progress)
+    bar, every = progress_of(pairs.height, verbose=verbose, status_every=status_every, progress=progress)
     try:
         done = submit_pairs(
             pairs, judge, run=run, concurrency=concurrency, progress=bar, retries=retries, retry_wait=retry_wait,
@@ -109,6 +112,20 @@ def submit_llm_pairs(
             error.result = _named(error.result, pairs)
         raise
     return _named(done, pairs)
+
+
+def progress_of(
+    n_pairs: int, *, verbose: bool, status_every: int | None, progress: ProgressMode
+) -> tuple[bool, int | None]:
+    """Whether to show a bar, and per how many pairs to print a line; None for no such lines."""
+    shown = require_progress(progress) != "none"
+    if (sys.stderr is not None and sys.stderr.isatty()) or in_notebook():
+        return shown, status_every if verbose else None
+    if not verbose:
+        return False, None
+    if status_every is None and shown:
+        status_every = max(1, math.ceil(n_pairs / _PROGRESS_LINES))
+    return shown, status_every
 
 
 def _named(done: SubmitResult, pairs: pl.DataFrame) -> SubmitResult:

@@ -8,8 +8,6 @@ of a text cannot know it, and the same two texts always give the same prompt: pr
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 
 from pairscale.core.prompts import build_prompt
@@ -17,7 +15,7 @@ from pairscale.core.provenance import text_hash
 from pairscale.core.traits import Trait
 from pairscale.judges.answers import squeezed
 
-__all__ = ["PromptBytes", "guarded_prompt", "holds_fences", "prompt_bytes"]
+__all__ = ["guarded_prompt", "holds_fences"]
 
 _TAGS = re.compile(r"<\s*/?\s*(?:SAMPLE_[12]|BETTER_SAMPLE)\b", re.IGNORECASE)
 _SIDES = ("SAMPLE_1", "SAMPLE_2")
@@ -73,33 +71,6 @@ def guarded_prompt(template: str, trait: Trait, text1: str, text2: str, *tags: s
     if any(holds_fences(text, template, *tags) for text in (text1, text2)):
         template = _fenced(template, text_hash(f"{text_hash(text1)}{text_hash(text2)}")[:_MARK])
     return build_prompt(template, trait.name, trait.description, text1, text2)
-
-
-@dataclass(frozen=True, slots=True)
-class PromptBytes:
-    """How long the prompts of a template are: what a text adds to it is its own length.
-
-    Attributes:
-        plain: bytes of the prompt without the texts.
-        fenced: the same where one of the texts holds the prompt's own fences.
-        times: how often the first text stands in the prompt, and the second.
-        holds_fences: whether a text does.
-    """
-
-    plain: int
-    fenced: int
-    times: tuple[int, int]
-    holds_fences: Callable[[str], bool]
-
-
-def prompt_bytes(template: str, trait: Trait, *tags: str) -> PromptBytes:
-    """How long the prompts of :func:`guarded_prompt` are, without writing them."""
-    plain, fenced = (
-        len(build_prompt(text, trait.name, trait.description, "", "").encode("utf-8", "surrogatepass"))
-        for text in (template, _fenced(template, "0" * _MARK))
-    )
-    first, second = (template.count(f"{{{side}}}") for side in _SIDES)
-    return PromptBytes(plain, fenced, (first, second), lambda text: holds_fences(text, template, *tags))
 
 
 def _fenced(template: str, mark: str) -> str:

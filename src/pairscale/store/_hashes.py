@@ -2,8 +2,8 @@
 
 The hash of a row is the SHA-256, in UTF-8, of a JSON array without blanks: the name of the part, its key, and its other
 columns in the order of the table. Bytes stand in it as their own SHA-256, and the text of a JSON column as its length
-in characters; these texts follow after the array, to the letter. A table may have more than one part, so that a part
-that an export leaves out does not take the others with it.
+in characters; these texts follow after the array, to the letter. A table may have a second part, for columns that are
+filled later.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sqlalchemy import JSON, Boolean, Float, Integer, LargeBinary
 from pairscale.store import schema
 
 if TYPE_CHECKING:
-    from sqlalchemy import Column, Table
+    from sqlalchemy import Table
 
 __all__ = ["HASHED", "PARTS", "UNCOVERED", "UNHASHED_FACTS", "Key", "Part", "RowHasher", "sha256"]
 
@@ -53,16 +53,13 @@ def _all_but(table: Table, *without: str) -> tuple[str, ...]:
     return tuple(column.name for column in table.c if not column.primary_key and column.name not in without)
 
 
-_REPLY = ("request", "raw_response")
 _TEXTS = ("task_input", "response_1", "response_2")
 
 PARTS = (
-    Part("items", schema.items, ("text_hash",)),
-    Part("items.columns", schema.items, ("columns",), is_optional=True),
+    Part("items", schema.items, ("text_hash", "columns")),
     Part("pairs", schema.pairs, _all_but(schema.pairs)),
     Part("conditions", schema.conditions, _all_but(schema.conditions)),
-    Part("attempts", schema.attempts, _all_but(schema.attempts, *_REPLY)),
-    Part("attempts.reply", schema.attempts, _REPLY, is_optional=True),
+    Part("attempts", schema.attempts, _all_but(schema.attempts)),
     Part("comparisons", schema.comparisons, _all_but(schema.comparisons)),
     Part("logs", schema.logs, ("data",)),
     Part("blobs", schema.blobs, ("data",)),
@@ -124,7 +121,7 @@ class RowHasher:
                 part.name,
                 itemgetter(*(place[name] for name in (*part.key, *part.columns))),
                 [place[name] for name in part.columns if isinstance(table.c[name].type, JSON)],
-                [(place[name], _empty(table.c[name])) for name in part.columns] if part.is_optional else [],
+                [place[name] for name in part.columns] if part.is_optional else [],
             )
             for part in PARTS
             if part.table is table
@@ -140,7 +137,7 @@ class RowHasher:
         values = self._plain(row)
         key = [values[at] for at in self._key]
         for name, chosen, written, optional in self._parts:
-            if optional and all(row[at] in empty for at, empty in optional):
+            if optional and all(row[at] is None for at in optional):
                 continue
             body = _encode((name, *chosen(values)))
             for at in written:
@@ -168,11 +165,6 @@ class RowHasher:
         for at in self._blobs:
             values[at] = hashlib.sha256(values[at]).hexdigest() if _is_bytes(values[at]) else repr(values[at])
         return values
-
-
-def _empty(column: Column[Any]) -> tuple[Any, ...]:
-    """What stands in a column that holds nothing."""
-    return (None,) if column.nullable else (None, "{}")
 
 
 def _number(text: Any) -> Any:

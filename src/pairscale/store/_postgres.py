@@ -74,7 +74,8 @@ def explain(error: BaseException, name: str) -> StoreError | None:
     """An error of the driver in words, or None when it is not one that a user can do something about."""
     if type(error).__module__.partition(".")[0] != "psycopg":
         return None
-    code, said = getattr(error, "sqlstate", None) or "", str(error).strip()
+    code = getattr(error, "sqlstate", None) or ""
+    said = str(error).strip()
     line = said.partition("\n")[0].strip()
     if _NO_PLACE.search(said):
         code = "53300"

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,7 +51,8 @@ def open_file(path: Path, expected: set[str], *, write: bool, **options: Any) ->
         StoreError: when the folder is missing, or the file is something else, or there is none to read.
     """
     try:
-        is_there, is_folder = path.exists(), path.is_dir()
+        is_there = path.exists()
+        is_folder = path.is_dir()
     except OSError as error:  # a name that is too long
         raise StoreError(f"{path} cannot be opened: {error.strerror}") from None
     if not write and not is_there:
@@ -83,22 +82,11 @@ def open_file(path: Path, expected: set[str], *, write: bool, **options: Any) ->
     return engine
 
 
-def save_copy(connection: Connection, path: Path, target: Path | None = None) -> Path:
-    """Copy a database whose file was deleted to a new file beside it, or to the folder for temporary files.
-
-    Args:
-        connection: one that was open when the file was deleted; a new one would find nothing, or another file.
-        path: where the file was.
-        target: the copy of before, which is replaced; None takes a new name.
-    """
-    if target is None:
-        folder = path.parent if path.parent.is_dir() else Path(tempfile.gettempdir())
-        names = (f"{path.stem}.recovered-{number}{path.suffix}" for number in count(1))
-        target = next(free for name in names if not (free := folder / name).exists())
+def save_copy(connection: Connection, target: Path) -> None:
+    """Copy a database, as it is at one moment, to a file that only its owner may read."""
     create_private(target)
     with closing(sqlite3.connect(target)) as copy:
         connection.connection.driver_connection.backup(copy)  # type: ignore[union-attr]
-    return target
 
 
 def create_private(path: Path) -> None:
@@ -168,7 +156,8 @@ def make_private(engine: Engine) -> bool:
     """
     if engine.dialect.name != "sqlite" or not engine.url.database:
         return False
-    path, changed = Path(engine.url.database), False
+    path = Path(engine.url.database)
+    changed = False
     for part in (path, *(path.with_name(path.name + ending) for ending in ("-wal", "-shm", "-journal"))):
         try:
             if part.stat().st_mode & 0o077:

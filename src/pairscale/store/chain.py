@@ -3,11 +3,11 @@
 The table ``chain`` has one entry per transaction. Its ``data`` is JSON: ``at``, the time, and ``rows``, which has for
 every part of a table (:data:`pairscale.store._hashes.PARTS`) a list of rows, each as its key and its hash; null stands
 for a row that was removed. Its ``hash`` is the SHA-256 of the hash of the entry before (for the first entry: the name
-of the chain) followed by ``data``. Each writer has a chain of its own, named in the column ``chain``.
+of the chain, ``main``) followed by ``data``.
 
 Nothing in a chain is ever rewritten: a comparison that replaces another, a label that is taken back or a fact that
 changes is a further entry. When a run file is closed, an entry ``closed`` holds the number of entries and the last hash
-of each chain, and the digest over them. A process that is killed leaves no such entry, and a chain that is valid as far
+before it, and the digest over them. A process that is killed leaves no such entry, and a chain that is valid as far
 as it goes.
 
 A chain finds rows that were changed, added or removed without recomputing it. It does not find a file all of whose
@@ -23,7 +23,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import JSON, Text, cast, func, select, type_coerce
+from sqlalchemy import JSON, Text, cast, select, type_coerce
 
 from pairscale.core.provenance import utc_now
 from pairscale.store._hashes import PARTS, RowHasher, sha256
@@ -52,7 +52,7 @@ __all__ = [
 ]
 
 MAIN = "main"
-"""The chain of a run file that one process at a time writes to."""
+"""The name of the chain."""
 
 CLOSED = "closed"
 """The fact of the metadata that holds the heads and the digest of the last closing."""
@@ -74,7 +74,7 @@ def canonical(row: Mapping[str, Any]) -> str:
 
 
 def digest_of_heads(heads: Mapping[str, Sequence[Any]]) -> str:
-    """The digest over everything: of the number of entries and the last hash of each chain."""
+    """The digest over everything: of the number of entries and the last hash."""
     return sha256(_encode({name: list(head) for name, head in heads.items()}))
 
 
@@ -83,38 +83,28 @@ class Links:
 
     Attributes:
         rows: by part, lists of key and hash.
-        n: how many.
     """
-
-    __slots__ = ("n", "rows")
 
     def __init__(self) -> None:
         self.rows: dict[str, list[list[Any]]] = {}
-        self.n = 0
 
     def add(self, hashed: Iterable[tuple[str, list[Any]]]) -> None:
         """Add the parts of a row that was written."""
         for name, link in hashed:
             self.rows.setdefault(name, []).append(link)
-            self.n += 1
 
     def remove(self, part: str, keys: Iterable[Sequence[Any]]) -> None:
         """Add that rows, or parts of rows, were removed."""
         self.add((part, [*key, None]) for key in keys)
 
     def __len__(self) -> int:
-        return self.n
+        return sum(map(len, self.rows.values()))
 
 
 class ChainWriter:
-    """Appends entries to one chain.
+    """Appends entries to the chain."""
 
-    Args:
-        name: of the chain.
-    """
-
-    def __init__(self, name: str = MAIN) -> None:
-        self.name = name
+    def __init__(self) -> None:
         self.command: str | None = None  # a row of the command log, for the first entry
         self._has_command = False
         self._head: tuple[int, str] | None = None
@@ -124,16 +114,11 @@ class ChainWriter:
         self._head = None
         self._has_command = False
 
-    @property
-    def known_head(self) -> tuple[int, str] | None:
-        """The same as :meth:`head`, as far as it is known without reading."""
-        return self._head
-
     def head(self, connection: Connection) -> tuple[int, str]:
         """The number of entries and the last hash."""
         if self._head is None:
-            found = _last(connection, self.name)
-            self._head = (0, self.name) if found is None else (found.entry, found.hash)
+            last = _last(connection)
+            self._head = (0, MAIN) if last is None else (last.entry, last.hash)
         return self._head
 
     def append(self, connection: Connection, links: Links, **more: Any) -> None:
@@ -142,7 +127,7 @@ class ChainWriter:
             if self.command is not None and not self._has_command:
                 self._log_command(connection, links, self.command)
             self._write(connection, {"at": utc_now(), "rows": links.rows, **more})
-            links.rows, links.n = {}, 0
+            links.rows = {}
 
     def _log_command(self, connection: Connection, links: Links, row: str) -> None:
         """Write the command that makes this change, unless its row is the last one already."""
@@ -168,7 +153,7 @@ class ChainWriter:
         number, previous = self.head(connection)
         data = json.dumps(entry, **_COMPACT)
         digest = sha256(previous + data)
-        row = {"chain": self.name, "entry": number + 1, "data": data, "hash": digest}
+        row = {"chain": MAIN, "entry": number + 1, "data": data, "hash": digest}
         insert_rows(connection, chain, [row])
         self._head = (number + 1, digest)
 
@@ -183,7 +168,8 @@ class Change:
     """
 
     def __init__(self, connection: Connection, writer: ChainWriter) -> None:
-        self.connection, self.links = connection, Links()
+        self.connection = connection
+        self.links = Links()
         self.about: dict[str, Any] = {}
         self._writer = writer
 
@@ -237,28 +223,24 @@ def stored_rows(
 
 
 def heads_of(connection: Connection) -> dict[str, list[Any]]:
-    """By chain, the number of its entries and its last hash."""
-    ends = select(chain.c.chain, func.max(chain.c.entry).label("entry")).group_by(chain.c.chain).subquery()
-    same = (chain.c.chain == ends.c.chain) & (chain.c.entry == ends.c.entry)
-    query = select(chain.c.chain, chain.c.entry, chain.c.hash).join(ends, same).order_by(chain.c.chain)
-    return {name: [number, digest] for name, number, digest in connection.execute(query)}
+    """The number of entries and the last hash, under the name of the chain; nothing when there are none."""
+    last = _last(connection)
+    return {} if last is None else {MAIN: [last.entry, last.hash]}
 
 
 def digest_of_closing(connection: Connection) -> str | None:
     """The digest that a run file was closed with; None when it never was, or something was written since."""
-    heads = heads_of(connection)
-    for name, head in heads.items():
-        try:
-            closed = json.loads(_last(connection, name).data)["closed"]
-            if {**closed["heads"], name: head} == heads:
-                return str(closed["digest"])
-        except (ValueError, LookupError, TypeError, RecursionError):
-            continue
-    return None
+    last = _last(connection)
+    if last is None:
+        return None
+    try:
+        return str(json.loads(last.data)["closed"]["digest"])
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return None
 
 
-def _last(connection: Connection, name: str) -> Any:
-    query = select(chain).where(chain.c.chain == name).order_by(chain.c.entry.desc()).limit(1)
+def _last(connection: Connection) -> Any:
+    query = select(chain).where(chain.c.chain == MAIN).order_by(chain.c.entry.desc()).limit(1)
     return connection.execute(query).first()
 
 

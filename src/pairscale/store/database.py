@@ -6,10 +6,9 @@ import json
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import JSON, Text, cast, create_engine, delete, insert, make_url, select, update
+from sqlalchemy import JSON, Text, cast, create_engine, delete, func, insert, make_url, select, update
 from sqlalchemy.exc import NoSuchModuleError, SQLAlchemyError
 
 from pairscale.core.errors import InputError, MissingExtraError, StoreDamagedError, StoreError
@@ -68,7 +67,7 @@ def insert_rows(
         links: takes the hashes of the rows, for the chain.
 
     Raises:
-        InputError: a row has a column too many or too few.
+        InputError: a row has a column that the table does not have.
     """
     names = table.c.keys()
     written = [_as_written(row, table) for row in rows]
@@ -90,9 +89,6 @@ def _as_written(row: Mapping[str, Any], table: Table) -> dict[str, Any]:
     unknown = row.keys() - table.c.keys()
     if unknown:
         raise InputError(f"the run file has no column {listed(sorted(unknown))}")
-    missing = table.c.keys() - row.keys()
-    if missing:
-        raise InputError(f"a row for the run file lacks {listed(sorted(missing))}")
     values = dict(row)
     for column in _json_columns(table):
         if values[column.name] is not None or not column.nullable:
@@ -122,7 +118,7 @@ def storable(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_columns(blocks: Iterable[Sequence[str]]) -> dict[str, list[Any]]:
-    """Rows of JSON as columns; None where a row has no such value. Fast, for tens of thousands of wide rows."""
+    """Rows of JSON as columns; None where a row has no such value."""
     columns: dict[str, list[Any]] = {}
     done = 0
     for texts in blocks:
@@ -130,12 +126,8 @@ def read_columns(blocks: Iterable[Sequence[str]]) -> dict[str, list[Any]]:
         for name in sorted(set().union(*rows) - columns.keys()):
             columns[name] = [None] * done
         done += len(rows)
-        if len(columns) > 1 and all(len(row) == len(columns) for row in rows):
-            for values, part in zip(columns.values(), zip(*map(itemgetter(*columns), rows), strict=True), strict=True):
-                values.extend(part)
-        else:
-            for name, values in columns.items():
-                values.extend([row.get(name) for row in rows])
+        for name, values in columns.items():
+            values.extend([row.get(name) for row in rows])
     return columns
 
 
@@ -193,12 +185,7 @@ def open_address(url: str, options: Mapping[str, Any]) -> Engine:
 
 def following(connection: Connection, column: Any) -> int:
     """The number after the largest of a column."""
-    cursor = connection.connection.cursor()  # plain, as it stands before each write
-    try:
-        cursor.execute(f"SELECT max({column.name}) FROM {column.table.name}")  # noqa: S608
-        return int((cursor.fetchone() or (0,))[0] or 0) + 1
-    finally:
-        cursor.close()
+    return int(connection.execute(select(func.max(column))).scalar() or 0) + 1
 
 
 def raw_rows(connection: Connection, query: Select[Any]) -> Iterator[Sequence[Any]]:

@@ -6,7 +6,7 @@ Everything is read as the driver gives it, so that a row that was made unreadabl
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 __all__ = [
     "Evidence",
     "EvidenceProblem",
-    "check_end",
     "check_evidence",
     "closing_of",
     "damage_behind",
@@ -38,7 +37,6 @@ __all__ = [
 _PART = {part.name: part for part in PARTS}
 _UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 _MOST_MISSING = 1_000_000  # a larger gap is a number that was changed
-_LATEST = 50  # rows per part that are compared before a run is continued
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +68,7 @@ class Evidence:
     Attributes:
         problems: every difference; none when all is as it was written.
         rows: by table, the rows that were compared with the chain.
-        entries: entries of all chains.
+        entries: entries of the chain.
         digest: the digest that the run file was closed with; None when something was written since, or its process was
             killed.
         earlier: the digests of all closings, in order.
@@ -120,46 +118,51 @@ class _Ledger:
     def __init__(self) -> None:
         self.evidence = Evidence()
         self.expected: dict[str, dict[Key, bytes]] = {part.name: {} for part in PARTS}
-        self._hashes: dict[str, list[str]] = {}
-        self._closings: list[tuple[str, int, Any]] = []
+        self._hashes: list[str] = []
+        self._closings: list[tuple[str, Any]] = []
 
     def read(self, connection: Connection) -> None:
         query = select(chain.c.chain, chain.c.entry, chain.c.data, chain.c.hash)
         for name, number, data, digest in raw_rows(connection, query.order_by(chain.c.chain, chain.c.entry)):
-            self._entry(str(name), number, str(data), str(digest))
-        self.evidence.entries = sum(map(len, self._hashes.values()))
-        for name, number, closed in self._closings:
-            self._check_closing(f"{name} {number}", closed)
+            if name == MAIN:
+                self._entry(number, str(data), str(digest))
+            else:
+                self._problem("chain", f"{name} {number}", "added", "the entry was not written by pairscale")
+        self.evidence.entries = len(self._hashes)
+        for where, closed in self._closings:
+            if self._check_closing("chain", where, closed):
+                self.evidence.earlier.append(closed["digest"])
         try:
             closed = get_fact(connection, CLOSED)
         except StoreDamagedError as error:
             self._problem("metadata", CLOSED, "unreadable", str(error))
-        else:
-            if closed is not None and self._check_heads("metadata", CLOSED, closed):
-                if closed not in (entry for _, _, entry in self._closings):
-                    self._problem("chain", CLOSED, "missing", "the entry of the last closing is missing")
+            return
+        if closed is not None and self._check_closing("metadata", CLOSED, closed):
+            if closed not in (entry for _, entry in self._closings):
+                self._problem("chain", CLOSED, "missing", "the entry of the last closing is missing")
 
-    def _entry(self, name: str, number: Any, data: str, digest: str) -> None:
-        seen = self._hashes.setdefault(name, [])
-        if number != len(seen) + 1:
-            self._problem("chain", f"{name} {len(seen) + 1}", "chain", "the entry is missing")
-            missing = number - len(seen) - 1 if isinstance(number, int) else 0
-            seen.extend([""] * (missing if missing < _MOST_MISSING else 0))
-        elif sha256((seen[-1] if seen else name) + data) != digest:
-            self._problem("chain", f"{name} {number}", "chain", "the entry was changed or has taken another's place")
-        seen.append(digest)
+    def _entry(self, number: Any, data: str, digest: str) -> None:
+        hashes = self._hashes
+        where = f"{MAIN} {number}"
+        if number != len(hashes) + 1:
+            self._problem("chain", f"{MAIN} {len(hashes) + 1}", "chain", "the entry is missing")
+            missing = number - len(hashes) - 1 if isinstance(number, int) else 0
+            hashes.extend([""] * (missing if missing < _MOST_MISSING else 0))
+        elif sha256((hashes[-1] if hashes else MAIN) + data) != digest:
+            self._problem("chain", where, "chain", "the entry was changed or has taken another's place")
+        hashes.append(digest)
         try:
             entry = json.loads(data)
             if "closed" in entry:
-                self._closings.append((name, number, entry["closed"]))
+                self._closings.append((where, entry["closed"]))
             if entry.get("imported"):
                 self.evidence.imported = str(entry["imported"])
             for part, links in entry.get("rows", {}).items():
                 for link in links:
-                    self._take(part, tuple(link[:-1]), link[-1], f"{name} {number}")
+                    self._take(part, tuple(link[:-1]), link[-1], where)
         except _UNREADABLE as error:
             reason = f"the entry cannot be read ({type(error).__name__}: {error})"
-            self._problem("chain", f"{name} {number}", "unreadable", reason)
+            self._problem("chain", where, "unreadable", reason)
 
     def _take(self, part: str, key: Key, digest: str | None, where: str) -> None:
         expected = self.expected[part]
@@ -173,30 +176,23 @@ class _Ledger:
         else:
             expected[key] = bytes.fromhex(digest)
 
-    def _check_closing(self, where: str, closed: Any) -> None:
-        if self._check_heads("chain", where, closed):
-            self.evidence.earlier.append(closed["digest"])
-
-    def _check_heads(self, table: str, where: str, closed: Any) -> bool:
-        """Whether the heads that a closing names are in the chains, and its digest is theirs."""
+    def _check_closing(self, table: str, where: str, closed: Any) -> bool:
+        """Whether the end that a closing names is in the chain, and its digest is that of the end."""
         try:
-            for name, (number, digest) in closed["heads"].items():
-                hashes = self._hashes.get(name, [])
-                if number > len(hashes):
-                    message = f"the run was closed with {number:,} entries of the chain, and there are {len(hashes):,}"
-                    self._problem("chain", f"{name} {number}", "missing", message)
-                    return False
-                if number < 1 or hashes[number - 1] != digest:
-                    message = f"it was closed with another entry {number} of the chain {name}"
-                    self._problem(table, where, "chain", message)
-                    return False
-            if digest_of_heads(closed["heads"]) != closed["digest"]:
+            number, digest = closed["heads"][MAIN]
+            if number > len(self._hashes):
+                there = len(self._hashes)
+                message = f"the run was closed with {number:,} entries of the chain, and there are {there:,}"
+                self._problem("chain", f"{MAIN} {number}", "missing", message)
+            elif number < 1 or self._hashes[number - 1] != digest:
+                self._problem(table, where, "chain", f"it was closed with another entry {number} of the chain {MAIN}")
+            elif digest_of_heads(closed["heads"]) != closed["digest"]:
                 self._problem(table, where, "chain", "the digest is not that of the chain")
-                return False
+            else:
+                return True
         except _UNREADABLE as error:
             self._problem(table, where, "unreadable", f"the closing cannot be read ({type(error).__name__}: {error})")
-            return False
-        return True
+        return False
 
     def differences(self, connection: Connection, table: Table) -> Iterator[EvidenceProblem]:
         """What differs between the rows of a table and the chain, by the rows' keys."""
@@ -264,7 +260,9 @@ def _other_texts(connection: Connection) -> Iterator[EvidenceProblem]:
 
 def _unfounded(connection: Connection) -> Iterator[EvidenceProblem]:
     """Comparisons that do not follow from the attempt that they name."""
-    a, c, p = attempts.c, comparisons.c, pairs.c
+    a = attempts.c
+    c = comparisons.c
+    p = pairs.c
     joined = comparisons.outerjoin(attempts, a.attempt_id == c.attempt_id).outerjoin(pairs, p.pair_id == c.pair_id)
     query = select(
         c.comparison_id, c.attempt_id, c.pair_id, c.condition_id, c.outcome, c.winner_pos, c.better_id, c.probability,
@@ -302,11 +300,10 @@ def _miscounted(connection: Connection) -> Iterator[EvidenceProblem]:
     query = select(label_cases.c.case_number, label_cases.c.n_labels, standing).outerjoin(
         given, given.c.case_number == label_cases.c.case_number
     )
-    for number, counted, there in connection.execute(query):
-        if counted != there:
-            yield EvidenceProblem(
-                "label_cases", str(number), "derived", f"n_labels is {counted}, and it has {there} labels"
-            )
+    for number, counted, actual in connection.execute(query):
+        if counted != actual:
+            message = f"n_labels is {counted}, and it has {actual} labels"
+            yield EvidenceProblem("label_cases", str(number), "derived", message)
 
 
 def damage_behind(run_file: RunFile, error: BaseException) -> StoreDamagedError | None:
@@ -324,38 +321,3 @@ def damage_behind(run_file: RunFile, error: BaseException) -> StoreDamagedError 
         f"{run_file.name} was changed from outside ({problems[0]}{more}), and cannot be read; `pairscale audit` lists "
         "all differences"
     )
-
-
-def check_end(run_file: RunFile) -> None:
-    """Compare what was written last with the chain, before the chain is continued.
-
-    Raises:
-        StoreDamagedError: it was changed from outside.
-    """
-    with run_file.transaction() as connection:
-        query = select(chain).where(chain.c.chain == MAIN).order_by(chain.c.entry.desc()).limit(3)
-        last = connection.execute(query).all()
-        problem = _end_problem(connection, last)
-    if problem is not None:
-        raise StoreDamagedError(
-            f"{run_file.name} was changed from outside ({problem}), so the run cannot be continued; "
-            "restore it from a copy"
-        )
-
-
-def _end_problem(connection: Connection, last: Sequence[Any]) -> EvidenceProblem | None:
-    for entry, before in zip(last, [*last[1:], None], strict=False):
-        if before is not None and sha256(before.hash + entry.data) != entry.hash:
-            return EvidenceProblem("chain", f"{MAIN} {entry.entry}", "chain", "the entry was changed")
-        try:
-            written: Mapping[str, Any] = json.loads(entry.data).get("rows", {})
-            for name, links in written.items():
-                for *key, digest in links[-_LATEST:]:
-                    there = [link for row in stored_rows(connection, _PART[name].table, key) for link in row]
-                    if digest is not None and (name, [*key, digest]) not in there:
-                        return _problem_of(_PART[name], key, "edited" if there else "missing")
-        except _UNREADABLE as error:
-            return EvidenceProblem("chain", f"{MAIN} {entry.entry}", "unreadable", f"{type(error).__name__}: {error}")
-        if written:
-            return None
-    return None

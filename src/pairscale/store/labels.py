@@ -75,8 +75,12 @@ LABELS: dict[str, pl.DataType] = {
 are those of a manifest; ``swapped`` says whether the labeller saw the second text first.
 """
 
-_C, _Q, _L, _W = label_cases.c, label_questions.c, labels.c, labellers.c
-_ME, _NOW = bindparam("me", type_=Integer), bindparam("now", type_=Float)
+_C = label_cases.c
+_Q = label_questions.c
+_L = labels.c
+_W = labellers.c
+_ME = bindparam("me", type_=Integer)
+_NOW = bindparam("now", type_=Float)
 _K = bindparam("k", type_=Integer)
 
 
@@ -109,7 +113,8 @@ def _next_case() -> Select[Any]:
         .subquery()
     )
     taken = _C.n_labels + func.coalesce(in_hand.c.n, 0)
-    factor, shift = bindparam("factor", type_=BigInteger), bindparam("shift", type_=BigInteger)
+    factor = bindparam("factor", type_=BigInteger)
+    shift = bindparam("shift", type_=BigInteger)
     order = (cast(_C.case_number, BigInteger) * factor + shift) % ORDER_MODULUS
     return (
         select(_C.case_number, _C.case_id)
@@ -240,10 +245,12 @@ def label_results(run: RunFile | str | os.PathLike[str]) -> pl.DataFrame:
 def _result(row: Mapping[str, Any]) -> dict[str, Any]:
     """A label as a row of results; what it does not say is null."""
     ids = {"1": row["ID1"], "2": row["ID2"]}
-    better, shown = ids.get(row["preferred"]), [row["ID1"], row["ID2"]]
+    better = ids.get(row["preferred"])
+    shown = [row["ID1"], row["ID2"]]
     if row["swapped"]:
         shown.reverse()
-    who, about = row["labeller"], row["criterion"]
+    who = row["labeller"]
+    about = row["criterion"]
     return dict.fromkeys(RESULTS) | {
         "custom_id": row["case_id"],
         "ID1": shown[0],

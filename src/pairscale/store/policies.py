@@ -24,23 +24,61 @@ from pairscale.core.errors import (
     StoreConnectionError,
     StoreError,
     StoreFullError,
-    StoreGoneError,
     StoreReadOnlyError,
 )
 from pairscale.core.notices import notice
-from pairscale.store.evidence import check_end
-from pairscale.store.writer import Entry, check_entry
+from pairscale.store.writer import Entry
 
 if TYPE_CHECKING:
     from pairscale.store.runfile import RunFile
 
-__all__ = ["AGAIN_S", "IN_DATABASE", "PATIENCE_S", "GroupCommitWriter", "JournalWriter"]
+__all__ = ["AGAIN_S", "PATIENCE_S", "GroupCommitWriter", "JournalWriter"]
 
-AGAIN_S, PATIENCE_S = 1.0, 120.0  # between tries to write what could not be written, and in all
-IN_DATABASE = StoreConnectionError, StoreFullError, StoreReadOnlyError
-IN_FILE = StoreBusyError, StoreFullError, StoreReadOnlyError
+AGAIN_S = 1.0  # between two tries to write what could not be written
+PATIENCE_S = 120.0  # in all
+_IN_DATABASE = StoreConnectionError, StoreFullError, StoreReadOnlyError
+_IN_FILE = StoreBusyError, StoreFullError, StoreReadOnlyError
 """What may pass while a run waits: nothing is asked meanwhile, and answers are kept. In a database, busy does not pass:
 another process has taken over."""
+
+
+class _PatientWriter:
+    """Commits entries; what may pass is tried again for two minutes.
+
+    Args:
+        run_file: open for writing.
+    """
+
+    def __init__(self, run_file: RunFile) -> None:
+        self._writer = run_file.writer
+        self._reconnect = run_file.reconnect if run_file.can_reconnect else None
+        self.may_pass: tuple[type[StoreError], ...] = _IN_FILE if self._reconnect is None else _IN_DATABASE
+        self.is_stuck = False
+
+    def commit_once(self, entries: Sequence[Entry]) -> None:
+        """Write entries, or raise why they cannot be written now."""
+        self._writer.commit(entries)
+
+    def commit(self, entries: Sequence[Entry]) -> None:
+        """Write entries, however often that has to be tried."""
+        give_up_at = time.monotonic() + PATIENCE_S
+        while True:
+            try:
+                if self.is_stuck and self._reconnect is not None:
+                    self._reconnect()
+                self._writer.commit(entries)
+                break
+            except self.may_pass as error:
+                if time.monotonic() > give_up_at:
+                    raise
+                if not self.is_stuck:
+                    self.is_stuck = True
+                    waiting = "1 answer waits" if len(entries) == 1 else f"{len(entries):,} answers wait"
+                    notice(f"{error}. Trying again for {PATIENCE_S / 60:g} minutes; {waiting}")
+            time.sleep(AGAIN_S)
+        if self.is_stuck:
+            self.is_stuck = False
+            notice("the run can be written again; everything is in it")
 
 
 class GroupCommitWriter:
@@ -66,17 +104,18 @@ class GroupCommitWriter:
         also: Callable[[Sequence[Entry]], None] | None = None,
         patience: float = 0.02,
     ) -> None:
-        self._run_file, self._writer, self._also = run_file, run_file.writer, also
+        self._run_file = run_file
+        self._writer = _PatientWriter(run_file)
+        self._also = also
         self._waiting: deque[tuple[Entry, asyncio.Future[None]]] = deque()
-        self._patience, self._usual = -1.0 if run_file.can_reconnect else patience, 0.0
+        self._patience = -1.0 if run_file.can_reconnect else patience
+        self._usual = 0.0
         self._in_thread = False
         self._turn = threading.Lock()
-        self._reconnect = run_file.reconnect if run_file.can_reconnect else None
-        self._may_pass: tuple[type[StoreError], ...] = IN_FILE if self._reconnect is None else IN_DATABASE
-        self._lost_since = 0.0
 
     async def __aenter__(self) -> Self:
-        self._loop, self._home = asyncio.get_running_loop(), threading.get_ident()
+        self._loop = asyncio.get_running_loop()
+        self._home = threading.get_ident()
         self._run_file.wait_for_others(AGAIN_S / 4)
         atexit.register(self._write_all)
         return self
@@ -96,81 +135,71 @@ class GroupCommitWriter:
 
     def is_ready(self) -> bool:
         """Whether what is put is written; False while it cannot be."""
-        return not self._lost_since
+        return not self._writer.is_stuck
 
     async def drain(self) -> None:
         """Wait until everything is on the disk."""
         self._write_all()
-        while self._waiting:  # for what cannot be written now
-            time.sleep(AGAIN_S)
-            self._write_all()
 
     def put(self, entry: Entry) -> None:
         """Write an entry without waiting for it; it is on the disk when the block is left."""
         self.write(entry).add_done_callback(_retrieved)
 
     def _due(self) -> None:
-        if self._usual <= self._patience:
-            self._write_all()
-            if self._waiting:
-                self._loop.call_later(AGAIN_S, self._due)
-        elif not self._in_thread:
-            self._in_thread = True
-            self._loop.run_in_executor(None, self._write_all).add_done_callback(self._back)
+        """Write what waits: here when that is quick, else in a thread."""
+        if self._in_thread or not self._waiting:
+            return
+        if self._usual <= self._patience and self._write_now():
+            return
+        self._in_thread = True
+        self._loop.run_in_executor(None, self._write_all).add_done_callback(self._back)
 
     def _back(self, _done: asyncio.Future[None]) -> None:
         self._in_thread = False
-        if self._waiting and self._lost_since:
-            self._loop.call_later(AGAIN_S, self._due)
-        elif self._waiting:
-            self._due()
+        self._due()
+
+    def _write_now(self) -> bool:
+        """Write everything that waits in one try; False when that has to be tried again."""
+        with self._turn:
+            return self._write_taken(self._writer.commit_once)
 
     def _write_all(self) -> None:
         """Write everything that waits, in any thread."""
         with self._turn:
-            start, taken = time.perf_counter(), []
-            while self._waiting:
-                taken.append(self._waiting.popleft())
-            if taken:
-                self._write(taken)
-                self._usual += 0.2 * (time.perf_counter() - start - self._usual)
+            self._write_taken(self._writer.commit)
 
-    def _is_kept(self, taken: list[tuple[Entry, asyncio.Future[None]]], error: StoreError) -> bool:
-        """Keep entries that could not be written, and try again later; False when it was tried for long enough."""
-        now = time.monotonic()
-        if not self._lost_since:
-            self._lost_since, self._usual = now, 1.0
-            notice(f"{error}. Trying again for {PATIENCE_S / 60:g} minutes; {_waiting(len(taken))}")
-        if now - self._lost_since > PATIENCE_S:
+    def _write_taken(self, commit: Callable[[Sequence[Entry]], None]) -> bool:
+        start = time.perf_counter()
+        taken = []
+        while self._waiting:
+            taken.append(self._waiting.popleft())
+        if not taken:
+            return True
+        try:
+            self._write(taken, commit)
+        except self._writer.may_pass:
+            self._waiting.extendleft(reversed(taken))
             return False
-        self._waiting.extendleft(reversed(taken))
+        self._usual += 0.2 * (time.perf_counter() - start - self._usual)
         return True
 
-    def _commit(self, entries: Sequence[Entry]) -> None:
-        if self._lost_since and self._reconnect is not None:
-            self._reconnect()
-        self._writer.commit(entries)
-        if self._lost_since:
-            self._lost_since = 0.0
-            notice("the run can be written again; everything is in it")
-
-    def _write(self, taken: list[tuple[Entry, asyncio.Future[None]]]) -> None:
+    def _write(
+        self, taken: list[tuple[Entry, asyncio.Future[None]]], commit: Callable[[Sequence[Entry]], None]
+    ) -> None:
         failure: Exception | None = None
         is_committed = False
         try:
             entries = [entry for entry, _ in taken]
-            self._commit(entries)
+            commit(entries)
             is_committed = True
             if self._also is not None:
                 self._also(entries)
-        except self._may_pass as error:
-            if self._is_kept(taken, error):
-                return
-            failure = error
-        except Exception as error:  # noqa: BLE001 - it is raised where the write is awaited
+        except Exception as error:
+            if not is_committed and commit == self._writer.commit_once and isinstance(error, self._writer.may_pass):
+                raise
             if len(taken) > 1 and not is_committed and not isinstance(error, StoreError):
-                for one in taken:  # an entry that cannot be written must not take others with it
-                    self._write([one])
+                for single in taken:  # an entry that cannot be written must not take others with it
+                    self._write([single], self._writer.commit)
                 return
             failure = error
         waiting = [written for _, written in taken]
@@ -179,10 +208,6 @@ class GroupCommitWriter:
             return
         with suppress(RuntimeError):  # the loop is closed, and nothing waits
             self._loop.call_soon_threadsafe(_settle, waiting, failure)
-
-
-def _waiting(n: int) -> str:
-    return "1 answer waits" if n == 1 else f"{n:,} answers wait"
 
 
 def _settle(waiting: list[asyncio.Future[None]], failure: Exception | None) -> None:
@@ -205,28 +230,25 @@ class JournalWriter:
     """Writes entries in order, in the background; use it in a ``with`` block.
 
     :meth:`put` returns at once. What cannot be written now (the disk is full) is tried again for two minutes; after
-    that, nothing later is written, and every further call raises the reason. When the file is gone, every further call
-    raises that, too, but what it was given is in the copy that was saved.
+    that, nothing later is written, and every further call raises the reason.
 
     Args:
         run_file: open for writing; it must stay open until the journal is closed.
-
-    Raises:
-        StoreDamagedError: what was written last was changed from outside, so that its chain cannot be continued.
     """
 
     _LINGER = 0.01  # seconds that the first of a group waits for others; a flush does not wait
     _MOST = 20_000  # entries that may wait; a caller with more waits for the disk
 
     def __init__(self, run_file: RunFile) -> None:
-        self._writer, self._name = run_file.writer, run_file.name
-        self._reconnect = run_file.reconnect if run_file.can_reconnect else None
-        self._may_pass: tuple[type[StoreError], ...] = IN_FILE if self._reconnect is None else IN_DATABASE
-        check_end(run_file)
+        self._writer = _PatientWriter(run_file)
+        self._name = run_file.name
         self._changed = threading.Condition()
         self._waiting: list[Entry] = []
-        self._accepted = self._written = 0
-        self._hurry = self._closing = self._told = self._is_stuck = False
+        self._accepted = 0
+        self._written = 0
+        self._hurry = False
+        self._closing = False
+        self._told = False
         self._writes_since: float | None = None
         self._failure: BaseException | None = None
         self._thread = threading.Thread(target=self._work, name="pairscale-journal", daemon=True)
@@ -241,30 +263,26 @@ class JournalWriter:
 
     def put(self, entry: Entry) -> None:
         """Have an entry written after all that came before it; the caller may change its rows of logs afterwards."""
-        check_entry(entry)
         entry = replace(entry, rows=[(log, dict(row)) for log, row in entry.rows])
         with self._changed:
             while len(self._waiting) >= self._MOST and self._failure is None:
                 self._changed.wait()
-            if not isinstance(self._failure, StoreGoneError):
-                self._raise()
+            self._raise()
             if self._closing:
                 raise StoreError(f"{self._name}: the journal is closed")
             self._waiting.append(entry)
             self._accepted += 1
             if len(self._waiting) == 1:
                 self._changed.notify_all()
-            self._raise()
 
     def is_ready(self) -> bool:
         """Whether what is put is written; False while it cannot be, or while it takes long.
 
         Raises why when it was tried for long enough.
         """
-        if self._failure is not None:
-            self._raise()
+        self._raise()
         since = self._writes_since
-        return not self._is_stuck and (since is None or time.monotonic() - since < AGAIN_S)
+        return not self._writer.is_stuck and (since is None or time.monotonic() - since < AGAIN_S)
 
     def event(self, row: Mapping[str, Any]) -> None:
         """Have a row of ``adaptive_events`` written: a call, a limit, a join, a stop."""
@@ -299,38 +317,17 @@ class JournalWriter:
             failure: BaseException | None = None
             self._writes_since = time.monotonic()
             try:
-                self._commit(batch)
+                self._writer.commit(batch)
             except BaseException as error:  # noqa: BLE001 - it is raised by the next call
                 failure = error
             self._writes_since = None
             with self._changed:
-                self._failure = self._failure or failure
+                self._failure = failure
                 self._written += len(batch)
                 self._changed.notify_all()
-                if failure is not None and not isinstance(failure, StoreGoneError):
+                if failure is not None:
                     self._waiting.clear()
                     return
-
-    def _commit(self, batch: Sequence[Entry]) -> None:
-        """Write; what cannot be written now is tried again."""
-        until = 0.0
-        while True:
-            try:
-                if until and self._reconnect is not None:
-                    self._reconnect()
-                self._writer.commit(batch)
-            except self._may_pass as error:
-                if until and time.monotonic() > until:
-                    raise
-                if not until:
-                    until, self._is_stuck = time.monotonic() + PATIENCE_S, True
-                    notice(f"{error}. Trying again for {PATIENCE_S / 60:g} minutes")
-                time.sleep(AGAIN_S)
-                continue
-            if until:
-                self._is_stuck = False
-                notice("the run can be written again; everything is in it")
-            return
 
     def _taken(self) -> list[Entry]:
         """Everything that waits, as soon as anything does; nothing when the journal is closed."""
@@ -340,5 +337,6 @@ class JournalWriter:
             if not self._hurry and not self._closing:
                 self._changed.wait_for(lambda: self._hurry or self._closing, self._LINGER)
             self._hurry = False
-            batch, self._waiting = self._waiting, []
+            batch = self._waiting
+            self._waiting = []
             return batch

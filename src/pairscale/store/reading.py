@@ -323,7 +323,8 @@ def _cases_of_pairs(pairs: pl.DataFrame, what: str) -> dict[str, tuple[str, str]
         raise InputError(f"{what} is neither a key (case_id, first_variant) nor a table of pairs (ID1, ID2)")
     cases: dict[str, tuple[str, str]] = {}
     for row in pairs.iter_rows(named=True):
-        one, two = str(row["ID1"]), str(row["ID2"])
+        one = str(row["ID1"])
+        two = str(row["ID2"])
         cases.setdefault(str(row.get("pair_uid") or row.get("custom_id") or f"{one}:{two}"), (one, two))
     return cases
 
@@ -334,7 +335,16 @@ def _of_criterion(found: Results, wanted: str | None, what: str) -> tuple[Result
         if wanted is not None:
             raise InputError("`condition=` belongs to run files; a table of results has no conditions to choose from")
         return found, ""
-    criteria = found.table["criterion"].cast(pl.String).drop_nulls().unique(maintain_order=True).to_list()
+    _check_criterion(found.table["criterion"].cast(pl.String), wanted, what)
+    if wanted in (None, "all"):
+        return found, ""
+    kept = found.table.filter(pl.col("criterion").cast(pl.String) == wanted)
+    return replace(found, table=kept), f"; criterion {wanted}"
+
+
+def _check_criterion(column: pl.Series, wanted: str | None, what: str) -> None:
+    """Refuse a criterion that no label has, and none where labels are under several."""
+    criteria = column.drop_nulls().unique(maintain_order=True).to_list()
     if wanted is not None and wanted not in (*criteria, "all"):
         raise InputError(f"no label is of the criterion {wanted!r}; there are {listed(criteria)}")
     if len(criteria) > 1 and wanted is None:
@@ -342,10 +352,6 @@ def _of_criterion(found: Results, wanted: str | None, what: str) -> tuple[Result
             f"{what} holds labels under {len(criteria)} criteria; choose one by `condition={criteria[0]}`, or "
             f"`condition=all`: {listed(criteria)}"
         )
-    if wanted in (None, "all"):
-        return found, ""
-    kept = found.table.filter(pl.col("criterion").cast(pl.String) == wanted)
-    return replace(found, table=kept), f"; criterion {wanted}"
 
 
 # Run files.
@@ -364,7 +370,7 @@ def _of_run(store: RunFile, condition: str | None, keep: Sequence[str] | None = 
         labels = _of_people(store, condition if condition != PEOPLE else None)
         if labels is not None:
             return labels
-    from pairscale.store.counting import count_results
+    from pairscale.store.queries import count_results
 
     meant = condition_of(store, condition)
     adaptive = store.get_meta("adaptive_condition")
@@ -399,13 +405,7 @@ def _of_people(store: RunFile, criterion: str | None) -> Comparisons | None:
             )
         return None
     read = read_form(table)
-    criteria = table["trait"].drop_nulls().unique(maintain_order=True).to_list()
-    if criterion is not None and criterion not in (*criteria, "all"):
-        raise InputError(f"no label is of the criterion {criterion!r}; there are {listed(criteria)}")
-    if len(criteria) > 1 and criterion is None:
-        raise InputError(
-            f"the run file holds labels under several criteria; choose one by `condition=`: {listed(criteria)}"
-        )
+    _check_criterion(table["trait"], criterion, "the run file")
     kept = read.table if criterion in (None, "all") else read.table.filter(pl.col("trait") == criterion)
     people = kept["judge_id"].n_unique()
     line = f"{kept.height:,} labels of {people:,} {'person' if people == 1 else 'people'}, from a run file"

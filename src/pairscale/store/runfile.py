@@ -9,7 +9,7 @@ import time
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import asdict, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -17,25 +17,31 @@ import polars as pl
 from sqlalchemy import Select, Text, cast, func, inspect, select
 from sqlalchemy.exc import SQLAlchemyError
 
+from pairscale._version import __version__
 from pairscale.core.comparisons import Condition, with_members
-from pairscale.core.errors import StoreBusyError, StoreConnectionError, StoreError, StoreGoneError, StoreMismatchError
+from pairscale.core.errors import (
+    StoreBusyError,
+    StoreConnectionError,
+    StoreDamagedError,
+    StoreError,
+    StoreGoneError,
+    StoreMismatchError,
+)
 from pairscale.core.options import checked, optional, require_run
 from pairscale.core.provenance import utc_now
 from pairscale.core.tables import listed
-from pairscale.store import _postgres, _results, _sqlite
+from pairscale.store import _postgres, _sqlite, queries
 from pairscale.store._hashes import UNHASHED_FACTS
 from pairscale.store._lock import DatabaseLock, WriterLock, whoami
-from pairscale.store._records import PairProgress, item_row
-from pairscale.store._version import MARKS, check_version
 from pairscale.store.chain import heads_of
 from pairscale.store.database import copy_rows, get_fact, open_address, parse_rows, read_columns, set_fact, write_json
 from pairscale.store.evidence import damage_behind
 from pairscale.store.labels import LABELS, labels_query
 from pairscale.store.marks import HOLDER
 from pairscale.store.opened import command_row_for
-from pairscale.store.schema import attempts, blobs, comparisons, conditions, items, logs, pairs, tables
+from pairscale.store.schema import SCHEMA_VERSION, attempts, blobs, comparisons, conditions, items, logs, pairs, tables
 from pairscale.store.spending import PRICES_MARK, SPENDING, USAGE, dated_spending, spending_query, usage_query
-from pairscale.store.writer import Entry, Writer
+from pairscale.store.writer import Entry, Writer, item_row
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection, Engine
@@ -45,6 +51,9 @@ __all__ = ["PairProgress", "RunFile", "open_run"]
 _CHUNK = 5_000
 _QUIET_S = 1.0  # without a write, after which the file alone holds everything
 _ADDRESS = re.compile(r"\w[\w+.-]+:/?[^/\\\s][^\s]*@")  # one that lacks its slashes must not become the name of a file
+
+_MARKS = {"metadata", "items", "pairs", "attempts"}
+"""The tables by which a run file of any version is known."""
 
 
 @checked
@@ -70,7 +79,8 @@ def open_run(where: str | os.PathLike[str] | None, *, write: bool = False) -> Ru
     options = {"json_serializer": write_json}
     name = None
     if "://" in str(where):
-        engine, name = open_address(str(where), options), "the database"
+        engine = open_address(str(where), options)
+        name = "the database"
         if engine.dialect.name != "sqlite":
             lock = DatabaseLock(engine) if write and engine.dialect.name == "postgresql" else None
             return RunFile(engine, name, lock).prepared(write=write)
@@ -82,8 +92,23 @@ def open_run(where: str | os.PathLike[str] | None, *, write: bool = False) -> Ru
     if where is None:
         return RunFile(_sqlite.open_memory(**options), "memory", None).prepared(write=True)
     path = Path(where)
-    engine = _sqlite.open_file(path, MARKS, write=write, **options)
+    engine = _sqlite.open_file(path, _MARKS, write=write, **options)
     return RunFile(engine, name or str(path), WriterLock(path) if write else None).prepared(write=write)
+
+
+@dataclass(frozen=True, slots=True)
+class PairProgress:
+    """What a run file knows of some pairs under one condition.
+
+    Attributes:
+        answered: numbers of the pairs that have their answer.
+        failed: numbers of the pairs that were asked in vain.
+        attempts: how often each pair was asked and not interrupted, for pairs that were.
+    """
+
+    answered: frozenset[int]
+    failed: frozenset[int]
+    attempts: Mapping[int, int]
 
 
 class RunFile:
@@ -95,7 +120,6 @@ class RunFile:
         self._lock = lock
         self._connection: Connection | None = None  # of the writer
         self._identity: tuple[int, int] | None = None  # of the file, so that its loss is noticed
-        self._saved: Path | None = None  # the copy that was saved then
         self._written_at = 0.0
         self._closed = threading.Event()
         self._turn = threading.RLock()  # threads of this process take turns; in memory they share one connection
@@ -137,7 +161,7 @@ class RunFile:
             if self._lock is not None:
                 self._lock.acquire(*self._last_writer())
             with self.transaction() as connection:
-                check_version(connection, self.name, create=write)
+                _check_version(connection, self.name, create=write)
             if write:
                 self.note_writer()
                 self._connection = self._engine.connect()
@@ -241,18 +265,17 @@ class RunFile:
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        """A transaction of the writer; the lock file must be there before it ends, and the run file afterwards.
+        """A transaction of the writer; the run file and its lock file must be there before it ends.
 
         Raises:
             StoreError: the lock file was deleted or replaced; nothing is written.
-            StoreGoneError: the file was deleted or replaced; a copy of everything, this write included, is saved
-                beside it.
+            StoreGoneError: the file was deleted, moved or replaced; nothing is written.
         """
         with self.transaction(self._connection) as connection:
             yield connection
+            self.require_there()
             self.require_lock()
         self._written_at = time.monotonic()
-        self.require_there()
 
     def require_lock(self) -> None:
         """Check that no other process can have taken the right to write.
@@ -260,8 +283,7 @@ class RunFile:
         Raises:
             StoreError: it can, because the lock file was deleted or replaced.
         """
-        # Where the run file is gone as well, nobody else writes to it, and everything is saved in a copy.
-        if isinstance(self._lock, WriterLock) and _sqlite.identity(self.name) == self._identity:
+        if isinstance(self._lock, WriterLock):
             self._lock.require()
 
     def checkpoint(self, since: float) -> float:
@@ -278,18 +300,15 @@ class RunFile:
         return written_at if is_done else since
 
     def require_there(self) -> None:
-        """Check that the file was neither deleted nor replaced since it was opened for writing.
+        """Check that the file was not deleted, moved or replaced since it was opened for writing.
 
         Raises:
-            StoreGoneError: it was; a copy of everything is saved beside it.
+            StoreGoneError: it was.
         """
         if self._identity is not None and _sqlite.identity(self.name) != self._identity:
-            with self._turn:
-                assert self._connection is not None  # noqa: S101
-                self._saved = _sqlite.save_copy(self._connection, Path(self.name), self._saved)
             raise StoreGoneError(
-                f"{self.name} was deleted or replaced while the run was writing to it. Everything is saved in "
-                f"{self._saved}; rename it to continue the run"
+                f"{self.name} was deleted, moved or replaced while the run was writing to it; put it back, or restore "
+                "it from a copy, and run the same call again"
             )
 
     # Writing
@@ -357,7 +376,7 @@ class RunFile:
     def repeats(self) -> dict[int, int]:
         """The pairs whose two texts stand in the same order in an earlier pair, too: 2 for the second, and so on."""
         with self.transaction() as connection:
-            return {row.pair_id: row.which for row in connection.execute(_results.repeats_query())}
+            return {row.pair_id: row.which for row in connection.execute(queries.repeats_query())}
 
     def add_condition(self, condition: Condition, condition_id: str | None = None) -> str:
         """Remember a condition and return its id (the one given, for a condition that was imported)."""
@@ -396,7 +415,7 @@ class RunFile:
         """Copy everything, as it is at one moment, to a new run file that only its owner may read."""
         with self.transaction() as connection:
             if connection.dialect.name == "sqlite":
-                _sqlite.save_copy(connection, path, path)
+                _sqlite.save_copy(connection, path)
                 return
         self.copy_to(path)
         path.with_name(f"{path.name}.lock").unlink(missing_ok=True)
@@ -427,17 +446,17 @@ class RunFile:
             condition_id: only these.
             raw: with a column ``raw_response``.
         """
-        query, schema = _results.results_query(condition_id, raw=raw)
-        return _results.with_samples(with_members(self._frame(query, schema), self.panels()))
+        query, schema = queries.results_query(condition_id, raw=raw)
+        return queries.with_samples(with_members(self._frame(query, schema), self.panels()))
 
     def panels(self) -> dict[str, list[str]]:
         """By the condition of each panel of judges, the names of its members."""
         with self.transaction() as connection:
-            return _results.panels_of(connection)
+            return queries.panels_of(connection)
 
     def failed_attempts(self, condition_id: str | None = None) -> pl.DataFrame:
         """Every attempt that gave no answer: ``custom_id ID1 ID2``, why, and all that came back."""
-        return self._frame(*_results.failed_query(condition_id))
+        return self._frame(*queries.failed_query(condition_id))
 
     def labels(self) -> pl.DataFrame:
         """Every standing label and skip of people, in order; see :data:`pairscale.store.labels.LABELS`."""
@@ -507,7 +526,7 @@ class RunFile:
     def conditions(self) -> pl.DataFrame:
         """One row a condition: who judged what, how often, with which outcomes, at what cost."""
         with self.transaction() as connection:
-            return _results.read_conditions(connection)
+            return queries.read_conditions(connection)
 
     def condition(self, condition_id: str) -> Condition:
         """A condition that :meth:`add_condition` has entered."""
@@ -545,3 +564,37 @@ def _checkpoint_when_quiet(store: weakref.ref[RunFile], closed: threading.Event)
             return
         done_until = run_file.checkpoint(done_until)
         del run_file
+
+
+def _check_version(connection: Connection, name: str, *, create: bool) -> None:
+    """Refuse a database that is not a run file of this version.
+
+    Args:
+        connection: of the database.
+        name: what a message calls it.
+        create: make an empty database a run file.
+
+    Raises:
+        StoreDamagedError: it is something else, of another version, or not whole.
+    """
+    present = set(inspect(connection).get_table_names())
+    if not present and create:
+        tables.create_all(connection)
+        set_fact(connection, "schema_version", SCHEMA_VERSION)
+        set_fact(connection, "created_by", f"pairscale {__version__}")
+        set_fact(connection, "created_at", utc_now())
+        return
+    if not present >= _MARKS:
+        raise StoreDamagedError(f"{name} is a database but not a run file; name another file")
+    version = get_fact(connection, "schema_version")
+    if version in (1, 2):
+        raise StoreDamagedError(
+            f"{name} was written by pairscale 0.1, whose run files this version does not read; use a new run file"
+        )
+    if version != SCHEMA_VERSION:
+        raise StoreDamagedError(
+            f"{name} has schema version {version}, and this pairscale reads {SCHEMA_VERSION} alone; "
+            "use the version of pairscale that wrote it"
+        )
+    if missing := tables.tables.keys() - present:
+        raise StoreDamagedError(f"{name} lacks {listed(sorted(missing))}; restore it from a copy")

@@ -42,8 +42,8 @@ __all__ = [
     "tables",
 ]
 
-SCHEMA_VERSION = 3
-"""The one version that is read and written; pairscale 0.1 wrote 1 and 2."""
+SCHEMA_VERSION = 4
+"""The one version that is read and written."""
 
 tables = MetaData()
 

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 __all__ = ["PRICES_MARK", "SPENDING", "USAGE", "dated_spending", "spending_query", "usage_query"]
 
-_TEXT, _INT, _REAL = pl.String(), pl.Int64(), pl.Float64()
+_TEXT = pl.String()
+_INT = pl.Int64()
+_REAL = pl.Float64()
 _TOKENS = ("prompt_tokens", "completion_tokens", "total_tokens")
 
 SPENDING: Mapping[str, pl.DataType] = {
@@ -41,7 +43,8 @@ USAGE: Mapping[str, pl.DataType] = {
 
 def spending_query(condition_id: str | None) -> Select[Any]:
     """Sums over all attempts (of a condition), also the failed ones; a judge that is no model has its own name."""
-    a, k = attempts.c, conditions.c
+    a = attempts.c
+    k = conditions.c
     groups = (
         func.coalesce(k.model, a.model, k.judge_id).label("model"),
         k.template_id.label("template_id"),

@@ -20,7 +20,7 @@ from pairscale.core.results import ORDER_KNOWN, ResultColumns
 from pairscale.core.samples import read_samples
 from pairscale.core.tables import RESULTS, Table, listed
 from pairscale.store._companion import IMPORTED, companion_of, needed_items, read_head, restore, write_companion
-from pairscale.store._results import result_blocks
+from pairscale.store.queries import result_blocks
 from pairscale.store.reading import read_criteria
 from pairscale.store.runfile import RunFile, open_run
 from pairscale.store.writer import Asked, Entry

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import polars as pl
 from sqlalchemy import delete, func, select
 
-from pairscale.core.errors import InputError, StoreConnectionError, StoreError, StoreMismatchError
-from pairscale.core.tables import listed
+from pairscale.core.errors import InputError, StoreError, StoreMismatchError
+from pairscale.core.provenance import text_hash
 from pairscale.store._postgres import has_null
 from pairscale.store.chain import ChainWriter, Change, Links, canonical
 from pairscale.store.database import Written, following, get_fact, insert_rows, set_fact, storable
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from pairscale.store.runfile import RunFile
 
-__all__ = ["Asked", "Entry", "Writer", "check_entry"]
+__all__ = ["Asked", "Entry", "Writer", "item_row"]
 
 # One statement for all rows: each needs every column.
 _NO_ATTEMPT = dict.fromkeys(attempts.c.keys())
@@ -88,9 +88,7 @@ class Writer:
         self._run_file = run_file
         self._numbers: _Numbers | None = None
         self._chain = ChainWriter()
-        self._unsure: _Unsure | None = None  # the last transaction, when its connection was lost
-        # What is known to be written of a call that failed, and that is made again until it succeeds:
-        self._written: dict[int, Entry] = {}
+        self._in_doubt: _InDoubt | None = None  # the last transaction, when it failed
 
     def renumber(self) -> None:
         """Count the rows again before the next write, because something else has written to the run file."""
@@ -106,9 +104,6 @@ class Writer:
         """A transaction for what is written outside the stream of answers, such as samples or labels.
 
         It is chained like everything else, all of it or nothing.
-
-        Raises:
-            StoreGoneError: the run file is gone; what was written is in the copy that was saved.
         """
         with self._run_file.turn():
             try:
@@ -131,11 +126,10 @@ class Writer:
                 set_fact(connection, HOLDER, None)
 
     def commit(self, entries: Sequence[Entry]) -> None:
-        """Write all entries in one transaction.
+        """Write all entries in one transaction; the same list again, after an error, is written once.
 
         Raises:
             InputError: an entry has a column that the run file does not have; nothing is written.
-            StoreGoneError: the run file is gone; the entries are in the copy that was saved.
             StoreError: the run file cannot be written; nothing is written.
         """
         with self._run_file.turn():
@@ -153,83 +147,43 @@ class Writer:
             self._commit(entries, _cleaned)
 
     def _commit(self, entries: Sequence[Entry], clean: Callable[[Entry], Entry] = lambda entry: entry) -> None:
-        unsure = self._unsure
-        entries = self._left(entries)
-        before = self._chain.known_head
-        after = None
+        doubt = self._in_doubt
+        if doubt is not None and doubt.entries is not entries:
+            doubt = None
+        self._in_doubt = None
         try:
             with self._run_file.writing() as connection:
-                if unsure is not None:
-                    before = self._chain.head(connection)
-                    self._written |= unsure.written(before)
-                    unsure, entries = None, self._left(entries)
+                before = self._chain.head(connection)
+                if doubt is not None and before == doubt.after:
+                    return
+                if doubt is not None and before != doubt.before:
+                    raise StoreMismatchError(
+                        "the connection to the database was lost, and another process has continued the run since; "
+                        "wait for it, then run the same call again"
+                    )
                 if self._numbers is None:
                     self._numbers = _Numbers.read(connection)
                 group = _Group(self._numbers.copied(), connection)
                 for entry in entries:
                     group.add(clean(entry))
-                links = group.write(connection)
-                self._chain.append(connection, links)
-                after = self._chain.known_head
-        except StoreConnectionError:
-            self._unsure = unsure or _Unsure(before, after, tuple(entries))
+                self._chain.append(connection, group.write(connection))
+                doubt = _InDoubt(entries, before, self._chain.head(connection))
+        except BaseException:
+            self._in_doubt = doubt
             self.renumber()
             raise
-        except BaseException:  # written (StoreGoneError) or not: count again
-            self._unsure = unsure
-            self.renumber()
-            raise
-        self._unsure = None
-        self._written.clear()
         self._numbers = group.numbers
         if self._run_file.in_snapshot:  # a larger transaction, which may fail later
             self.renumber()
 
-    def _left(self, entries: Sequence[Entry]) -> Sequence[Entry]:
-        """The entries that are not known to be written."""
-        return [entry for entry in entries if id(entry) not in self._written] if self._written else entries
-
 
 @dataclass(frozen=True, slots=True)
-class _Unsure:
-    """A transaction of which it is not known whether it was written, because the connection was lost.
+class _InDoubt:
+    """A transaction that may be written although its connection was lost: the end of the chain before and after it."""
 
-    Attributes:
-        before: the end of the chain before it, where that is known.
-        after: the end of the chain behind it; None when it cannot have been written.
-        entries: what it holds.
-    """
-
-    before: tuple[int, str] | None
-    after: tuple[int, str] | None
     entries: Sequence[Entry]
-
-    def written(self, head: tuple[int, str]) -> dict[int, Entry]:
-        """The entries if they are written, by their identity, given the end of the chain as it is now.
-
-        Raises:
-            StoreMismatchError: another process has written meanwhile.
-        """
-        if self.after is not None and head == self.after:
-            return {id(entry): entry for entry in self.entries}
-        if self.before is not None and head != self.before:
-            raise StoreMismatchError(
-                "the connection to the database was lost, and another process has continued the run since; wait for "
-                "it, then run it again"
-            )
-        return {}
-
-
-def check_entry(entry: Entry) -> None:
-    """Refuse an entry that could not be written, where it is put rather than in the background."""
-    for log, row in entry.rows:
-        if log == "round_log" and "refit_id" not in row:
-            raise InputError("a row of the round log needs its refit_id")
-    if entry.asked is not None:
-        for known, given in ((_NO_ATTEMPT, entry.asked.attempts), (_NO_COMPARISON, (entry.asked.comparison or {},))):
-            for values in given:
-                if unknown := values.keys() - known.keys():
-                    raise InputError(f"{entry.asked.uid}: the run file has no column {listed(sorted(unknown))}")
+    before: tuple[int, str]
+    after: tuple[int, str]
 
 
 def _cleaned(entry: Entry) -> Entry:
@@ -267,8 +221,12 @@ class _Numbers:
     def read(cls, connection: Connection) -> _Numbers:
         counts = select(logs.c.log, func.max(logs.c.row).label("last")).group_by(logs.c.log)
         rows = {found.log: found.last for found in connection.execute(counts)}
-        pair, attempt = following(connection, pairs.c.pair_id), following(connection, attempts.c.attempt_id)
-        return cls(pair, attempt, following(connection, comparisons.c.comparison_id), rows)
+        return cls(
+            following(connection, pairs.c.pair_id),
+            following(connection, attempts.c.attempt_id),
+            following(connection, comparisons.c.comparison_id),
+            rows,
+        )
 
     def copied(self) -> _Numbers:
         """A copy to count on while a transaction may still fail."""
@@ -286,7 +244,8 @@ class _Group:
     """What goes into one transaction."""
 
     def __init__(self, numbers: _Numbers, connection: Connection) -> None:
-        self.numbers, self._connection = numbers, connection
+        self.numbers = numbers
+        self._connection = connection
         self._new_names: dict[str, _Named] = {}
         self._replaced: dict[str, list[int]] = {}
         self._rows: dict[str, list[dict[str, Any]]] = {table.name: [] for table in _WRITTEN}
@@ -320,7 +279,8 @@ class _Group:
         return links
 
     def _ask(self, asked: Asked) -> None:
-        pair_id, attempt_id = self._pair(asked), 0
+        pair_id = self._pair(asked)
+        attempt_id = 0
         for values in asked.attempts:
             attempt_id = self.numbers.attempt
             self.numbers.attempt += 1
@@ -369,3 +329,10 @@ def _columns(scores: pl.DataFrame | Sequence[Mapping[str, Any]]) -> dict[str, li
         return scores.to_dict(as_series=False)
     names = dict.fromkeys(name for row in scores for name in row)
     return {name: [row.get(name) for row in scores] for name in names}
+
+
+def item_row(sample: Mapping[str, Any]) -> dict[str, Any]:
+    """A sample as a row of the table ``items``."""
+    more = {key: value for key, value in sample.items() if key not in {"ID", "text"}}
+    text = sample["text"]
+    return {"item_id": sample["ID"], "text": text, "text_hash": text_hash(text), "columns": more}

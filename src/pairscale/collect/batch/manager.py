@@ -8,31 +8,168 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+import os
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
 from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pairscale.collect._plan import Plan, make_plan, named_pairs
-from pairscale.collect.batch import _steps
+from pairscale.collect.batch import registry
 from pairscale.collect.batch._affordable import affordable
-from pairscale.collect.batch._creating import is_placed, place, seen
-from pairscale.collect.batch._run import BatchRun
-from pairscale.collect.batch.collecting import count_results, ingest_results, is_anothers
-from pairscale.collect.batch.parts import even_sizes, pairs_from, prepared, remove_files, write_again, write_parts
-from pairscale.collect.batch.registry import RegistryEntry, append, event, halves_of, remember_judge
-from pairscale.core.errors import InputError, JudgeError, StoreBusyError
+from pairscale.collect.batch.files import (
+    count_results,
+    even_sizes,
+    ingest_results,
+    is_anothers,
+    is_foreign,
+    pairs_from,
+    write_again,
+    write_parts,
+)
+from pairscale.collect.batch.registry import (
+    RegistryEntry,
+    append,
+    entries,
+    event,
+    halves_of,
+    judge_of,
+    left_out_of,
+    registry_table,
+    remember_judge,
+    rest_of,
+    results_of,
+    status_table,
+)
+from pairscale.core.errors import InputError, JudgeError, StoreBusyError, StoreGoneError
 from pairscale.core.notices import notice
 from pairscale.core.options import checked, optional, require_int, require_number
+from pairscale.core.provenance import utc_now
 from pairscale.judges.base import JudgePair
-from pairscale.judges.batched import BatchJudge, is_both_orders
-from pairscale.providers.batches import ENDED, BatchJob, BatchLimits, batch_format
+from pairscale.judges.batched import BatchJudge, is_both_orders, max_batch_cost, restored
+from pairscale.providers.batch_http import BatchHTTP
+from pairscale.providers.batches import ENDED, BatchJob, BatchLimits, Draft, batch_format
 from pairscale.providers.client import ProviderError
 from pairscale.runtime import record_prices, require_prices
-from pairscale.store.runfile import RunFile
+from pairscale.store.runfile import RunFile, open_run
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from pairscale.core.tables import Table
+
+_LONGEST_WAIT = 60.0
+
+
+class _Creation:
+    """Brings a prepared batch to its provider, exactly once, whatever is interrupted.
+
+    Args:
+        store: the run file, open for writing.
+        http: the way to the provider.
+        entry: what is to be created.
+        known: batches that belong to other entries.
+    """
+
+    def __init__(self, store: RunFile, http: BatchHTTP, entry: RegistryEntry, known: Collection[str]) -> None:
+        self._store = store
+        self._form = batch_format(entry.provider)
+        self._http = http
+        self._entry = entry
+        self._known = known
+
+    async def create(self, retries: int) -> None:
+        """Create the batch, unless it is there already; the provider's id is written down before all else.
+
+        Raises:
+            JudgeError: the provider does not take it.
+        """
+        for turn in range(retries + 1):
+            if await self.is_found():
+                notice(f"batch {self._entry.key}: found again as {self._entry.batch_id}, which is not created twice")
+                return
+            try:
+                if self._entry.file_id is None:
+                    await self._upload()
+                self._note("creating", state="creating")
+                registry.reached("creating")
+                job = await self._form.create(self._http, self._draft())
+            except ProviderError as error:
+                wait = self._refused(error, last=turn == retries)
+                await self._http.sleep(min(2.0**turn if wait is None else wait, _LONGEST_WAIT))
+            else:
+                registry.reached("created")
+                self._number(job, is_guess=False)
+                return
+
+    async def is_found(self) -> bool:
+        """Whether the batch is there: a creation that was interrupted may have succeeded, and is looked for.
+
+        Raises:
+            JudgeError: it cannot be looked for.
+        """
+        entry = self._entry
+        if entry.batch_id is None and entry.state == "creating":
+            try:
+                jobs = await self._form.find(self._http, self._draft(), {*self._known, *entry.foreign})
+            except ProviderError as error:
+                raise JudgeError(f"batch {entry.key} cannot be looked for: {error.message}; resume later") from None
+            if jobs:
+                self._number(jobs[0], is_guess=jobs[0].key != entry.key)
+        return entry.batch_id is not None
+
+    async def _upload(self) -> None:
+        file_id = await self._form.upload(self._http, self._draft())
+        if file_id is not None:
+            self._note("uploaded", file_id=file_id)
+            registry.reached("uploaded")
+
+    def _refused(self, error: ProviderError, *, last: bool) -> float | None:
+        """What a failed creation means: the seconds to wait, or an exception."""
+        key = self._entry.key
+        if error.failure == "transient":
+            if error.status == 429:  # it was refused, so it cannot be there
+                self._note("refused", state="prepared")
+            if not last:
+                return error.retry_after
+            raise JudgeError(f"batch {key} could not be created: {error.message}; resume later")
+        if error.failure == "judge" and error.status != 404:  # a wrong key, an empty account: the batch is fine
+            self._note("refused", state="prepared")
+            raise JudgeError(f"batch {key} was not created: {error.message}; fix that, and resume")
+        self._note("dropped", state="dropped", message=error.message)
+        raise JudgeError(f"batch {key} was not created: {error.message}")
+
+    def _number(self, job: BatchJob, *, is_guess: bool) -> None:
+        self._note("created", batch_id=job.id, created_at=utc_now(), is_guess=is_guess, **seen(job))
+        registry.reached("numbered")
+
+    def _note(self, kind: str, **values: Any) -> None:
+        append(self._store, [event(kind, self._entry.key, **values)])
+        self._entry.happened(kind, values)
+
+    def _draft(self) -> Draft:
+        entry = self._entry
+        return Draft(
+            entry.key, entry.model, entry.endpoint, Path(entry.input_path), entry.n_requests,
+            datetime.fromisoformat(entry.prepared_at).timestamp(), entry.file_id, entry.metadata,
+        )  # fmt: skip
+
+
+def seen(job: BatchJob) -> dict[str, Any]:
+    """What is remembered of a batch each time that it is looked at."""
+    return {
+        "state": job.state,
+        "succeeded": job.succeeded,
+        "failed": job.failed,
+        "expires_at": job.expires_at,
+        "message": job.message,
+        "seen_at": utc_now(),
+    }
+
 
 _LONGEST_INTERVAL = 600.0
 _DOWNLOADS_AGAIN = 2
@@ -40,7 +177,13 @@ _RESULTS, _RESULT = 64 * 1024**2, 1024**2  # bytes that a file of results may ha
 _LOOK = 30.0  # seconds that the last look may take after the time is over
 
 
-class BatchManager(BatchRun):
+def _folder_of(run: str | os.PathLike[str] | None) -> Path:
+    if run is None or "://" in str(run):
+        return Path(tempfile.mkdtemp(prefix="pairscale-batches-"))
+    return Path(f"{os.fspath(run)}.batches")
+
+
+class BatchManager:
     """All batches of one run file: prepares, submits, polls, collects and cancels them.
 
     Args:
@@ -54,6 +197,105 @@ class BatchManager(BatchRun):
         keep_jsonl: whether files of requests and results stay when the results are in the run file; by default as it
             was said when the batch was submitted.
     """
+
+    @checked
+    def __init__(
+        self,
+        run: str | os.PathLike[str] | None,
+        *,
+        folder: str | os.PathLike[str] | None = None,
+        api_key: str | None = None,
+        base_url: str | None = None,
+        sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep,
+        clock: Callable[[], float] = time.time,
+        retries: int = 4,
+        keep_jsonl: bool | None = None,
+    ) -> None:
+        self._retries = require_int(retries, "retries", least=0)
+        self._run = run
+        self._keep = keep_jsonl
+        self._memory = open_run(None, write=True) if run is None else None
+        self.folder = Path(folder) if folder is not None else _folder_of(run)
+        self._key = api_key
+        self._base_url = base_url
+        self._sleep = sleep
+        self._clock = clock
+        self._judges: dict[str, BatchJudge] = {}
+        self._failure: JudgeError | None = None
+        self._unknown: set[str] = set()  # batches that the provider did not know when they were last looked at
+        self._born: str | None = None  # when the run file was made, so that another one is noticed
+
+    async def aclose(self) -> None:
+        """Close connections, and the run file if it is in memory."""
+        for judge in self._judges.values():
+            await judge.aclose()
+        if self._memory is not None:
+            self._memory.close()
+            self._memory = None
+
+    # What there is
+
+    def entries(self, keys: Collection[str] | None = None) -> list[RegistryEntry]:
+        """The batches, in the order in which they were prepared."""
+        with self._open() as store:
+            return self._entries(store, keys)
+
+    def registry(self, keys: Collection[str] | None = None) -> pl.DataFrame:
+        """The batches in the manual's columns."""
+        return registry_table(self.entries(keys))
+
+    def status(self, keys: Collection[str] | None = None) -> pl.DataFrame:
+        """The batches with their states, counts, ages and the time they have left."""
+        return status_table(self.entries(keys), self._clock())
+
+    @checked
+    def results(self, keys: Collection[str] | None = None, *, raw: bool = False) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """The answers to the pairs of these batches, and every attempt at them that gave none."""
+        with self._open() as store:
+            return results_of(store, self._entries(store, keys), raw=raw)
+
+    def rest(self, keys: Collection[str] | None = None) -> pl.DataFrame:
+        """The pairs of collected batches that have no answer, and why."""
+        with self._open() as store:
+            return rest_of(store, [entry for entry in self._entries(store, keys) if entry.collected_at is not None])
+
+    # Small things
+
+    def _entries(self, store: RunFile, keys: Collection[str] | None = None) -> list[RegistryEntry]:
+        return entries(store, keys, self.folder)
+
+    @contextmanager
+    def _open(self, *, write: bool = False) -> Iterator[RunFile]:
+        if self._memory is not None:
+            yield self._memory
+            return
+        if self._born is not None and "://" not in str(self._run) and not Path(str(self._run)).exists():
+            raise StoreGoneError(f"{self._run} was deleted while its batches were under way; restore it from a copy")
+        with open_run(self._run, write=write) as store:
+            born = store.get_meta("created_at")
+            if self._born not in (None, born):
+                raise StoreGoneError(
+                    f"{self._run} was replaced while its batches were under way; restore it from a copy"
+                )
+            self._born = born
+            yield store
+
+    def _judge(self, store: RunFile, condition_id: str) -> BatchJudge:
+        if condition_id not in self._judges:
+            description = judge_of(store, condition_id)
+            if description is None:
+                raise InputError(f"{store.name} does not say which judge the condition {condition_id} was")
+            self._judges[condition_id] = restored(description, self._key, self._base_url)
+            self._learned(store, condition_id, self._judges[condition_id])
+        return self._judges[condition_id]
+
+    @staticmethod
+    def _learned(store: RunFile, condition_id: str, judge: BatchJudge) -> None:
+        """What results of batches said that the model does not take."""
+        judge.client.leave_out(judge.model, *left_out_of(store, condition_id))
+
+    def _http(self, judge: BatchJudge) -> BatchHTTP:
+        return BatchHTTP(judge.client, sleep=self._sleep, retries=self._retries)
 
     # Submitting
 
@@ -113,11 +355,12 @@ class BatchManager(BatchRun):
     def wish(self, keys: Collection[str], *, keep_jsonl: bool, include_raw: bool) -> None:
         """Remember how batches are to be collected: whether their files stay, and whether raw replies are wanted."""
         with self._open(write=True) as store:
-            self._remember(store, self._entries(store, keys), {"keep_jsonl": keep_jsonl, "include_raw": include_raw})
+            self._remember(store, self._entries(store, keys), keep_jsonl=keep_jsonl, include_raw=include_raw)
 
-    def _remember(self, store: RunFile, found: Iterable[RegistryEntry], wishes: Mapping[str, bool]) -> None:
-        news = [entry.key for entry in found if any(getattr(entry, name) != value for name, value in wishes.items())]
-        append(store, [event("wish", key, **wishes) for key in news])
+    @staticmethod
+    def _remember(store: RunFile, chosen: Iterable[RegistryEntry], *, keep_jsonl: bool, include_raw: bool) -> None:
+        changed = [e.key for e in chosen if (e.keep_jsonl, e.include_raw) != (keep_jsonl, include_raw)]
+        append(store, [event("wish", key, keep_jsonl=keep_jsonl, include_raw=include_raw) for key in changed])
 
     async def resume(self) -> list[RegistryEntry]:
         """Create the batches that were prepared and not created when an earlier call was interrupted."""
@@ -139,9 +382,12 @@ class BatchManager(BatchRun):
                 again = [number for number in numbers if number not in answered and number not in busy]
                 judge = self._judge(store, condition_id)
                 new = self._prepare(store, judge, condition_id, pairs_from(store, again), repeat(len(again)))
-                wishes = {"keep_jsonl": all(entry.keep_jsonl for entry in mine)}
-                wishes |= {"include_raw": any(entry.include_raw for entry in mine)}
-                self._remember(store, self._entries(store, new), wishes)
+                self._remember(
+                    store,
+                    self._entries(store, new),
+                    keep_jsonl=all(entry.keep_jsonl for entry in mine),
+                    include_raw=any(entry.include_raw for entry in mine),
+                )
                 made += new
             await self._place_all(store, made)
             return self._entries(store, made)
@@ -169,14 +415,15 @@ class BatchManager(BatchRun):
         form = batch_format(judge.provider)
         halves = halves_of(self._entries(store), condition_id) if is_both_orders(judge) else {}
         parts = list(write_parts(judge, form, questions, self.folder, sizes, limits, halves))
-        _steps.reached("written")
-        rows = [
-            prepared(part, judge, condition_id, segment=number, metadata=metadata)
-            for number, part in enumerate(parts, start=1)
-        ]
-        append(store, rows)
-        _steps.reached("prepared")
-        return [part.key for part in parts]
+        registry.reached("written")
+        common = {"provider": judge.provider, "model": judge.model, "condition_id": condition_id}
+        common["metadata"] = dict(metadata or {})
+        for segment, part in enumerate(parts, start=1):
+            most = max_batch_cost(judge, part["bytes"], part["n_requests"])
+            part |= {"segment": segment, "max_cost": most, **common}
+        append(store, [event("prepared", **part) for part in parts])
+        registry.reached("prepared")
+        return [part["key"] for part in parts]
 
     async def _place_all(self, store: RunFile, keys: Collection[str]) -> None:
         everything = self._entries(store)
@@ -187,7 +434,7 @@ class BatchManager(BatchRun):
             judge = self._judge(store, entry.condition_id)
             form = batch_format(entry.provider)
             write_again(judge, form, entry, store, halves_of(everything, entry.condition_id))
-            await place(store, form, self._http(judge), entry, known, retries=self._retries)
+            await _Creation(store, self._http(judge), entry, known).create(self._retries)
             known.add(str(entry.batch_id))
 
     # Looking and collecting
@@ -195,7 +442,8 @@ class BatchManager(BatchRun):
     @checked
     async def look(self, keys: Collection[str] | None = None, *, delay: float = 0.0) -> bool:
         """Ask how the batches stand that have not ended; True when something has changed."""
-        changed, delay = False, require_number(delay, "delay", least=0)
+        changed = False
+        delay = require_number(delay, "delay", least=0)
         with self._open() as store:
             found = self._entries(store, keys)
             judges = {entry.key: self._judge(store, entry.condition_id) for entry in found if entry.open}
@@ -209,7 +457,7 @@ class BatchManager(BatchRun):
                 changed = True
                 with self._open(write=True) as store:
                     append(store, [event("seen", entry.key, **now)])
-                _steps.reached("seen")
+                registry.reached("seen")
         return changed
 
     async def _seen(self, entry: RegistryEntry, judge: BatchJudge) -> dict[str, Any] | None:
@@ -246,7 +494,8 @@ class BatchManager(BatchRun):
         return done
 
     def _raise(self) -> None:
-        failure, self._failure = self._failure, None
+        failure = self._failure
+        self._failure = None
         if failure is not None:
             raise failure
 
@@ -256,21 +505,24 @@ class BatchManager(BatchRun):
             judges = {entry.key: self._judge(store, entry.condition_id) for entry in ready}
         done: list[str] = []
         for entry in ready:
-            judge, form = judges[entry.key], batch_format(entry.provider)
+            judge = judges[entry.key]
+            form = batch_format(entry.provider)
             if not await self._download(entry, judge):
                 continue
             with self._open(write=True) as store:
                 entry = self._entries(store, [entry.key])[0]  # noqa: PLW2901 - another process may have been here meanwhile
                 if not entry.open or entry.batch_id is None:
                     continue
-                taken = ingest_results(store, form, judge, entry)
-                if taken is not None:
-                    done.append(entry.key)
-                    self._failure = self._failure or taken.failure
-                    if not (entry.keep_jsonl if self._keep is None else self._keep):
-                        remove_files(entry)
-                else:
+                if is_foreign(store, form, entry):
                     notice(f"batch {entry.batch_id} is not {entry.key}, as was assumed; searching further")
+                    continue
+                failure = ingest_results(store, form, judge, entry)
+                done.append(entry.key)
+                self._failure = self._failure or failure
+                keep = entry.keep_jsonl if self._keep is None else self._keep
+                if not keep:
+                    Path(entry.input_path).unlink(missing_ok=True)
+                    Path(entry.output_path).unlink(missing_ok=True)
         with self._open() as store:
             return self._entries(store, done)
 
@@ -281,7 +533,8 @@ class BatchManager(BatchRun):
         is a success. Results with too few requests are downloaded again. A file with none of the batch is none: what
         was paid for is still there, and the batch stays as it is until the provider gives it.
         """
-        path, form = Path(entry.output_path), batch_format(entry.provider)
+        path = Path(entry.output_path)
+        form = batch_format(entry.provider)
         path.parent.mkdir(parents=True, exist_ok=True)
         for turn in range(min(self._retries, _DOWNLOADS_AGAIN) + 1):
             if turn:
@@ -304,8 +557,10 @@ class BatchManager(BatchRun):
 
     async def _fetched(self, entry: RegistryEntry, judge: BatchJudge) -> bool:
         """Download the results; False when that has to wait, and True without a file when there will be none."""
-        path, form = Path(entry.output_path), batch_format(entry.provider)
-        http, job = self._http(judge), None
+        path = Path(entry.output_path)
+        form = batch_format(entry.provider)
+        http = self._http(judge)
+        job = None
         try:
             job = await form.get(http, str(entry.batch_id))
             if not job.ended:
@@ -326,7 +581,7 @@ class BatchManager(BatchRun):
                 raise JudgeError(error.message) from None
             notice(f"batch {entry.batch_id}: its results cannot be downloaded: {error.message}; tried again later")
             return False
-        _steps.reached("downloaded")
+        registry.reached("downloaded")
         return True
 
     async def wait(
@@ -351,11 +606,13 @@ class BatchManager(BatchRun):
             delay: seconds between two batches of one look.
             told: called after each look.
         """
-        interval, delay = require_number(interval, "interval", least=0), require_number(delay, "delay", least=0)
+        interval = require_number(interval, "interval", least=0)
+        delay = require_number(delay, "delay", least=0)
         timeout = optional(require_number, timeout, "timeout", least=0, infinite=True)
         rounds = require_number(rounds, "rounds", least=0, infinite=True)
         end = math.inf if timeout is None else self._clock() + timeout
-        pause, turn = interval, 0
+        pause = interval
+        turn = 0
         while True:
             try:
                 async with asyncio.timeout(None if math.isinf(end) else max(_LOOK, end - self._clock())):
@@ -397,11 +654,13 @@ class BatchManager(BatchRun):
             everything = self._entries(store)
             for entry in everything:
                 ended = entry.state in ENDED
-                if (entry.key not in keys if keys is not None else ended) or not entry.open:
+                is_wanted = not ended if keys is None else entry.key in keys
+                if not is_wanted or not entry.open:
                     continue
-                judge, form = self._judge(store, entry.condition_id), batch_format(entry.provider)
+                judge = self._judge(store, entry.condition_id)
+                form = batch_format(entry.provider)
                 known = {other.batch_id for other in everything if other.batch_id is not None}
-                if not await is_placed(store, form, self._http(judge), entry, known):
+                if not await _Creation(store, self._http(judge), entry, known).is_found():
                     append(store, [event("dropped", entry.key, state="dropped", message="cancelled before creation")])
                     continue
                 append(store, [event("cancelling", entry.key, cancel_asked=True, given_up=ended)])
@@ -412,9 +671,8 @@ class BatchManager(BatchRun):
                         raise JudgeError(error.message) from None
                     notice(f"batch {entry.batch_id} could not be cancelled: {error.message}")
                     if error.status == 404:
-                        gone = BatchJob(
-                            str(entry.batch_id), "failed", message=f"{entry.provider} does not know the batch"
-                        )
+                        message = f"{entry.provider} does not know the batch"
+                        gone = BatchJob(str(entry.batch_id), "failed", message=message)
                         append(store, [event("seen", entry.key, **seen(gone))])
         await self.look(keys)
         return self.entries(keys)

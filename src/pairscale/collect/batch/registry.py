@@ -19,6 +19,7 @@ import polars as pl
 from sqlalchemy import select
 
 from pairscale.core.provenance import utc_now
+from pairscale.core.tables import FAILED, result_columns
 from pairscale.store.schema import pairs
 
 if TYPE_CHECKING:
@@ -125,7 +126,8 @@ class RegistryEntry:
             return
         if event == "foreign":
             self.foreign.append(values["batch_id"])
-            self.batch_id, self.state = None, "prepared"
+            self.batch_id = None
+            self.state = "prepared"
             return
         for name, value in values.items():
             setattr(self, name, value)
@@ -133,7 +135,8 @@ class RegistryEntry:
 
 def here(path: str, folder: Path) -> Path:
     """A file that was written down; in ``folder`` when its own one is not on this machine."""
-    own, name = Path(path), path.replace("\\", "/").rpartition("/")[2]
+    own = Path(path)
+    name = path.replace("\\", "/").rpartition("/")[2]
     return own if own.name == name and own.parent.is_dir() else folder / name
 
 
@@ -169,7 +172,8 @@ def entries(store: RunFile, keys: Iterable[str] | None = None, folder: Path | No
     """
     found: dict[str, RegistryEntry] = {}
     for row in store.read_log(EVENTS):
-        kind, key = row.pop("event"), row["key"]
+        kind = row.pop("event")
+        key = row["key"]
         at = row.pop("at")
         if kind == "prepared":
             found[key] = RegistryEntry(**row, prepared_at=at)
@@ -260,7 +264,7 @@ def csv_path(entry: RegistryEntry) -> str:
     return str(Path(entry.output_path).with_suffix(".csv"))
 
 
-def registry_table(found: Sequence[RegistryEntry]) -> pl.DataFrame:
+def registry_table(chosen: Sequence[RegistryEntry]) -> pl.DataFrame:
     """The registry in the manual's columns."""
     rows = [
         {
@@ -275,35 +279,83 @@ def registry_table(found: Sequence[RegistryEntry]) -> pl.DataFrame:
             "done": not entry.open,
             "results": None,
         }
-        for entry in found
+        for entry in chosen
     ]
     return pl.DataFrame(rows, schema=REGISTRY)
 
 
-def status_table(found: Sequence[RegistryEntry], now: float) -> pl.DataFrame:
+def status_table(chosen: Sequence[RegistryEntry], now: float) -> pl.DataFrame:
     """One row per batch: where it stands, how old it is, and how long it has left, in seconds."""
     rows = []
-    for entry in found:
-        start = None if entry.created_at is None else datetime.fromisoformat(entry.created_at).timestamp()
-        left = None if entry.expires_at is None or entry.collected_at else max(0.0, entry.expires_at - now)
-        rows.append(
-            {
+    for entry in chosen:
+        row = {name: getattr(entry, name, None) for name in STATUS}
+        row |= {"pairs": len(entry.pair_ids), "requests": entry.n_requests, "recorded": len(entry.recorded)}
+        if entry.created_at is not None:
+            row["age_s"] = max(0.0, now - datetime.fromisoformat(entry.created_at).timestamp())
+        if entry.expires_at is not None and not entry.collected_at:
+            row["left_s"] = max(0.0, entry.expires_at - now)
+        rows.append(row)
+    return pl.DataFrame(rows, schema=STATUS)
+
+
+STEPS = ("written", "prepared", "uploaded", "creating", "created", "numbered", "seen", "downloaded", "recorded",
+         "collected")  # fmt: skip
+"""In the order in which a batch passes them."""
+
+
+def reached(step: str) -> None:
+    """Nothing happens here, unless a test says so."""
+
+
+_TEXT = pl.String()
+REST: dict[str, pl.DataType] = {
+    "key": _TEXT, "batch_id": _TEXT, "state": _TEXT, "custom_id": _TEXT, "ID1": _TEXT, "ID2": _TEXT,
+    "error_code": _TEXT, "error_message": _TEXT, "condition_id": _TEXT,
+}  # fmt: skip
+"""The columns of the table of the rest."""
+
+
+def results_of(
+    store: RunFile, chosen: Sequence[RegistryEntry], *, raw: bool = False
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The answers to the pairs of some batches, and every attempt at them that gave none."""
+    answers = []
+    failures = []
+    for condition_id in dict.fromkeys(entry.condition_id for entry in chosen):
+        mine = {number for entry in chosen if entry.condition_id == condition_id for number in entry.pair_ids}
+        is_mine = pl.col("pair_id").is_in(pl.Series(sorted(mine), dtype=pl.Int64).implode())
+        is_answer = pl.col("outcome").is_in(["win", "tie", "flip"])
+        answers.append(store.results(condition_id, raw=raw).filter(is_mine & is_answer))
+        failures.append(store.failed_attempts(condition_id).filter(is_mine))
+    if not answers:
+        answers = [store.results(raw=raw).clear()]
+        failures = [store.failed_attempts().clear()]
+    failed = pl.concat(failures).select("custom_id", "ID1", "ID2", *FAILED, "condition_id")
+    return pl.concat(answers).select(*result_columns(raw=raw)), failed
+
+
+def rest_of(store: RunFile, chosen: Sequence[RegistryEntry]) -> pl.DataFrame:
+    """One row per pair of collected batches that has no answer, with its last batch and its last reason."""
+    names = pairs_named(store, sorted({number for entry in chosen for number in entry.pair_ids}))
+    answered = {entry.condition_id: store.progress(entry.condition_id).answered for entry in chosen}
+    failed = store.failed_attempts().unique(["pair_id", "condition_id"], keep="last", maintain_order=True)
+    why = {(row["pair_id"], row["condition_id"]): row for row in failed.iter_rows(named=True)}
+    rows: dict[tuple[int, str], dict[str, Any]] = {}
+    for entry in chosen:
+        for number in entry.pair_ids:
+            if number in answered[entry.condition_id]:
+                continue
+            name, first, second = names[number]
+            reason = why.get((number, entry.condition_id), {})
+            rows[number, entry.condition_id] = {
                 "key": entry.key,
-                "provider": entry.provider,
-                "model": entry.model,
                 "batch_id": entry.batch_id,
                 "state": entry.state,
-                "pairs": len(entry.pair_ids),
-                "requests": entry.n_requests,
-                "succeeded": entry.succeeded,
-                "failed": entry.failed,
-                "recorded": len(entry.recorded),
-                "created_at": entry.created_at,
-                "age_s": None if start is None else max(0.0, now - start),
-                "left_s": left,
-                "collected_at": entry.collected_at,
+                "custom_id": name,
+                "ID1": first,
+                "ID2": second,
+                "error_code": reason.get("error_code"),
+                "error_message": reason.get("error_message"),
                 "condition_id": entry.condition_id,
-                "message": entry.message,
             }
-        )
-    return pl.DataFrame(rows, schema=STATUS)
+    return pl.DataFrame(list(rows.values()), schema=REST)

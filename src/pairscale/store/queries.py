@@ -1,4 +1,4 @@
-"""The queries for what came of the questions in a run file, each with the columns that it gives."""
+"""The queries for what came of the questions in a run file: the rows with their columns, or how often each came."""
 
 from __future__ import annotations
 
@@ -8,22 +8,37 @@ import polars as pl
 from sqlalchemy import Select, Text, cast, func, select
 
 from pairscale.core.comparisons import PANEL, with_members
-from pairscale.core.tables import FAILED, RESULTS
+from pairscale.core.errors import InputError
+from pairscale.core.tables import FAILED, RESULTS, TIMES, listed
 from pairscale.store.schema import attempts, comparisons, conditions, items, pairs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from sqlalchemy.engine import Connection
 
+    from pairscale.store.runfile import RunFile
+
 __all__ = [
-    "failed_query", "panels_of", "read_conditions", "repeats_query", "result_blocks", "results_query", "with_samples",
+    "count_results", "failed_query", "panels_of", "read_conditions", "repeats_query", "result_blocks", "results_query",
+    "with_samples",
 ]  # fmt: skip
+
+_BLOCK = 50_000
+_OTHERS = {
+    "judge_id": conditions.c.judge_id,
+    "trait": conditions.c.trait,
+    "template_id": conditions.c.template_id,
+    "condition_id": comparisons.c.condition_id,
+}
 
 
 def results_query(condition_id: str | None, *, raw: bool) -> tuple[Select[Any], dict[str, Any]]:
     """Standing comparisons; ``better_sample`` is a number still."""
-    a, c, p, k = attempts.c, comparisons.c, pairs.c, conditions.c
+    a = attempts.c
+    c = comparisons.c
+    p = pairs.c
+    k = conditions.c
     columns: list[Any] = [
         p.custom_id, p.ID1, p.ID2, func.coalesce(a.model, k.model).label("model"), a.object_type, a.status_code,
         a.error_message, a.thoughts, a.content, c.winner_pos.label("better_sample"), c.better_id, a.prompt_tokens,
@@ -68,7 +83,8 @@ def with_samples(frame: pl.DataFrame) -> pl.DataFrame:
 
 def failed_query(condition_id: str | None) -> tuple[Select[Any], dict[str, Any]]:
     """Attempts that gave no answer."""
-    a, p = attempts.c, pairs.c
+    a = attempts.c
+    p = pairs.c
     columns = [cast(a[name], Text) if name == "raw_response" else a[name] for name in FAILED]
     query = (
         select(p.custom_id, p.ID1, p.ID2, *columns, a.condition_id, a.pair_id)
@@ -92,7 +108,8 @@ def panels_of(connection: Connection) -> dict[str, list[str]]:
 
 def read_conditions(connection: Connection) -> pl.DataFrame:
     """One row a condition: who judged what, how often, with which outcomes, at what cost."""
-    c, a = comparisons.c, attempts.c
+    c = comparisons.c
+    a = attempts.c
     counts = select(c.condition_id, c.outcome, func.count()).group_by(c.condition_id, c.outcome)
     spent = select(
         a.condition_id,
@@ -111,7 +128,8 @@ def read_conditions(connection: Connection) -> pl.DataFrame:
         rows[condition_id][outcome] = n
     for condition_id, n, cost, tokens, last in connection.execute(spent):
         rows[condition_id].update(attempts=n, cost=cost, total_tokens=tokens, last_at=last)
-    whole, text = pl.Int64(), pl.String()
+    whole = pl.Int64()
+    text = pl.String()
     schema: dict[str, Any] = dict.fromkeys(("condition_id", "judge_id", "model", "trait", "template_id"), text)
     schema |= dict.fromkeys(("win", "tie", "flip", "abstention", "error", "attempts"), whole)
     schema |= {"cost": pl.Float64(), "total_tokens": whole, "last_at": text}
@@ -120,8 +138,51 @@ def read_conditions(connection: Connection) -> pl.DataFrame:
 
 def repeats_query() -> Select[Any]:
     """The pairs whose two texts stand in the same order in an earlier pair, too: ``pair_id which``."""
-    first, second = items.alias(), items.alias()
+    first = items.alias()
+    second = items.alias()
     which = func.row_number().over(partition_by=(first.c.text_hash, second.c.text_hash), order_by=pairs.c.pair_id)
     joined = pairs.join(first, first.c.item_id == pairs.c.ID1).join(second, second.c.item_id == pairs.c.ID2)
     ranked = select(pairs.c.pair_id, which.label("which")).select_from(joined).subquery()
     return select(ranked).where(ranked.c.which > 1)
+
+
+def count_results(store: RunFile, condition_id: str | None, keep: Sequence[str]) -> pl.DataFrame:
+    """The different comparisons (of one condition, or of all), and how often each was made.
+
+    Args:
+        store: the run file.
+        condition_id: only these.
+        keep: further columns that tell them apart: ``judge_id``, ``trait``, ``template_id`` or ``condition_id``; names
+            that no result has are left out.
+
+    Returns:
+        ``ID1 ID2 better_id outcome``, the columns kept, and :data:`pairscale.core.tables.TIMES`.
+
+    Raises:
+        InputError: when a column to keep is another one of the results.
+    """
+    unknown = [name for name in keep if name in RESULTS and name not in _OTHERS]
+    keep = [name for name in keep if name in _OTHERS]
+    if unknown:
+        raise InputError(
+            f"the comparisons of a run as large as this one are counted by {listed(list(_OTHERS))} at most, not by "
+            f"{listed(unknown)}; export them to Parquet, and fit that"
+        )
+    c = comparisons.c
+    p = pairs.c
+    named: list[Any] = [p.ID1, p.ID2, c.better_id, c.outcome, *(_OTHERS[name] for name in keep)]
+    query = (
+        select(*named, func.count())
+        .select_from(comparisons.join(pairs, p.pair_id == c.pair_id))
+        .join(conditions, conditions.c.condition_id == c.condition_id)
+        .group_by(*named)
+        .order_by(*named)
+    )
+    if condition_id is not None:
+        query = query.where(c.condition_id == condition_id)
+    schema: dict[str, Any] = dict.fromkeys(("ID1", "ID2", "better_id", "outcome", *keep), pl.String())
+    schema[TIMES] = pl.Int64()
+    with store.transaction() as connection:
+        blocks = connection.execution_options(stream_results=True).execute(query).partitions(_BLOCK)
+        parts = [pl.DataFrame(list(map(tuple, block)), schema=schema, orient="row") for block in blocks]
+    return pl.concat(parts) if parts else pl.DataFrame(schema=schema)

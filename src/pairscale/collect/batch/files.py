@@ -1,15 +1,18 @@
-"""From files of results to answers in the run file: in any order, in bounded memory, and never twice."""
+"""Files of batches: requests, one per line, below what a provider takes; and results, on their way to the run file."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from itertools import chain, repeat
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pairscale.collect.batch import _steps
-from pairscale.collect.batch.parts import item_of, split_id
+from pairscale.collect.batch import registry
 from pairscale.collect.batch.registry import (
     EVENTS,
     Half,
@@ -19,23 +22,189 @@ from pairscale.collect.batch.registry import (
     event,
     halves_of,
     left_out_of,
+    new_key,
     pairs_named,
     remember_left_out,
 )
-from pairscale.core.comparisons import Outcome
-from pairscale.core.errors import JudgeError
+from pairscale.core.errors import InputError, JudgeError
 from pairscale.core.failures import failure_of
+from pairscale.core.files import open_private
 from pairscale.core.notices import notice
 from pairscale.core.provenance import utc_now
 from pairscale.judges.base import JudgePair, Verdict
-from pairscale.judges.batched import BatchJudge, is_both_orders, verdict_of, with_batch_cost
+from pairscale.judges.batched import BatchJudge, calls_of, is_both_orders, verdict_of, with_batch_cost
 from pairscale.judges.orders import merge_verdicts, swapped
-from pairscale.providers.batches import BatchFormat, Line
+from pairscale.providers.batches import BatchFormat, BatchLimits, Line
 from pairscale.runtime import MOST_ALIKE, FailureStreak, Stopwatch, comparison_of
 from pairscale.store.writer import Asked, Entry
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pairscale.providers.base import HTTPCall
     from pairscale.store.runfile import PairProgress, RunFile
+
+_TURNED = "r"
+_NAME = re.compile(rf"(.*)-([1-9][0-9]{{0,17}})({_TURNED}?)", re.DOTALL)
+_KEY = re.compile("ps[0-9a-f]{20}")
+
+
+def custom_id(key: str, pair_id: int, *, turned: bool = False) -> str:
+    """A request's name: the batch's key and the pair's number, which mean nothing outside the run file."""
+    return f"{key}-{pair_id}{_TURNED if turned else ''}"
+
+
+def split_id(name: str, key: str) -> tuple[int, bool] | None:
+    """The pair's number, and whether the samples were turned; None for a name that this batch did not give."""
+    found = _NAME.fullmatch(name)
+    if found is None or found[1] != key:
+        return None
+    return int(found[2]), found[3] == _TURNED
+
+
+def own_name(name: str) -> tuple[str, int, bool] | None:
+    """The batch's key, the pair's number and whether the samples were turned; None for a name that is not ours."""
+    found = _NAME.fullmatch(name)
+    if found is None or not _KEY.fullmatch(found[1]):
+        return None
+    return found[1], int(found[2]), found[3] == _TURNED
+
+
+def even_sizes(count: int, parts: int) -> Iterator[int]:
+    """The sizes of this many parts, as even as can be, the larger ones first; what is left over is divided likewise."""
+    least, more = divmod(count, parts)
+    return chain([least + 1] * more, repeat(max(1, least)))
+
+
+def write_parts(
+    judge: BatchJudge,
+    form: BatchFormat,
+    questions: Iterable[tuple[int, JudgePair]],
+    folder: Path,
+    sizes: Iterator[int],
+    limits: BatchLimits | None = None,
+    halves: Mapping[int, Half] = MappingProxyType({}),
+) -> Iterator[dict[str, Any]]:
+    """Write requests into as few files as the provider's limits and ``sizes`` allow; what the registry says of each.
+
+    Args:
+        judge: who is asked.
+        form: how the provider writes requests.
+        questions: the pairs, by their numbers.
+        folder: where the files go.
+        sizes: how many pairs the first file may have, the second, and so on.
+        limits: other limits than the provider's own.
+        halves: the pairs of which one order is answered, so that only the other is asked.
+
+    Raises:
+        InputError: when the requests of one pair alone are too large.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    limits = limits or form.limits
+    writer: _PartWriter | None = None
+    try:
+        for pair_id, pair in questions:
+            calls = calls_of(judge, pair)
+            writer = writer or _PartWriter(folder, form.endpoint(calls[0]), next(sizes))
+            half = halves.get(pair_id)
+            lines, size = _lines(form, writer.key, pair_id, calls, half)
+            if len(lines) > limits.requests or size > limits.bytes:
+                raise InputError(f"the request for pair {pair.uid!r} has {size:,} bytes, more than a batch may have")
+            full = writer.n_requests + len(lines) > limits.requests or writer.bytes + size > limits.bytes
+            if full or len(writer.pair_ids) == writer.most:
+                yield writer.closed()
+                writer = _PartWriter(folder, writer.endpoint, next(sizes))
+                lines, size = _lines(form, writer.key, pair_id, calls, half)  # under the name of the new batch
+            writer.add(pair_id, lines, size)
+        if writer is not None and writer.pair_ids:
+            yield writer.closed()
+    finally:
+        if writer is not None:
+            writer.dropped()
+
+
+def _lines(
+    form: BatchFormat, key: str, pair_id: int, calls: Sequence[HTTPCall], half: Half | None
+) -> tuple[list[bytes], int]:
+    """The requests of one pair as lines, without the order that is answered, and their size with their ends."""
+    asked = [(bool(n), call) for n, call in enumerate(calls) if half is None or half.turned != bool(n)]
+    documents = [form.line(custom_id(key, pair_id, turned=turned), call) for turned, call in asked]
+    lines = [json.dumps(document, ensure_ascii=False).encode("utf-8", "replace") for document in documents]
+    return lines, sum(len(line) + 1 for line in lines)
+
+
+class _PartWriter:
+    """One file that is being written."""
+
+    def __init__(self, folder: Path, endpoint: str, most: int, key: str | None = None) -> None:
+        self.key = key or new_key()
+        self.endpoint = endpoint
+        self.most = most
+        self.pair_ids: list[int] = []
+        self.n_requests = self.bytes = 0
+        self._path = folder / f"{self.key}.jsonl"
+        self._file = open_private(self._path.with_name(f"{self._path.name}.part"))
+
+    def add(self, pair_id: int, lines: Sequence[bytes], size: int) -> None:
+        """Add the requests of one pair."""
+        self._file.writelines(line + b"\n" for line in lines)
+        self.pair_ids.append(pair_id)
+        self.n_requests += len(lines)
+        self.bytes += size
+
+    def closed(self) -> dict[str, Any]:
+        """What the registry says of the file, which is whole and on the disk."""
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._file.close()
+        Path(self._file.name).replace(self._path)
+        return {
+            "key": self.key,
+            "pair_ids": self.pair_ids,
+            "n_requests": self.n_requests,
+            "bytes": self.bytes,
+            "input_path": str(self._path),
+            "output_path": str(self._path.with_name(f"{self.key}.results.jsonl")),
+            "endpoint": self.endpoint,
+        }
+
+    def dropped(self) -> None:
+        """Give up what is not whole; nothing when it is."""
+        if not self._file.closed:
+            self._file.close()
+            Path(self._file.name).unlink()
+
+
+def write_again(
+    judge: BatchJudge, form: BatchFormat, entry: RegistryEntry, store: RunFile, halves: Mapping[int, Half]
+) -> None:
+    """Make the file of a batch again when it does not exist, or not whole: another machine, an emptied folder."""
+    path = Path(entry.input_path)
+    if path.is_file() and path.stat().st_size == entry.bytes:
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    writer = _PartWriter(path.parent, entry.endpoint, len(entry.pair_ids), entry.key)
+    try:
+        for pair_id, pair in pairs_from(store, entry.pair_ids):
+            writer.add(pair_id, *_lines(form, entry.key, pair_id, calls_of(judge, pair), halves.get(pair_id)))
+        writer.closed()
+    finally:
+        writer.dropped()
+
+
+def pairs_from(store: RunFile, numbers: Sequence[int]) -> Iterator[tuple[int, JudgePair]]:
+    """Pairs as the judge sees them, from the run file, in the order of their numbers here."""
+    texts = dict(store.items().select("ID", "text").iter_rows())
+    named = pairs_named(store, numbers)
+    for number in numbers:
+        uid, first, second = named[number]
+        yield number, JudgePair(item_of(first, texts), item_of(second, texts), uid)
+
+
+def item_of(name: str, texts: Mapping[str, str]) -> dict[str, str]:
+    """A text as the judge sees it."""
+    return {"ID": name, "item_id": name, "text": texts[name]}
+
 
 _CHUNK = 1_000
 _COUNTED = (
@@ -72,9 +241,11 @@ def count_results(path: Path, form: BatchFormat, entry: RegistryEntry) -> Counte
     others = 0
     for _, line in read_lines(path, form):
         if isinstance(line, Line):
-            found = split_id(line.custom_id, entry.key)
-            others += found is None
-            own |= {found} if found is not None else set()
+            request = split_id(line.custom_id, entry.key)
+            if request is None:
+                others += 1
+            else:
+                own.add(request)
     return Counted(len(own), others)
 
 
@@ -83,28 +254,23 @@ def is_anothers(found: Counted, entry: RegistryEntry) -> bool:
     return entry.is_guess and found.others > 0 and found.own == 0
 
 
-@dataclass(frozen=True, slots=True)
-class Ingested:
-    """The results of a batch are in the run file.
+def is_foreign(store: RunFile, form: BatchFormat, entry: RegistryEntry) -> bool:
+    """Whether the results are of another's batch, which was taken for this one; then that is written down."""
+    path = Path(entry.output_path)
+    if not entry.is_guess or not path.is_file() or not is_anothers(count_results(path, form, entry), entry):
+        return False
+    append(store, [event("foreign", entry.key, batch_id=entry.batch_id)])
+    path.unlink()
+    return True
 
-    Attributes:
-        failure: the model answered nothing, and failed in the same way on many questions; None when it did not.
-    """
 
-    failure: JudgeError | None
-
-
-def ingest_results(store: RunFile, form: BatchFormat, judge: BatchJudge, entry: RegistryEntry) -> Ingested | None:
+def ingest_results(store: RunFile, form: BatchFormat, judge: BatchJudge, entry: RegistryEntry) -> JudgeError | None:
     """Enter the results of a batch that has ended into the run file, and say of the rest why there is none.
 
     Returns:
-        None when the results turn out to be somebody else's: the batch was taken for this one by mistake.
+        That the model answered nothing, and failed in the same way on many questions; None when it did not.
     """
     path = Path(entry.output_path)
-    if entry.is_guess and path.is_file() and is_anothers(count_results(path, form, entry), entry):
-        append(store, [event("foreign", entry.key, batch_id=entry.batch_id)])
-        path.unlink()
-        return None
     intake = _Intake(store, judge, entry)
     bad: list[str] = []
     if path.is_file():
@@ -117,15 +283,17 @@ def ingest_results(store: RunFile, form: BatchFormat, judge: BatchJudge, entry: 
         named = "; ".join(bad[:3])
         notice(f"{path}: {len(bad):,} line{'s' * (len(bad) > 1)} of the results cannot be read: {named}")
     intake.finish(bad[:_SHOWN])
-    _steps.reached("collected")
-    return Ingested(intake.failure)
+    registry.reached("collected")
+    return intake.failure
 
 
 class _Intake:
     """Takes results as they come, and writes them down a thousand at a time."""
 
     def __init__(self, store: RunFile, judge: BatchJudge, entry: RegistryEntry) -> None:
-        self._store, self._judge, self._entry = store, judge, entry
+        self._store = store
+        self._judge = judge
+        self._entry = entry
         self._known: PairProgress = store.progress(entry.condition_id)
         self._named = pairs_named(store, entry.pair_ids)
         self._texts = dict(store.items().select("ID", "text").iter_rows())
@@ -136,8 +304,10 @@ class _Intake:
         self._streak = FailureStreak()
         self._alike: JudgeError | None = None
         self._has_answer = False
-        self._taken: dict[tuple[int, bool], tuple[Outcome, int | None]] = {}
-        self._unasked = self._twice = self._contrary = self._estimated = 0
+        self._taken: set[tuple[int, bool]] = set()
+        self._unasked = 0
+        self._twice = 0
+        self._estimated = 0
         self._kept: list[dict[str, Any]] = []
         self._halves: dict[int, dict[bool, tuple[Verdict, Line | None]]] = {}
         if self._both:
@@ -154,16 +324,14 @@ class _Intake:
         number, turned = found
         pair = self._pair(number)
         if found in self._taken:
-            again = verdict_of(self._judge, pair, line, turned=turned)
             self._twice += 1
-            self._contrary += (again.outcome, again.winner_pos) != self._taken[found]
             return
         if number in self._done:
             return
         if line.parameter is not None:
             self._learn(pair, line.parameter)
         verdict = verdict_of(self._judge, pair, line, turned=turned)
-        self._taken[found] = verdict.outcome, verdict.winner_pos
+        self._taken.add(found)
         if self._both:
             halves = self._halves.setdefault(number, {})
             halves.setdefault(turned, (verdict, line))
@@ -243,12 +411,12 @@ class _Intake:
         if self._unasked:
             notice(f"{who}: {self._unasked:,} of the results are of requests that it does not have; they are not used")
         if self._twice:
-            contrary = f", {self._contrary:,} of them with another answer" if self._contrary else ""
-            notice(f"{who}: {self._twice:,} requests have a second result{contrary}; the first of each is used")
+            notice(f"{who}: {self._twice:,} requests have a second result; the first of each is used")
 
     def _missing(self, number: int, turned: bool = False) -> Verdict:
         """Why a request has no result."""
-        state, message = self._entry.state, self._entry.message
+        state = self._entry.state
+        message = self._entry.message
         if state == "expired":
             return Verdict.fail("timeout", "the batch expired before this request was worked off", failure="transient")
         if state == "cancelled":
@@ -279,8 +447,11 @@ class _Intake:
 
     def _write(self, *more: Mapping[str, Any]) -> None:
         """The answers, and that they are in, in one transaction."""
-        answers, self._waiting, kept, self._kept = self._waiting, [], self._kept, []
+        answers = self._waiting
+        self._waiting = []
+        kept = self._kept
+        self._kept = []
         rows = [*kept, event("recorded", self._entry.key, pairs=[answer.pair_id for answer in answers]), *more]
         settled = [Entry(one) for one in answers]
         self._store.writer.commit([*settled, Entry(rows=[(EVENTS, row) for row in rows])])
-        _steps.reached("recorded")
+        registry.reached("recorded")
