@@ -281,10 +281,7 @@ def test_a_budget_is_never_exceeded_and_the_question_is_given_back(limit, asked,
         assert not {uid for uid, _ in source.taken} & set(source.given_back)
         (line,) = caplog.messages
         spent = f"${0.25 * asked:.4f} of ${limit:g} are spent"
-        assert (
-            line
-            == f"stopped before `max_cost=` is passed: {spent}. Run the same call with a higher max_cost to continue"
-        )
+        assert line == f"stopped before `max_cost=` is passed: {spent}. Raise it, and run it again to continue"
 
 
 def test_what_the_run_has_spent_before_counts():

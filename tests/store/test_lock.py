@@ -134,7 +134,7 @@ def test_a_copy_replaces_nothing_and_takes_no_options_of_tables(folder):
     with pytest.raises(InputError, match=r"there\.db already exists; name another file"):
         ps.export("run.db", "there.db", copy=True)
     assert Path("there.db").read_text() == "something else"
-    with pytest.raises(InputError, match="prompt does not belong to a copy"):
+    with pytest.raises(InputError, match="`prompt=` does not belong to a copy"):
         ps.export("run.db", "copy.db", copy=True, prompt="Why?")
     with pytest.raises(InputError, match="a copy of a run file is a run file"):
         ps.export("run.db", "copy.csv", copy=True)

@@ -102,7 +102,7 @@ def test_criteria_are_not_mixed(people, tmp_path):
     rows = pl.read_ndjson(people.with_name("labels.jsonl"))
     both = pl.concat([rows, rows.with_columns(criterion=pl.lit("style"), case_id="s" + pl.col("case_id"))])
     both.write_ndjson(tmp_path / "labels.jsonl")
-    with pytest.raises(InputError, match="holds labels under 2 criteria; choose one by condition='clarity'"):
+    with pytest.raises(InputError, match="holds labels under 2 criteria; choose one by `condition=clarity`"):
         ps.fit(tmp_path / "labels.jsonl")
     assert scores(tmp_path / "labels.jsonl", condition="style") == scores(people)
     assert ps.fit(tmp_path / "labels.jsonl", condition="all").theta["comparisons"].sum() == 2 * 56

@@ -274,7 +274,7 @@ def cost(
             settings.setdefault("api_key", OFFLINE_KEY)
     elif price is not None:
         if not {"input", "output"} <= set(price):
-            raise InputError(f"price: {judge} is not a provider's model; give input and output")
+            raise InputError(f"`price=`: {judge} is not a provider's model; give input and output")
         own_price = Price(price["input"], price["output"], batch=price.get("batch"))
     asked = judge_with(judge, trait=trait, template=template, judge_args=settings or None, **of_model)
     return estimate_cost(

@@ -308,7 +308,7 @@ class RunFile:
         if self._identity is not None and _sqlite.identity(self.name) != self._identity:
             raise StoreGoneError(
                 f"{self.name} was deleted, moved or replaced while the run was writing to it; put it back, or restore "
-                "it from a copy, and run the same call again"
+                "it from a copy, and run it again"
             )
 
     # Writing

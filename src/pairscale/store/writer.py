@@ -159,7 +159,7 @@ class Writer:
                 if doubt is not None and before != doubt.before:
                     raise StoreMismatchError(
                         "the connection to the database was lost, and another process has continued the run since; "
-                        "wait for it, then run the same call again"
+                        "wait for it, then run it again"
                     )
                 if self._numbers is None:
                     self._numbers = _Numbers.read(connection)
