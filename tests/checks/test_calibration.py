@@ -217,7 +217,7 @@ def test_bad_input_is_refused() -> None:
         ps.check_calibration([row], label, bins=1)
     with pytest.raises(InputError, match="level"):
         ps.check_calibration([row], label, level=2)
-    with pytest.raises(InputError, match="key belongs to labels"):
+    with pytest.raises(InputError, match="`key=` belongs to `labels=`"):
         ps.check_calibration([row], key="key.jsonl")
     with pytest.raises(InputError, match="answer"):
         ps.check_judge(SAMPLES, "lexical", answer="odds", progress=False)  # type: ignore[arg-type]

@@ -502,7 +502,7 @@ def test_a_variant_that_swallows_its_cancellation_is_left_behind(caplog):
 
 
 def test_a_time_limit_of_variants_is_for_variants_that_are_run():
-    with pytest.raises(InputError, match="variant_timeout belong to a suite"):
+    with pytest.raises(InputError, match="`variant_timeout=` belong to a suite"):
         ps.ab({"t": "A"}, {"t": "B"}, criterion="longer", variant_timeout=5)
     for wrong in (0, -1, float("nan"), True, "5"):
         with pytest.raises(InputError, match="variant_timeout must be"):

@@ -163,7 +163,7 @@ def test_labels_of_other_answers_do_not_count(folder, caplog):
         ({"criterion": "loud"}, "no case is of the criterion 'loud'"),
         ({"criterion": "kinder"}, "no label is of the criterion 'kinder'"),
         ({"trait": "overall_quality"}, "trait and template belong to texts"),
-        ({"base_url": "http://x"}, "base_url belongs to a provider's model"),
+        ({"base_url": "http://x"}, "`base_url=` belongs to a provider's model"),
         ({"labels": [{"case_id": "x"}]}, "labels of cases are a file"),
         ({"labels": None, "key": "cases.key.jsonl"}, "`key=` belongs to `labels=`"),
         ({"n_repeats": -1}, "n_repeats must be"),

@@ -188,7 +188,7 @@ def test_what_a_comparator_costs_is_within_max_cost(tmp_path, kept):
 def test_a_file_in_another_encoding(tmp_path):
     (tmp_path / "a.csv").write_bytes("task_id,output\nt1,жуки жужжат\n".encode("cp1251"))
     (tmp_path / "b.csv").write_text("task_id,output\nt1,x\n", "utf-8")
-    with pytest.raises(InputError, match=r"name its encoding, where that is an option \(encoding=\)"):
+    with pytest.raises(InputError, match=r"name its encoding, where that is an option \(`encoding=`\)"):
         compared(tmp_path / "a.csv", tmp_path / "b.csv")
     (tmp_path / "b.csv").write_bytes("task_id,output\nt1,жуки жужжат\n".encode("cp1251"))
     assert compared(tmp_path / "a.csv", tmp_path / "b.csv", encoding="cp1251").cases[0].length_b == 11

@@ -226,9 +226,6 @@ def test_a_judge_that_leaves_many_cases_open_is_said_before_the_choice():
     assert (
         result(k="b" * 10 + "e" * 90)
         .verdict("k")
-        .endswith(
-            "before you choose B: the judge gave no answer in 90 of 100 cases: look at why, and run "
-            "the same command again"
-        )
+        .endswith("before you choose B: the judge gave no answer in 90 of 100 cases: look at why, and run it again")
     )
     assert result(k="b" * 95 + "e" * 5).verdict("k").endswith("; choose B")

@@ -57,7 +57,7 @@ def test_errors_are_as_large_as_they_are_said_to_be() -> None:
 def test_settings_of_errors_that_have_no_effect_are_refused() -> None:
     with pytest.raises(InputError, match="give error, too"):
         ps.SimulatedJudge(ABILITIES, limit=5.0)
-    with pytest.raises(InputError, match="lapse is for answers"):
+    with pytest.raises(InputError, match="`lapse=` is for answers"):
         ps.SimulatedJudge(ABILITIES, error=1.0, lapse=0.1)
     plain, erring = ps.SimulatedJudge(ABILITIES), ps.SimulatedJudge(ABILITIES, error=1.0)
     assert "error" not in plain.condition.settings  # answers of before are found again

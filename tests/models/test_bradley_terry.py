@@ -400,7 +400,7 @@ def test_parts_are_an_error_that_names_them() -> None:
     assert str(caught.value) == (
         "the comparisons fall into 2 parts never compared with each other: 3 items ('a', 'b', 'c'); 2 items ('x', 'y')"
         ". Their scores share no scale: add comparisons between these parts, or fit each on its own with "
-        'pairscale.fit_bt_model(..., unconnected="separate")'
+        '`unconnected="separate"`'
     )
 
 
@@ -442,8 +442,8 @@ OK = won("ab", "bc", "ca")
     [
         ([], FitError, "the results have no rows: there are no comparisons to fit"),
         (pl.DataFrame({"object1": [], "object2": [], "result": []}), FitError, "the results have no rows"),
-        (rows(("a", "b", 0.5), ("a", "b", None)), FitError, "none of the 2 rows of the results have a winner"),
-        (rows(("a", "b", float("nan"))), FitError, "none of the 1 rows of the results have a winner"),
+        (rows(("a", "b", 0.5), ("a", "b", None)), FitError, "none of the 2 rows of the results has a winner"),
+        (rows(("a", "b", float("nan"))), FitError, "none of the 1 rows of the results has a winner"),
         (won("aa", "aa"), FitError, "no comparison is between two different items, only of 'a' with itself"),
         (
             rows(("a", "b", 1), ("a", "b", 2), ("a", "b", -1)),

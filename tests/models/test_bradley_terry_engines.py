@@ -475,7 +475,7 @@ def test_two_items_by_hand() -> None:
 
 def test_only_ties() -> None:
     data = games([0, 1, 2], [1, 2, 0], [0.5, 0.5, 0.5])
-    with pytest.raises(FitError, match="none of the 3 rows of the results have a winner"):
+    with pytest.raises(FitError, match="none of the 3 rows of the results has a winner"):
         fit_bt_model(data, engine="mle")
     for engine in ("sirt", *LIKELIHOOD):
         assert column(fit_bt_model(data, engine=engine, ties="half"), "theta") == pytest.approx([0, 0, 0])
@@ -582,7 +582,7 @@ def test_without_standard_errors() -> None:
         ({"engine": "mle", "reference": "z"}, InputError, "reference 'z' is none of the compared items"),
         ({"ties": "win"}, InputError, "ties must be 'drop', 'half' or 'davidson', not 'win'"),
         ({"weights": "w"}, TableError, "weights='w': no column 'w'"),
-        ({"weights": [1, 2]}, InputError, "weights has 2 values for 4 rows of bt_data"),
+        ({"weights": [1, 2]}, InputError, "weights has 2 values for 4 rows of the results"),
         ({"weights": [1, 2, None, 1]}, TableError, "weights: None in row 3; a weight is a number, 0 or more"),
         ({"weights": [1, -2, math.nan, 1]}, TableError, "weights: -2.0 in rows 2, 3;"),
         ({"weights": [0, 0, 0, 0]}, FitError, "have the weight 0"),

@@ -147,7 +147,7 @@ def test_tasks_of_an_ab_run_are_the_prompts(run):
     "option", [{"prompt": "x"}, {"condition": "all"}, {"conversational": True}, {"input_col": "task"}]
 )
 def test_options_of_preferences_belong_to_them(run, option):
-    with pytest.raises(InputError, match=f"{next(iter(option))} belongs to kind='preferences'"):
+    with pytest.raises(InputError, match=f"`{next(iter(option))}=` belongs to `kind=preferences`"):
         ps.export(run, "results.csv", **option)
 
 

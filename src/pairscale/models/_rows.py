@@ -90,13 +90,13 @@ def read_decided(
             cluster is missing.
         FitError: when no row is left.
     """
-    frame = to_frame(bt_data, "bt_data")
+    frame = to_frame(bt_data, "results")
     if frame.is_empty():
-        raise FitError("bt_data has no rows: there are no comparisons to fit")
+        raise FitError("the results have no rows: there are no comparisons to fit")
     table = frame
     frame = _checked(frame)
     if not _is_model_input(frame):
-        table = frame = as_comparisons(frame, "bt_data")  # some forms hold several comparisons per row
+        table = frame = as_comparisons(frame, "results")  # some forms hold several comparisons per row
     often = times_of(table)
     with unnumbered(often is not None):
         weight = _weights(table, weights)
@@ -110,7 +110,7 @@ def read_decided(
         said.append(notice(f"left out {_number_of(nothing, times):,} of {rows:,} rows: their weight is 0"))
         kept &= ~nothing
         if not kept.any():
-            raise FitError(f"all rows of bt_data with a winner have the weight 0 ({rows:,} rows)")
+            raise FitError(f"all rows of the results with a winner have the weight 0 ({rows:,} rows)")
     chosen = slice(None) if kept.all() else kept
     return Decided(
         ids=ids,
@@ -136,7 +136,7 @@ def _say_left_out(kept: npt.NDArray[np.bool_], rows: int, times: Ints | None, ti
     left = _number_of(~kept, times)
     if left == rows:
         what = "a winner" if ties == "drop" else "a winner or a tie"
-        raise FitError(f"none of the {rows:,} rows of bt_data has {what}: there are no comparisons to fit")
+        raise FitError(f"none of the {rows:,} rows of the results has {what}: there are no comparisons to fit")
     why = "a tie, no winner" if ties == "drop" else "no winner"
     return [notice(f"left out {left:,} of {rows:,} rows: {why}, or a winner that is not of the pair")]
 
@@ -160,7 +160,7 @@ def _checked(frame: pl.DataFrame) -> pl.DataFrame:
     bad = (given.is_not_null() & ~known.fill_null(value=False)).arg_true()
     if len(bad):
         raise TableError(
-            f"bt_data: column {name!r} must be 1 (the first won), 0 (the second) or 0.5 (a tie); it is not in "
+            f"results: column {name!r} must be 1 (the first won), 0 (the second) or 0.5 (a tie); it is not in "
             f"{len(bad):,} of {frame.height:,} rows, first in row {bad[0] + 1}: {given[bad[0]]!r}"
         )
     return frame.with_columns(result=value)
@@ -190,7 +190,7 @@ def _numbers(frame: pl.DataFrame) -> tuple[tuple[str, ...], Places, Places, Floa
         coded = _coded(frame["object1"], frame["object2"])
         if coded is not None:
             return *coded, frame["result"].fill_null(np.nan).to_numpy()
-        frame = as_comparisons(frame, "bt_data")  # says which id is blank
+        frame = as_comparisons(frame, "results")  # says which id is blank
     tied = pl.col("outcome").cast(pl.String) == "tie" if "outcome" in frame.columns else pl.lit(value=False)
     better = pl.col("better_id")
     sure = pl.when(better == pl.col("ID1")).then(1.0).when(better == pl.col("ID2")).then(0.0)
@@ -198,7 +198,7 @@ def _numbers(frame: pl.DataFrame) -> tuple[tuple[str, ...], Places, Places, Floa
     frame = frame.select("ID1", "ID2", value=value)
     coded = _coded(frame["ID1"], frame["ID2"])
     if coded is None:  # as_comparisons lets no missing or blank id through
-        raise TableError("bt_data: an id is missing")
+        raise TableError("results: an id is missing")
     return *coded, frame["value"].to_numpy()
 
 
@@ -288,5 +288,7 @@ def _given(frame: pl.DataFrame, values: str | Sequence[Any], what: str) -> pl.Se
     except (TypeError, ValueError, pl.exceptions.PolarsError):
         raise InputError(f"{what} is a {type(values).__name__}; name a column, or give one value per row") from None
     if len(column) != frame.height:
-        raise InputError(f"{what} has {len(column):,} values for {frame.height:,} rows of bt_data; give one per row")
+        raise InputError(
+            f"{what} has {len(column):,} values for {frame.height:,} rows of the results; give one per row"
+        )
     return column

@@ -162,7 +162,7 @@ def fit_bt_model(
         ['a', 'b', 'c']
     """
     options = {name: value for name, value in dict(locals()).items() if name not in ("bt_data", "ids", "verbose")}
-    frame = to_frame(bt_data, "bt_data")
+    frame = to_frame(bt_data, "results")
     if position:
         _require_sides(frame)
     method = _engine(engine, eps, prior_sd, position, ties)
