@@ -34,6 +34,7 @@ _OPENINGS = (  # a line of signs, signs or tags before the text, or the rest of 
 )
 _QUOTES = {'"': '"', "“": "”", "„": "“", "«": "»"}
 _CLOSING = re.compile(r"(?:</[^<>\n]+>)+\Z|\s\|\Z|^\W*(?:the )?ende?\b.*\Z|^\W+\Z", re.IGNORECASE | re.MULTILINE)
+_LAST_LINE = re.compile(r"^.*\Z", re.MULTILINE)
 _ANSWER = re.compile(r"SAMPLE_[12]|BETTER_SAMPLE", re.IGNORECASE)
 
 
@@ -124,13 +125,11 @@ def _texts(prompt: str, upper: _Label, lower: _Label) -> tuple[str, str]:
     if quote is not None:
         end = re.compile(rf"{quote}+\s*(?:[,}}\])]|\n|\Z)")
         return end.split(between)[0].strip(), end.split(behind)[0].strip()
-    closing = _CLOSING.search(between.rstrip())
-    if closing is not None:
+    for closing in filter(None, (_CLOSING.search(between.rstrip()), _LAST_LINE.search(between.rstrip()))):
         twin = _PLACE.sub(lambda match: _OTHER[match[0].casefold()], closing[0])
-        for end in (twin, closing[0]):
-            closed = re.search(re.escape(end), behind, re.IGNORECASE)
-            if closed is not None:
-                return between[: closing.start()].strip(), behind[: closed.start()].strip()
+        closed = re.search(re.escape(twin), behind, re.IGNORECASE)
+        if closed is not None:
+            return between[: closing.start()].strip(), behind[: closed.start()].strip()
     gap = "\n\n" if between.endswith("\n\n") else "\n"
     return between.strip(), _without_instructions(behind.lstrip(), prompt, upper, lower, gap)
 
