@@ -32,7 +32,7 @@ class ReadRequest(NamedTuple):
     max_tokens: int | None
 
 
-def asked_by(kind: str, body: Mapping[str, Any], model: str = "") -> ReadRequest:
+def read_request(kind: str, body: Mapping[str, Any], model: str = "") -> ReadRequest:
     """Read a request.
 
     Args:
@@ -125,7 +125,7 @@ def reply_body(kind: str, asked: ReadRequest, said: Said, number: int, body: Map
     """An answer in the provider's format.
 
     Args:
-        kind: as in :func:`asked_by`.
+        kind: as in :func:`read_request`.
         asked: the question.
         said: the answer.
         number: of the request, for ids.

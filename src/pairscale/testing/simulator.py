@@ -18,7 +18,7 @@ from aiohttp import web
 from pairscale.core.errors import InputError
 from pairscale.core.options import require_number
 from pairscale.testing._batches import Batches
-from pairscale.testing._formats import ReadRequest, asked_by, error_body, reply_body
+from pairscale.testing._formats import ReadRequest, read_request, error_body, reply_body
 from pairscale.testing._judging import Behaviour, answer
 
 _KEY_HEADERS = ("authorization", "x-api-key", "x-goog-api-key")
@@ -285,7 +285,7 @@ class ProviderSimulator:
         if (refused := self._refused(request, kind, fate)) is not None:
             return refused
         try:
-            asked = asked_by(kind, body, model)
+            asked = read_request(kind, body, model)
         except (KeyError, TypeError, IndexError, AttributeError) as error:
             return 400, error_body(kind, 400, f"the body of the request lacks something: {error}"), {}
         if (problem := self._problem(kind, asked, body)) is not None:
