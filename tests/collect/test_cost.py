@@ -572,14 +572,3 @@ def test_the_bytes_of_prompts_are_those_of_the_prompts(texts, template, both_ord
         orient="row",
     )
     assert Study.of(pairs, judge).bytes.tolist() == written(judge, pairs)
-
-
-def test_no_prompt_is_written_to_see_how_long_it_is(monkeypatch):
-    judge = LLMJudge("ollama", "m", ps.trait_description("overall_quality"), ps.get_prompt_template(), "default")
-    expected = written(judge, table(8))
-
-    def request(*_more):
-        raise AssertionError("a prompt is written")
-
-    monkeypatch.setattr(LLMJudge, "request", request)
-    assert Study.of(table(8), judge).bytes.tolist() == expected

@@ -13,7 +13,7 @@ import polars as pl
 from pairscale.collect._cost_model import Spread, fit_input, likely_sum
 from pairscale.collect._plan import named_pairs
 from pairscale.core.errors import InputError
-from pairscale.judges.base import Judge, judge_member
+from pairscale.judges.base import Judge, JudgePair, judge_member
 from pairscale.judges.llm import LLMJudge
 from pairscale.judges.orders import unwrapped
 from pairscale.pairing.table import as_pairs
@@ -160,17 +160,13 @@ class Study:
 def _prompt_bytes(judge: Judge, pairs: pl.DataFrame) -> NDArray[np.int64]:
     """Bytes of what is asked; of the texts alone, where a judge does not show its prompt."""
     orders = 2 if judge.condition.settings.get("both_orders") else 1
-    first, second = (pl.col(name).str.len_bytes().cast(pl.Int64) for name in ("text1", "text2"))
-    size = first + second
     asked = unwrapped(judge)
+    texts = pairs.select("text1", "text2").iter_rows()
     if isinstance(asked, LLMJudge):
-        known = asked.prompt_bytes()
-        texts = pl.concat([pairs["text1"], pairs["text2"]]).unique()
-        holding = texts.filter([known.holds_fences(text) for text in texts])
-        fenced = pl.any_horizontal(pl.col("text1", "text2").is_in(holding.implode()))
-        frame = pl.when(fenced).then(known.fenced).otherwise(known.plain)
-        size = frame + known.times[0] * first + known.times[1] * second
-    return pairs.select(size * orders).to_series().to_numpy()
+        prompts = [asked.request(JudgePair({"text": first}, {"text": second})).prompt for first, second in texts]
+    else:
+        prompts = [first + second for first, second in texts]
+    return orders * np.array([len(prompt.encode()) for prompt in prompts], np.int64)
 
 
 @dataclass(frozen=True, slots=True)

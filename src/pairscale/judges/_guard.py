@@ -8,8 +8,6 @@ of a text cannot know it, and the same two texts always give the same prompt: pr
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 
 from pairscale.core.prompts import build_prompt
@@ -17,10 +15,9 @@ from pairscale.core.provenance import text_hash
 from pairscale.core.traits import Trait
 from pairscale.judges.answers import squeezed
 
-__all__ = ["PromptBytes", "guarded_prompt", "holds_fences", "prompt_bytes"]
+__all__ = ["guarded_prompt", "holds_fences"]
 
 _TAGS = re.compile(r"<\s*/?\s*(?:SAMPLE_[12]|BETTER_SAMPLE)\b", re.IGNORECASE)
-_SIDES = ("SAMPLE_1", "SAMPLE_2")
 _MARK = 12  # letters of the digest
 _SHORTEST = 3  # a shorter fence stands in many texts, and means nothing to the model
 
@@ -35,29 +32,20 @@ def holds_fences(text: str, template: str, *tags: str) -> bool:
     """
     if _TAGS.search(text):
         return True
-    fences, signs = _signed(template, tags)
-    if not any(sign in text for sign in signs):  # most texts hold none of them
-        return False
     small = squeezed(text)
-    return any(fence in small for fence in fences)
+    return any(fence in small for fence in _fences(template, tags))
 
 
 @lru_cache(maxsize=64)
-def _signed(template: str, tags: tuple[str, ...]) -> tuple[frozenset[str], frozenset[str]]:
-    """The tags and the fences, and for each of them a sign that a text must hold to hold it."""
-    fences = _fences(template) | {squeezed(tag) for tag in tags if tag}
-    signs = (next((letter for letter in fence if not letter.isalnum()), "") for fence in fences)
-    return fences, frozenset(signs)  # an empty one, of a fence of letters alone, is in every text
-
-
-def _fences(template: str) -> frozenset[str]:
-    """The lines, or parts of lines, right before and right behind the places of the texts."""
-    found = set()
-    for side in _SIDES:
-        for place in re.finditer(rf"\{{{side}\}}", template):
-            before, after = template[: place.start()].rstrip(), template[place.end() :].lstrip()
-            found |= {squeezed(before.rpartition("\n")[2]), squeezed(after.partition("\n")[0])}
-    return frozenset(fence for fence in found if len(fence) >= _SHORTEST and "{" not in fence)
+def _fences(template: str, tags: tuple[str, ...]) -> frozenset[str]:
+    """The tags, and the lines, or parts of lines, right before and right behind the places of the texts."""
+    fences = {squeezed(tag) for tag in tags if tag}
+    for place in re.finditer(r"\{SAMPLE_[12]\}", template):
+        before = template[: place.start()].rstrip().rpartition("\n")[2]
+        after = template[place.end() :].lstrip().partition("\n")[0]
+        lines = (squeezed(before), squeezed(after))
+        fences |= {line for line in lines if len(line) >= _SHORTEST and "{" not in line}
+    return frozenset(fences)
 
 
 def guarded_prompt(template: str, trait: Trait, text1: str, text2: str, *tags: str) -> str:
@@ -75,42 +63,10 @@ def guarded_prompt(template: str, trait: Trait, text1: str, text2: str, *tags: s
     return build_prompt(template, trait.name, trait.description, text1, text2)
 
 
-@dataclass(frozen=True, slots=True)
-class PromptBytes:
-    """How long the prompts of a template are: what a text adds to it is its own length.
-
-    Attributes:
-        plain: bytes of the prompt without the texts.
-        fenced: the same where one of the texts holds the prompt's own fences.
-        times: how often the first text stands in the prompt, and the second.
-        holds_fences: whether a text does.
-    """
-
-    plain: int
-    fenced: int
-    times: tuple[int, int]
-    holds_fences: Callable[[str], bool]
-
-
-def prompt_bytes(template: str, trait: Trait, *tags: str) -> PromptBytes:
-    """How long the prompts of :func:`guarded_prompt` are, without writing them."""
-    plain, fenced = (
-        len(build_prompt(text, trait.name, trait.description, "", "").encode("utf-8", "surrogatepass"))
-        for text in (template, _fenced(template, "0" * _MARK))
-    )
-    first, second = (template.count(f"{{{side}}}") for side in _SIDES)
-    return PromptBytes(plain, fenced, (first, second), lambda text: holds_fences(text, template, *tags))
-
-
 def _fenced(template: str, mark: str) -> str:
-    for side in _SIDES:
-        template = _fenced_side(template, side, mark)
+    for side in ("SAMPLE_1", "SAMPLE_2"):
+        block = re.compile(rf"<{side}>(\s*)\{{{side}\}}(\s*)</{side}>")
+        template, times = block.subn(rf"<{side} {mark}>\1{{{side}}}\2</{side} {mark}>", template)
+        if not times:
+            template = template.replace(f"{{{side}}}", f"<{side} {mark}>\n{{{side}}}\n</{side} {mark}>")
     return template
-
-
-def _fenced_side(template: str, side: str, mark: str) -> str:
-    block = re.compile(rf"<{side}>(\s*)\{{{side}\}}(\s*)</{side}>")
-    named, times = block.subn(rf"<{side} {mark}>\1{{{side}}}\2</{side} {mark}>", template)
-    if times:
-        return named
-    return template.replace(f"{{{side}}}", f"<{side} {mark}>\n{{{side}}}\n</{side} {mark}>")

@@ -7,8 +7,6 @@ from functools import cache
 
 from pairscale.judges import _lexicon as lexicon
 
-__all__ = ["is_academic", "is_common", "looks_misspelt"]
-
 _ENDINGS = ("s", "es", "ed", "ing", "er", "ly")
 _VOWELS = "aeiouy"
 _TRIPLED = re.compile(r"([a-z])\1\1")

@@ -99,17 +99,15 @@ def _is_quoted(match: re.Match[str], text: str, samples: Sequence[str]) -> bool:
 
     A tag with nothing around it is an answer, unless it is all that there is of a sample.
     """
-    sign = next((letter for letter in match[0] if not letter.isalnum() and not letter.isspace()), "")
-    samples = [sample for sample in samples if sign in sample]  # most hold no such sign, and so no tag
-    if not samples:
-        return False
-    before, after = text[: match.start()].split("\n"), text[match.end() :].split("\n")
-    left = next((line for line in reversed(before) if line.strip()), "")
-    right = next((line for line in after if line.strip()), "")
-    around = [squeezed(left + match[0])] if left else []
-    around += [squeezed(match[0] + right)] if right else []
+    left = text[: match.start()].rstrip().rpartition("\n")[2]
+    right = text[match.end() :].lstrip().partition("\n")[0]
+    parts = []
+    if left:
+        parts.append(squeezed(left + match[0]))
+    if right:
+        parts.append(squeezed(match[0] + right))
     whole = squeezed(text)
-    return any(whole == sample or any(part in sample for part in around) for sample in map(squeezed, samples))
+    return any(whole == sample or any(part in sample for part in parts) for sample in map(squeezed, samples))
 
 
 def squeezed(text: str) -> str:

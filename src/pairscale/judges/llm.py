@@ -11,7 +11,7 @@ from pairscale.core.failures import failure_of
 from pairscale.core.options import checked, require_choice
 from pairscale.core.provenance import text_hash
 from pairscale.core.traits import Trait, as_trait
-from pairscale.judges._guard import PromptBytes, guarded_prompt, prompt_bytes
+from pairscale.judges._guard import guarded_prompt
 from pairscale.judges.answers import (
     ANSWERS,
     CONFIDENCE_QUESTION,
@@ -163,10 +163,6 @@ class LLMJudge:
         if self._answer == "confidence":
             prompt += CONFIDENCE_QUESTION
         return self._model.request(prompt, ANSWERS if self._answer == "structured" else None)
-
-    def prompt_bytes(self) -> PromptBytes:
-        """How long the prompts are, without writing all of them."""
-        return prompt_bytes(self._template, self.trait, self._prefix, self._suffix)
 
     def preview(self, pair: JudgePair) -> tuple[str, Mapping[str, Any]]:
         """The address and the body that would be sent for a pair; nothing is."""

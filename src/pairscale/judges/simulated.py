@@ -94,8 +94,7 @@ class SimulatedJudge:
         """All of its settings."""
         settings = asdict(self)
         if self.error is None:
-            for name in _OF_ERROR:
-                del settings[name]
+            settings = {name: value for name, value in settings.items() if name not in _OF_ERROR}
         if not isinstance(self.abilities, str):
             settings["abilities"] = fingerprint(dict(self.abilities))
         return Condition("simulated", "offline", "simulated-1", settings=settings)

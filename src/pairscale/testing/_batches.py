@@ -260,9 +260,7 @@ class Batches:
         batch_id = f"{_PREFIXES[provider]}{self.created + 1:06d}"
         model = str(requests[0][1].get("model", model))
         endpoint = str(body.get("endpoint", ""))
-        return _Batch(
-            batch_id, provider, model, name, endpoint, requests, self.clock(), source, body.get("metadata")
-        )
+        return _Batch(batch_id, provider, model, name, endpoint, requests, self.clock(), source, body.get("metadata"))
 
     def _rows(self, file_id: str) -> list[Any]:
         if file_id not in self._files:

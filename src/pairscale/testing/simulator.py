@@ -18,7 +18,7 @@ from aiohttp import web
 from pairscale.core.errors import InputError
 from pairscale.core.options import require_number
 from pairscale.testing._batches import Batches
-from pairscale.testing._formats import ReadRequest, read_request, error_body, reply_body
+from pairscale.testing._formats import ReadRequest, error_body, read_request, reply_body
 from pairscale.testing._judging import Behaviour, answer
 
 _KEY_HEADERS = ("authorization", "x-api-key", "x-goog-api-key")
