@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
 
     from pairscale.core.traits import Trait
-    from pairscale.judges.queue import QuestionQueue
+    from pairscale.judges.human import QuestionQueue
     from pairscale.people.cases import Case
     from pairscale.people.labels import Labeller, LabelStore
     from pairscale.people.source import LabelSource

@@ -5,14 +5,13 @@ from __future__ import annotations
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from pairscale.core.errors import InputError
 from pairscale.people.labels import Labeller, Standing, whose
 
 if TYPE_CHECKING:
     from pairscale.core.traits import Trait
-    from pairscale.judges.queue import QuestionQueue
+    from pairscale.judges.human import QuestionQueue
     from pairscale.people.cases import Case
     from pairscale.people.labels import Choice, LabelStore
 
@@ -38,54 +37,6 @@ class LabelQuestion:
     task_input: str
     left: str
     right: str
-
-
-class LabelSource(Protocol):
-    """Where questions come from and answers go to."""
-
-    @property
-    def secret(self) -> str:
-        """What forms are signed with."""
-        ...
-
-    @property
-    def ties(self) -> bool:
-        """Whether a tie is allowed."""
-        ...
-
-    @property
-    def undoes(self) -> bool:
-        """Whether an answer can be taken back."""
-        ...
-
-    def labeller_of(self, token: str) -> Labeller | None:
-        """Whose link it is."""
-        ...
-
-    def next(self, labeller: Labeller) -> LabelQuestion | Literal["waiting", "done"]:
-        """What to ask a labeller now."""
-        ...
-
-    def answer(
-        self,
-        labeller: Labeller,
-        question_id: int,
-        choice: Choice | None,
-        *,
-        skipped: str | None,
-        comment: str | None,
-        elapsed_ms: int | None,
-    ) -> bool:
-        """Save an answer, or a skip with its reason; False when it was answered already."""
-        ...
-
-    def undo(self, labeller: Labeller) -> bool:
-        """Take back the last answer; False when there is none."""
-        ...
-
-    def standing(self, labeller: Labeller) -> Standing:
-        """How far it is."""
-        ...
 
 
 class StoredLabelSource:
@@ -150,11 +101,9 @@ class QuestionQueueSource:
         elapsed_ms: int | None,
     ) -> bool:
         """Give an answer to the run; the queue refuses a tie where the choice is forced."""
-        if choice is not None:
-            return self.queue.answer(labeller.name, question_id, choice, comment=comment, elapsed_ms=elapsed_ms)
-        if not skipped:
-            raise InputError("choose 1 or 2, or skip with a reason")
-        return self.queue.skip(labeller.name, question_id, skipped, comment=comment, elapsed_ms=elapsed_ms)
+        return self.queue.answer(
+            labeller.name, question_id, choice, skipped=skipped, comment=comment, elapsed_ms=elapsed_ms
+        )
 
     def undo(self, _labeller: Labeller) -> bool:
         """Take nothing back: the run has used the answer already."""
@@ -163,3 +112,7 @@ class QuestionQueueSource:
     def standing(self, labeller: Labeller) -> Standing:
         """How much was answered; only the run knows how much is left."""
         return Standing(self.queue.answered(labeller.name), self.queue.answered(), None)
+
+
+LabelSource: TypeAlias = StoredLabelSource | QuestionQueueSource
+"""Where questions come from and answers go to."""

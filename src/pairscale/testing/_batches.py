@@ -48,7 +48,7 @@ class _Result:
 
 
 @dataclass(slots=True)
-class _Batch:
+class _SimulatedBatch:
     """A batch: who works it off, what is in it, and how far it is."""
 
     id: str
@@ -133,7 +133,7 @@ class Batches:
     download_faults: Sequence[int | str] = ()
     upload_faults: Sequence[int | str] = ()
     page: int = 20
-    jobs: dict[str, _Batch] = field(default_factory=dict[str, _Batch], init=False, repr=False)
+    jobs: dict[str, _SimulatedBatch] = field(default_factory=dict[str, _SimulatedBatch], init=False, repr=False)
     created: int = field(default=0, init=False)
     _files: dict[str, _File] = field(default_factory=dict[str, _File], init=False, repr=False)
     _counts: dict[str, int] = field(default_factory=dict[str, int], init=False, repr=False)
@@ -238,7 +238,7 @@ class Batches:
         document = _document(batch, call.server.url)
         return web.json_response({"job": document} if call.provider == "together" else document)
 
-    def _made(self, provider: str, body: Mapping[str, Any], model: str) -> _Batch:
+    def _made(self, provider: str, body: Mapping[str, Any], model: str) -> _SimulatedBatch:
         name = ""
         if provider == "anthropic":
             source = None
@@ -260,7 +260,9 @@ class Batches:
         batch_id = f"{_PREFIXES[provider]}{self.created + 1:06d}"
         model = str(requests[0][1].get("model", model))
         endpoint = str(body.get("endpoint", ""))
-        return _Batch(batch_id, provider, model, name, endpoint, requests, self.clock(), source, body.get("metadata"))
+        return _SimulatedBatch(
+            batch_id, provider, model, name, endpoint, requests, self.clock(), source, body.get("metadata")
+        )
 
     def _rows(self, file_id: str) -> list[Any]:
         if file_id not in self._files:
@@ -308,7 +310,7 @@ class Batches:
 
     # Working off
 
-    def _advance(self, batch: _Batch, server: ProviderSimulator) -> None:
+    def _advance(self, batch: _SimulatedBatch, server: ProviderSimulator) -> None:
         if batch.has_ended:
             return
         batch.looks += 1
@@ -323,7 +325,7 @@ class Batches:
         else:
             batch.state = "finishing"
 
-    def _end(self, batch: _Batch, server: ProviderSimulator) -> None:
+    def _end(self, batch: _SimulatedBatch, server: ProviderSimulator) -> None:
         index = list(self.jobs).index(batch.id)
         batch.state = "done"
         if batch.cancelled:
@@ -358,14 +360,14 @@ class Batches:
         self._write(batch)
 
     @staticmethod
-    def _failed(batch: _Batch, name: str, status: int, message: str) -> _Result:
+    def _failed(batch: _SimulatedBatch, name: str, status: int, message: str) -> _Result:
         document: dict[str, Any] = {"code": status, "message": message}
         if batch.provider != "gemini":
             document = error_body(_KINDS[batch.provider], status, message)
         return _Result(name, "errored", status, document)
 
     def _result(
-        self, batch: _Batch, server: ProviderSimulator, name: str, body: Mapping[str, Any], number: int
+        self, batch: _SimulatedBatch, server: ProviderSimulator, name: str, body: Mapping[str, Any], number: int
     ) -> _Result:
         # By its place, not by its name: another name is made up at each submission.
         draw = random.Random(f"{server.behaviour.seed}|{batch.id}|{number}")  # noqa: S311 - a simulation, not a secret
@@ -380,7 +382,7 @@ class Batches:
         reply = answer(asked.prompt, server.behaviour, structured=asked.structured)
         return _Result(name, "succeeded", 200, reply_body(kind, asked, reply, number, body))
 
-    def _write(self, batch: _Batch) -> None:
+    def _write(self, batch: _SimulatedBatch) -> None:
         """The files of results: output and errors apart where the provider keeps them so."""
         apart = batch.provider in {"openai", "together"}
         good: list[str] = []
@@ -467,7 +469,7 @@ def _file_document(file: _File) -> dict[str, Any]:
     }
 
 
-def _document(batch: _Batch, url: str) -> dict[str, Any]:
+def _document(batch: _SimulatedBatch, url: str) -> dict[str, Any]:
     """A batch as its provider describes it."""
     if batch.provider == "anthropic":
         return _anthropic(batch, url)
@@ -506,7 +508,7 @@ def _document(batch: _Batch, url: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _anthropic(batch: _Batch, url: str) -> dict[str, Any]:
+def _anthropic(batch: _SimulatedBatch, url: str) -> dict[str, Any]:
     document = {
         "id": batch.id,
         "type": "message_batch",
@@ -529,7 +531,7 @@ def _anthropic(batch: _Batch, url: str) -> dict[str, Any]:
     return document
 
 
-def _gemini(batch: _Batch) -> dict[str, Any]:
+def _gemini(batch: _SimulatedBatch) -> dict[str, Any]:
     names = {"validating": "PENDING", "finishing": "RUNNING", "done": "SUCCEEDED"}
     done = batch.count("succeeded")
     about: dict[str, Any] = {
