@@ -74,30 +74,17 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class LabelSite:
-    """Where labellers and the owner go.
-
-    Attributes:
-        url: the beginning of every link.
-        owner: the owner's link.
-        links: each labeller's name and link.
-    """
-
-    url: str
-    owner: str
-    links: dict[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class QuestionSite:
-    """Where the people go who answer a run's questions.
+    """Where the people go who answer.
 
     Attributes:
         url: the beginning of every link.
         links: each person's name and link.
+        owner: the owner's link; empty for the questions of a run, which has no such page.
     """
 
     url: str
     links: dict[str, str]
+    owner: str = ""
 
 
 @contextmanager
@@ -126,7 +113,7 @@ def serve_labels(
 
     app = _labelling(StoredLabelSource(store, cases), instructions, plain)
     with _serving(app, address or Address(), "the labelling page") as url:
-        yield LabelSite(url, f"{url}/owner/{store.owner_token}", _links(url, store.labellers()))
+        yield LabelSite(url, _links(url, store.labellers()), f"{url}/owner/{store.owner_token}")
 
 
 @contextmanager
@@ -139,7 +126,7 @@ def serve_questions(
     instructions: str = "",
     plain: bool = False,
     linger: float = _LINGER_S,
-) -> Iterator[QuestionSite]:
+) -> Iterator[LabelSite]:
     """Show the questions of a :class:`pairscale.HumanJudge` to people while the block runs.
 
     Args:
@@ -161,7 +148,7 @@ def serve_questions(
     queue.open(people)
     try:
         with _serving(_labelling(source, instructions, plain), address or Address(), "the labelling page") as url:
-            yield QuestionSite(url, _links(url, source.labellers))
+            yield LabelSite(url, _links(url, source.labellers))
             queue.close()
             time.sleep(linger)
     finally:

@@ -159,10 +159,10 @@ class Batches:
                 return web.json_response(refused[1], status=refused[0], headers=refused[2])
             if fate == "reset":
                 server._note(number, request, None, 0, "reset")
-                return _cut(request)
+                return cut(request)
             response: web.Response = await handler(self, _Call(request, provider, server, *match.groups()))
             server._note(number, request, None, response.status, str(fate))
-            return _cut(request) if fate == "lost" else response
+            return cut(request) if fate == "lost" else response
         return None
 
     def _fate(self, counted: str) -> int | str:
@@ -406,7 +406,8 @@ def _provider_of(request: web.Request) -> str:
     return "anthropic" if request.path.startswith("/v1/messages/") else "openai"
 
 
-def _cut(request: web.Request) -> web.Response:
+def cut(request: web.Request) -> web.Response:
+    """Cut the connection without an answer."""
     if request.transport is not None:
         request.transport.abort()
     return web.Response(status=500)
