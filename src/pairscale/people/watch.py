@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 from fastapi import FastAPI, Response
-from fastapi.responses import HTMLResponse
 from fastapi.staticfiles import StaticFiles
 from sqlalchemy import func, select
 
@@ -20,7 +19,7 @@ from pairscale.adaptive.status import adaptive_status
 from pairscale.adaptive.view import comparisons_at_target
 from pairscale.judges.names import no_grading
 from pairscale.people._guard import Guard
-from pairscale.people._pages import HTML, STATIC, add_errors, page
+from pairscale.people._pages import STATIC, add_errors, page
 from pairscale.reporting.figures import items_so_far
 from pairscale.reporting.picture import Lines, number, score_picture
 from pairscale.reporting.svg import picture_css, svg
@@ -78,7 +77,7 @@ def create_watch_app(run: str, hosts: Iterable[str] = ()) -> FastAPI:
     """
     app = FastAPI(title="pairscale run", version=__version__, docs_url=None, redoc_url=None, openapi_url=None)
 
-    @app.get("/static/picture.css", summary="The style sheet of the charts")
+    @app.get("/static/picture.css")
     def style() -> Response:
         return Response(picture_css(), media_type="text/css")
 
@@ -87,11 +86,11 @@ def create_watch_app(run: str, hosts: Iterable[str] = ()) -> FastAPI:
     add_errors(app, "Run", lambda error: f"The run cannot be read now: {error}", again_s=_AGAIN_S)
     seen = _SeenRows(run)
 
-    @app.get("/", response_class=HTMLResponse, responses={200: HTML[200]}, summary="The run as it goes")
+    @app.get("/")
     def whole() -> Response:
         return page("watch.html", seen.now())
 
-    @app.get("/now", response_class=HTMLResponse, responses={200: HTML[200]}, summary="What changes on it")
+    @app.get("/now")
     def part() -> Response:
         return page("_watch.html", seen.now())
 
