@@ -308,7 +308,15 @@ def test_a_refusal_that_says_how_long_to_wait_says_more_than_its_headers():
     [
         ({"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "1m30s"}, 90.0),
         ({"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "250ms"}, 0.25),
-        ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "6m0s"}, 300.0),
+        ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "5m0s"}, 300.0),
+        ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "6m0s"}, 60.0),
+        ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "8760h"}, 60.0),
+        ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "31536000"}, 60.0),
+        ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "inf"}, 60.0),
+        ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "1e999"}, 60.0),
+        ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "9999-12-31T00:00:00Z"}, 60.0),
+        ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "nan"}, 0.0),
+        ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "-inf"}, 0.0),
         ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "12"}, 12.0),
         ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "later"}, 0.0),
         ({"x-ratelimit-remaining-requests": "17", "x-ratelimit-reset-requests": "1m"}, 0.0),
@@ -319,6 +327,37 @@ def test_rate_limit_headers_of_openai(headers, wait):
     clock, limiter = limiter_of()
     limiter.answered(headers, *tickets(clock, limiter, 0))
     assert admitted(clock, limiter, 0) == [pytest.approx(wait)]
+
+
+@pytest.mark.parametrize("reset", ["31536000", "inf", "8760h"])
+def test_an_implausible_reset_and_the_wait_are_said_once(reset, caplog):
+    clock, limiter = limiter_of()
+    headers = {"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": reset}
+    for ticket in tickets(clock, limiter, 0, 0, 0):
+        limiter.answered(headers, ticket)
+    admitted(clock, limiter, 0, 0, 0)
+    implausible, wait = caplog.messages
+    assert implausible == (
+        f"the header x-ratelimit-reset-tokens asks for an implausible wait, so a minute is waited instead: {reset!r}"
+    )
+    assert wait == "waiting 60 s for the rate limit"
+
+
+def test_a_reset_that_cannot_be_read_is_said_once(caplog):
+    clock, limiter = limiter_of()
+    headers = {"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "later"}
+    for ticket in tickets(clock, limiter, 0, 0):
+        limiter.answered(headers, ticket)
+    assert caplog.messages == ["the header x-ratelimit-reset-tokens cannot be read, and is ignored: 'later'"]
+
+
+@pytest.mark.parametrize(("seconds", "lines"), [(19, []), (21, ["waiting 21 s for the rate limit"])])
+def test_waits_of_more_than_twenty_seconds_are_said(seconds, lines, caplog):
+    clock, limiter = limiter_of()
+    (ticket,) = tickets(clock, limiter, 0)
+    limiter.refused(float(seconds), {}, ticket)
+    admitted(clock, limiter, 0, 0, 0)
+    assert caplog.messages == lines
 
 
 def test_rate_limit_headers_of_anthropic():

@@ -415,7 +415,7 @@ def test_redirects_are_not_followed_with_the_key():
         judge = ps.make_judge("openai:gpt-4.1", judge_args={"base_url": url, "api_key": KEY})
         try:
             verdict = await judge.compare(PAIR)
-            assert verdict.failure == "judge"
+            assert verdict.failure == "question"
             assert "another address" in verdict.error_message
         finally:
             await judge.aclose()

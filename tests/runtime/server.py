@@ -18,12 +18,19 @@ from typing import Any, Self
 
 from aiohttp import web
 
-__all__ = ["COST", "PRICE", "Asked", "Reply", "Server", "better_of", "marks_in"]
+__all__ = ["COST", "NO_USAGE", "PRICE", "USAGE", "Asked", "Reply", "Server", "better_of", "marks_in"]
 
 PROMPT_TOKENS, COMPLETION_TOKENS = 200, 100
 PRICE = {"input": 1.0, "output": 10.0, "batch": 1.0}
 COST = (PROMPT_TOKENS * PRICE["input"] + COMPLETION_TOKENS * PRICE["output"]) / 1e6
 """What every reply with status 200 costs, in US dollars."""
+USAGE = {
+    "prompt_tokens": PROMPT_TOKENS,
+    "completion_tokens": COMPLETION_TOKENS,
+    "total_tokens": PROMPT_TOKENS + COMPLETION_TOKENS,
+}
+NO_USAGE = "left out"
+"""As the ``usage`` of a reply: it has none."""
 
 _MARK = re.compile(r"\[\[(t\d+)\]\]")
 _DEADLINE_S = 600.0
@@ -60,6 +67,8 @@ class Reply:
         error: the ``error`` object of a status that is not 200.
         content: what the model says; None names the better text.
         finish: the ``finish_reason``.
+        usage: the ``usage``, or ``NO_USAGE``.
+        body: the whole reply instead.
         refusal: the ``refusal`` of the message.
         headers: further headers.
         fate: ``answer``; ``reset`` cuts the connection; ``never`` leaves the request open until the server ends.
@@ -72,6 +81,8 @@ class Reply:
     error: Mapping[str, Any] = field(default_factory=dict[str, Any])
     content: str | None = None
     finish: str = "stop"
+    usage: Any = field(default_factory=lambda: dict(USAGE))
+    body: Any = None
     refusal: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     fate: str = "answer"
@@ -218,7 +229,8 @@ class Server:
         asked, reply = await self._decided("question", _texts_of(body))
         if reply.status != 200 or reply.fate != "answer":
             return self._refused(request, reply)
-        return web.json_response(_completion(body, asked, reply), headers=reply.headers)
+        document = _completion(body, asked, reply) if reply.body is None else reply.body
+        return web.json_response(document, headers=reply.headers)
 
     async def _person(self, request: web.Request) -> web.Response:
         shown = await request.json()
@@ -276,7 +288,7 @@ class Server:
             asked, reply = await self._decided("question", _texts_of(line["body"]), held=False)
             document = {"error": dict(reply.error)}
             if reply.status == 200:
-                document = _completion(line["body"], asked, reply)
+                document = _completion(line["body"], asked, reply) if reply.body is None else reply.body
             response = {"status_code": reply.status, "request_id": f"req_{asked.number}", "body": document}
             row = {"id": f"r_{asked.number}", "custom_id": line["custom_id"], "response": response, "error": None}
             (good if reply.status == 200 else bad).append(json.dumps(row))
@@ -310,15 +322,11 @@ def _completion(body: Mapping[str, Any], asked: Asked, reply: Reply) -> dict[str
     message = {"role": "assistant", "content": choice if reply.content is None else reply.content}
     if reply.refusal is not None:
         message |= {"content": None, "refusal": reply.refusal}
-    return {
+    document = {
         "id": f"chatcmpl-{asked.number}",
         "object": "chat.completion",
         "created": int(time.time()),
         "model": body["model"],
         "choices": [{"index": 0, "message": message, "finish_reason": reply.finish}],
-        "usage": {
-            "prompt_tokens": PROMPT_TOKENS,
-            "completion_tokens": COMPLETION_TOKENS,
-            "total_tokens": PROMPT_TOKENS + COMPLETION_TOKENS,
-        },
     }
+    return document if reply.usage == NO_USAGE else {**document, "usage": reply.usage}

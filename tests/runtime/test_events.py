@@ -21,6 +21,7 @@ import pytest
 import pairscale as ps
 from pairscale.core.errors import JudgeError, PairscaleError, StoreBusyError, StoreError
 from pairscale.judges.orders import BothOrders
+from pairscale.runtime import Runtime
 from tests.runtime.across import across
 from tests.runtime.conftest import Once
 from tests.runtime.server import COST, Asked, Reply, Server
@@ -137,7 +138,10 @@ def passed(workflow: str, event: str, folder: Path) -> tuple[Server, Call]:
 def test_a_transient_failure_is_asked_again(workflow: str, event: str, once: Once) -> None:
     server, call = once(passed, workflow, event.partition(",")[0])
     assert wins(call.run) == call.questions == len(server.good)
-    assert spent_in(call.run) == pytest.approx(call.questions * COST)
+    answered = sum(one["cost"] or 0.0 for one in attempts_in(call.run) if one.is_answer)
+    assert answered == pytest.approx(call.questions * COST)
+    may_have_cost = workflow != "batch" and event in {"time-out", "reset"}
+    assert (spent_in(call.run) > answered + COST / 2) == may_have_cost
     if workflow == "batch":
         assert len(server.batches) == 2
         return
@@ -186,6 +190,67 @@ def test_a_question_whose_failure_does_not_pass_is_given_up_after_its_retries(
         failed = [one for one in attempts_in(call.run) if not one.is_answer]
         assert len(failed) == server.bad >= 2
         assert {(one.texts, one["failure"]) for one in failed} == {(failing[0], "transient")}
+
+
+@pytest.mark.parametrize(("seconds", "n_lines"), [(30, 1), (10, 0)])
+def test_a_long_wait_before_a_retry_is_said_once(
+    seconds: int, n_lines: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def no_wait(_runtime: Runtime, _seconds: float) -> bool:
+        return False
+
+    monkeypatch.setattr(Runtime, "_stopped_within", no_wait)
+    with Server(lambda asked: TRANSIENT["503"] if asked.number <= MOST_OPEN else None) as server:
+        ask("pairs", call_of(server, tmp_path, options={"retry_wait": seconds}))
+        assert server.bad == MOST_OPEN
+    said = [line for line in caplog.messages if line.startswith("waiting ")]
+    assert len(said) == n_lines
+    assert all("s before asking again: compatible: HTTP 503: Overloaded." in line for line in said)
+
+
+REFUSED = 6
+
+
+@pytest.mark.parametrize("for_minutes", [10, 0])
+@across(("pairs", "adaptive", "ab"), "429 while others are answered")
+def test_refusals_use_up_no_retries_while_others_are_answered_for_ten_minutes(
+    workflow: str, event: str, for_minutes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pairscale.runtime.run._REFUSED_AT_MOST_S", 60.0 * for_minutes)
+    failing: list[tuple[str, ...]] = []
+
+    def script(asked: Asked) -> Reply | None:
+        if asked.number == 5:
+            failing.append(asked.texts)
+        if asked.texts in failing and asked.turn <= REFUSED:
+            return TRANSIENT["429"]
+        if asked.number == 6:  # another question is open until the refused one was given up, or is answered
+            return Reply(until=lambda server: server.bad >= (REFUSED if for_minutes else 2))
+        return None
+
+    with Server(script) as server:
+        call = call_of(server, tmp_path, options={"retries": 1})
+        ask(workflow, call)
+        asked = [one for one in attempts_in(call.run) if one.texts == failing[0]]
+        refused = [one for one in asked if one["error_code"] == "rate_limited"]
+        assert (len(refused), len(asked)) == ((REFUSED, REFUSED + 1) if for_minutes else (2, 2))
+        assert server.bad == len(refused)
+
+
+ELSEWHERE = {
+    "501": Reply(501, {"message": "Not implemented."}),
+    "302": Reply(302, {"message": "Found."}, headers={"Location": "https://elsewhere.example"}),
+}
+
+
+@across(("pairs", "adaptive", "ab"), *ELSEWHERE)
+def test_one_501_or_redirect_concerns_the_question(workflow: str, event: str, tmp_path: Path) -> None:
+    with Server(at(3, ELSEWHERE[event])) as server:
+        call = call_of(server, tmp_path)
+        ask(workflow, call)
+        failed = [one for one in attempts_in(call.run) if not one.is_answer]
+        assert [(one["failure"], one["status_code"]) for one in failed] == [("question", int(event))]
+        assert wins(call.run) == (call.questions if workflow == "adaptive" else call.questions - 1)
 
 
 # Failures of one question

@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -32,9 +32,19 @@ MODEL = ["--judge", "openai:gpt-4.1"]
 COMMANDS: dict[str, list[str]] = {
     "pairscale judge": ["judge", "pairs.csv", *MODEL, "--concurrency", "4"],
     "pairscale rank": ["rank", "texts.csv", *MODEL, "--max-comparisons", "12", "--fit", "laplace"],
-    "pairscale ab": ["ab", "a.jsonl", "b.jsonl", *MODEL, "--criterion", "better"],
-    "pairscale bias-study": ["bias-study", "few.csv", *MODEL, "--template", "default", "--template", "concise"],
-    "pairscale check-judge": ["check-judge", "texts.csv", *MODEL, "--n-pairs", "6"],
+    "pairscale ab": ["ab", "a.jsonl", "b.jsonl", *MODEL, "--criterion", "better", "--concurrency", "4"],
+    "pairscale bias-study": [
+        "bias-study",
+        "few.csv",
+        *MODEL,
+        "--template",
+        "default",
+        "--template",
+        "concise",
+        "--concurrency",
+        "4",
+    ],
+    "pairscale check-judge": ["check-judge", "texts.csv", *MODEL, "--n-pairs", "6", "--concurrency", "4"],
 }
 EVERY = (*WORKFLOWS, *COMMANDS)
 SIGNALS = {"kill": (signal.SIGKILL, 137), "Ctrl-C": (signal.SIGINT, 130), "SIGTERM": (signal.SIGTERM, 143)}
@@ -80,10 +90,21 @@ def _write_inputs(call: Call, folder: Path) -> None:
         (folder / f"{name}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
 
 
-def end_of(process: subprocess.Popen[str]) -> Ended:
+def end_of(process: subprocess.Popen[str], before: str = "") -> Ended:
     _, said = process.communicate(timeout=PATIENCE_S)
     code = process.returncode
-    return Ended(128 - code if code < 0 else code, said)
+    return Ended(128 - code if code < 0 else code, before + said)
+
+
+def read_until(process: subprocess.Popen[str], words: str) -> str:
+    """What a process says on standard error, up to the line that holds some words."""
+    assert process.stderr is not None
+    lines = []
+    for line in process.stderr:
+        lines.append(line)
+        if words in line:
+            return "".join(lines)
+    raise AssertionError(f"it never said {words!r}: {''.join(lines)}")
 
 
 def reach_the_middle(workflow: str, call: Call, server: Server, process: subprocess.Popen[str]) -> int:
@@ -140,7 +161,11 @@ def broken_off(workflow: str, event: str, folder: Path) -> BrokenOff:
         with started(workflow, call, folder) as process:
             answered = reach_the_middle(workflow, call, server, process)
             process.send_signal(SIGNALS[event][0])
-            ended = end_of(process)
+            before = ""
+            if event != "kill" and workflow not in {"batch", "people"}:  # the first one waits for what is open
+                before = read_until(process, "waiting for")
+                process.send_signal(SIGNALS[event][0])
+            ended = end_of(process, before)
         if event == "kill":
             alone = call.run
         else:
@@ -179,6 +204,41 @@ def assert_only_what_was_open_is_asked_again(found: BrokenOff, n_batches: int) -
     assert found.outcomes == ["win"] * N_QUESTIONS
     assert found.asked <= N_QUESTIONS + found.open
     assert found.n_batches == n_batches
+
+
+N_TIMES = 3
+
+
+@across(("pairs",), "SIGTERM three times")
+@across(
+    ("adaptive", "ab", "gate", "study", "check", *COMMANDS), "SIGTERM three times", "Ctrl-C three times", slow=True
+)  # fmt: skip
+def test_a_signal_waits_for_what_is_open_so_that_nothing_is_paid_for_twice(
+    workflow: str, event: str, tmp_path: Path
+) -> None:
+    number, code = SIGNALS[event.partition(" ")[0]]
+    with Server() as server:
+        call = call_of(server, tmp_path)
+        for _ in range(N_TIMES):
+            n_before = len(server.good)
+            server.hold(n_before + 1)
+            with started(workflow, call, tmp_path) as process:
+                server.wait(lambda found, n=n_before: len(found.good) > n and found.open > 0, is_running(process))
+                process.send_signal(number)
+                said = read_until(process, "; Ctrl-C again to leave them")
+                server.release()
+                ended = end_of(process, said)
+            assert ended.code == code, ended.said
+            assert RESUME.search(ended.said), ended.said
+            assert len(attempts_in(call.run, cancelled=True)) == len(server.questions) == len(server.good)
+        with started(workflow, call, tmp_path) as process:
+            again = end_of(process)
+        assert again.code in {0, 3, 4}, again.said  # a gate of few tasks is inconclusive
+        assert len(server.questions) == len(server.good) == len(outcomes_in(call.run)) == N_QUESTIONS
+
+
+def is_running(process: subprocess.Popen[str]) -> Callable[[], bool]:
+    return lambda: process.poll() is None
 
 
 @across(tuple(COMMANDS), "deleted file", slow=True)

@@ -21,8 +21,8 @@ import pairscale as ps
 from tests.runtime.server import PRICE, better_of, marks_in
 
 __all__ = [
-    "BATCH", "FUNCTIONS", "LIVE", "MODELS", "WORKFLOWS", "Attempt", "Call", "attempts_in", "known_judge", "outcomes_in",
-    "script_of", "spent_in", "text",
+    "BATCH", "FUNCTIONS", "LIVE", "MODELS", "WORKFLOWS", "Attempt", "Call", "attempts_in", "gate", "known_judge",
+    "outcomes_in", "script_of", "spent_in", "text",
 ]  # fmt: skip
 
 KEY = "a-key-of-these-tests"
@@ -122,6 +122,17 @@ def ab(call: Call) -> Any:
     return ps.run_pairwise(
         tasks, variant_a=_first, variant_b=_second, comparators=[judge], run=call.run, concurrency=call.concurrency,
         progress=False, **options,
+    )  # fmt: skip
+
+
+def gate(call: Call) -> Any:
+    """``gate``: recorded answers, each case in both orders."""
+    sides = [
+        [{"task_id": f"{at}", "output": text(2 * at + side)} for at in range(call.questions // 2)] for side in (0, 1)
+    ]
+    return ps.gate(
+        *sides, criterion="better", judge="compatible:test-model", judge_args=call.settings(), run=call.run,
+        concurrency=call.concurrency, progress=False, fixed=True, max_errors=1.0, **call.options,
     )  # fmt: skip
 
 
@@ -304,10 +315,10 @@ import json, sys
 
 sys.path.insert(0, {root!r})
 from pairscale.core.errors import PairscaleError
-from tests.runtime.workflows import WORKFLOWS, Call
+from tests.runtime.workflows import WORKFLOWS, Call, gate
 
 try:
-    WORKFLOWS[{workflow!r}](Call(**json.loads(sys.argv[1])))
+    ({{**WORKFLOWS, "gate": gate}})[{workflow!r}](Call(**json.loads(sys.argv[1])))
 except PairscaleError as error:
     print(f"error: {{error}}", file=sys.stderr)
     sys.exit(1)

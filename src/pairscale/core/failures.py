@@ -27,7 +27,7 @@ FAILURES: tuple[Failure, ...] = get_args(Failure)
 """All kinds of failure."""
 
 _TRANSIENT = frozenset({408, 409, 425, 429, 498, 499})
-_NEVER = frozenset({501, 505})  # the server cannot do it, now or later
+_NEVER = frozenset({501, 505})  # the server cannot do it, now or later; others may be answered
 
 _STATUS_OF = {
     # Anthropic
@@ -215,7 +215,7 @@ def failure_of(status: int | None, code: str | None, message: str = "") -> Failu
     """
     name, said = (code or "").lower(), message[:_SCANNED]
     status = status or status_named(name)
-    if name in _JUDGE_CODES or status == 401 or status in _NEVER:
+    if name in _JUDGE_CODES or status == 401:
         return "judge"
     too_long = _TOO_LONG.search(said) or (status != 429 and _TOO_MANY_TOKENS.search(said))
     if name in _QUESTION_CODES or name in _CONTENT_CODES or too_long:
@@ -226,7 +226,8 @@ def failure_of(status: int | None, code: str | None, message: str = "") -> Failu
         return "judge"
     if status is None and _UNKNOWN_MODEL.search(said):
         return "judge"
-    return "judge" if status is not None and 300 <= status < 400 else "transient"
+    is_elsewhere = status is not None and 300 <= status < 400
+    return "question" if is_elsewhere or status in _NEVER else "transient"
 
 
 def _of_refused(status: int, name: str, said: str) -> Failure:

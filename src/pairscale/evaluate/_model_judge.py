@@ -151,7 +151,8 @@ class TaskJudge:
 
     def _read(self, done: Exchange, pair: JudgePair, request: LLMRequest) -> Verdict:
         """What a reply says; an answer is remembered for other runs, where that is wanted."""
-        reply, known = done.reply, {"prompt_hash": text_hash(request.prompt), **self._model.to_columns(done)}
+        reply = done.reply
+        known = {"prompt_hash": text_hash(request.prompt), **self._model.to_columns(done, request)}
         texts = [str(side.get(name) or "") for side in (pair.first, pair.second) for name in ("text", "trace", "input")]
         answer = read_tag(reply.text, PREFIX, SUFFIX, [*texts, str(pair.first.get("reference") or "")], ties=True)
         if reply.stop_reason in NO_ANSWER or (answer.position is None and not answer.tie):

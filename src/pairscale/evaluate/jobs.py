@@ -18,12 +18,12 @@ from pairscale.evaluate.comparators import together
 from pairscale.evaluate.formats.reading import recorded, source_at, unfinished_of
 from pairscale.evaluate.matching import matched
 from pairscale.evaluate.result import Unmatched
-from pairscale.evaluate.store import TIMED_OUT, EvaluationStore
+from pairscale.evaluate.store import COST_IS_ESTIMATE, TIMED_OUT, EvaluationStore
 from pairscale.evaluate.suite import SuiteLike, Task, as_suite, id_key
 from pairscale.evaluate.traces import Trace, TraceRef, TraceSource, as_trace
 from pairscale.evaluate.variants import Variant
 from pairscale.judges.function import ends_run, words_of
-from pairscale.runtime import Budget, close
+from pairscale.runtime import Budget, close, interrupt_of_call
 
 __all__ = ["CaseJob", "VariantRunner", "answer_source", "paired"]
 
@@ -99,16 +99,21 @@ class VariantRunner:
             if known is not None:
                 return known
             most = None if self._budget.limit is None else _max_cost(variant, task)
+            interrupt = interrupt_of_call()
+            await interrupt.may_ask()
             reserved = await self._budget.reserve(identity, most, is_variant=True)
             self.asked += 1
-            cost, answered = None, False
-            try:
-                trace = await self._in_time(name, _answer(variant, task, repeat))
-                cost, answered = trace.cost, trace.exception is None
-            finally:
-                self._budget.settle(reserved, cost, known=cost is not None or answered)
-            await self._store.add_answer(identity, name, task, repeat, trace)
-            return trace
+            with interrupt.waits():
+                cost, answered = None, False
+                try:
+                    trace = _with_cost(await self._in_time(name, _answer(variant, task, repeat)), most)
+                    cost, answered = trace.cost, trace.exception is None
+                    if COST_IS_ESTIMATE in trace.metadata:
+                        self._budget.say_estimate(name, cost)
+                finally:
+                    self._budget.settle(reserved, cost, known=cost is not None or answered)
+                await self._store.add_answer(identity, name, task, repeat, trace)
+                return trace
 
     async def _in_time(self, name: str, answer: Coroutine[Any, Any, Trace]) -> Trace:
         """The answer of a variant; that it took too long is a failure, too.
@@ -164,6 +169,14 @@ async def _answer(variant: Variant, task: Task, repeat: int) -> Trace:
             raise
         return Trace(exception=words_of(error))
     return said if isinstance(said, Trace) else Trace(exception=f"a variant must answer with a Trace, not {said!r:.80}")
+
+
+def _with_cost(trace: Trace, most: float | None) -> Trace:
+    """An answer, or one that did not come in time, at the most that it may have cost where it does not say."""
+    is_asked = trace.exception is None or TIMED_OUT in trace.metadata
+    if trace.cost is not None or not most or not is_asked:
+        return trace
+    return replace(trace, cost=most, metadata={**trace.metadata, COST_IS_ESTIMATE: True})
 
 
 def _max_cost(variant: Variant, task: Task) -> float | None:

@@ -33,7 +33,17 @@ from pairscale.evaluate.suite import Task, storable
 from pairscale.evaluate.traces import Trace
 from pairscale.judges.base import Judge, JudgePair, Verdict
 from pairscale.judges.function import ends_run, raised
-from pairscale.runtime import Budget, BudgetExceeded, LogRows, Progress, Question, Recorded, Wait, close
+from pairscale.runtime import (
+    Budget,
+    BudgetExceeded,
+    LogRows,
+    Progress,
+    Question,
+    Recorded,
+    Wait,
+    close,
+    interrupt_of_call,
+)
 from pairscale.store.database import scrub_surrogates
 
 __all__ = ["DECIDED", "NO_ANSWER", "CaseSource", "Look", "StopRule", "comparator_keys"]
@@ -266,18 +276,21 @@ class CaseSource:
         more: Mapping[str, Any],
     ) -> PairwiseOutcome:
         """What a comparator says that puts no questions through the run: its cost is counted here."""
+        interrupt = interrupt_of_call()
+        await interrupt.may_ask()
         reserved = await self._budget.reserve(f"comparator:{comparator.key}", None, is_variant=True)
-        said: PairwiseOutcome | None = None
-        try:
-            async with self._own:
-                said = await self._said(comparator, task, traces, more)
-        finally:
-            cost = None if said is None else said.cost
-            is_answer = said is not None and said.outcome is not None and said.outcome.is_answer
-            self._budget.settle(reserved, cost, known=cost is not None or is_answer)
-        if question is not None and not said.detail.get("raised"):
-            await self._store.add_outcome(comparator.key, question, task.task_id, said)
-        return said
+        with interrupt.waits():
+            said: PairwiseOutcome | None = None
+            try:
+                async with self._own:
+                    said = await self._said(comparator, task, traces, more)
+            finally:
+                cost = None if said is None else said.cost
+                is_answer = said is not None and said.outcome is not None and said.outcome.is_answer
+                self._budget.settle(reserved, cost, known=cost is not None or is_answer)
+            if question is not None and not said.detail.get("raised"):
+                await self._store.add_outcome(comparator.key, question, task.task_id, said)
+            return said
 
     async def _said(
         self, comparator: PairwiseComparator, task: Task, traces: Sequence[Trace], more: Mapping[str, Any]

@@ -31,10 +31,12 @@ from pairscale.store.runfile import RunFile
 from pairscale.store.schema import items, pairs
 from pairscale.store.writer import Entry
 
-__all__ = ["TIMED_OUT", "EvaluationStore", "stored_answers", "stored_suite"]
+__all__ = ["COST_IS_ESTIMATE", "TIMED_OUT", "EvaluationStore", "stored_answers", "stored_suite"]
 
 TIMED_OUT = "variant_timeout"
 """In the metadata of an answer that did not come in time: the limit, in seconds."""
+COST_IS_ESTIMATE = "cost_is_estimate"
+"""In the metadata of an answer whose cost is the most that it may have cost."""
 
 
 @dataclass(slots=True)
@@ -65,8 +67,12 @@ class EvaluationStore:
         self._tasks = {row["task"] for row in store.read_log(TASKS)}
         self._answers: dict[tuple[str, str, int], Trace] = {}
         self._answered: set[tuple[str, str, int]] = set()  # by this call
+        self._spent_in_vain = 0.0  # on answers that failed, and were asked for again
         for row in store.read_log(ANSWERS):
-            self._answers[row["variant"], row["task"], row["repeat"]] = Trace.from_dict(row["trace"])
+            key = row["variant"], row["task"], row["repeat"]
+            if key in self._answers and self._answers[key].failure is not None:
+                self._spent_in_vain += self._answers[key].cost or 0.0
+            self._answers[key] = Trace.from_dict(row["trace"])
         self._outcomes = {(row["key"], row["question"]): _outcome(row["outcome"]) for row in store.read_log(OUTCOMES)}
 
     @property
@@ -76,7 +82,7 @@ class EvaluationStore:
 
     def spent_by_variants(self) -> float:
         """What the answers of variants have cost so far, in US dollars."""
-        return sum(trace.cost or 0.0 for trace in self._answers.values())
+        return self._spent_in_vain + sum(trace.cost or 0.0 for trace in self._answers.values())
 
     def spent_by_comparators(self) -> float:
         """What the outcomes of comparators that are not judges have cost so far, in US dollars."""

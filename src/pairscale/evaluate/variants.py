@@ -18,10 +18,12 @@ from pairscale.core.options import checked, require_int
 from pairscale.core.provenance import fingerprint
 from pairscale.evaluate._identity import identity_of
 from pairscale.evaluate.formats.reading import ANSWER_SUFFIXES, recorded, source_at, unfinished_of
+from pairscale.evaluate.store import COST_IS_ESTIMATE
 from pairscale.evaluate.suite import Task, as_words, id_key, input_key
 from pairscale.evaluate.traces import Trace, TraceRef, TraceSource, as_trace
 from pairscale.judges.function import ends_run, in_thread, words_of
 from pairscale.judges.resolve import imported
+from pairscale.providers.base import LLMRequest
 from pairscale.providers.client import Exchange, ProviderError
 from pairscale.providers.model import Model
 from pairscale.providers.prices import Price
@@ -218,22 +220,38 @@ class ModelVariant:
         """
         request = self._model.request(self.prompt_for(task))
         done = self._model.remembered(request, str(repeat))
+        lost = 0.0  # what calls without a reply may have cost
+
+        async def ask() -> Exchange:
+            nonlocal lost
+            try:
+                return await self._model.ask(request)
+            except ProviderError as error:
+                lost += error.cost or 0.0
+                raise
+
         if done is None:
             try:
-                done = await retrying(lambda: self._model.ask(request), self._retries, self._jitter)
+                done = await retrying(ask, self._retries, self._jitter)
             except ProviderError as error:
                 if error.failure == "judge":
                     raise JudgeError(error.message) from None
-                return Trace(exception=f"{error.code}: {error.message}")
-        return self._trace(done, str(repeat))
+                marked = {COST_IS_ESTIMATE: True} if lost else {}
+                return Trace(exception=f"{error.code}: {error.message}", cost=lost or None, metadata=marked)
+        return self._trace(done, request, str(repeat), lost)
 
-    def _trace(self, done: Exchange, repeat: str) -> Trace:
-        told, reply = self._model.to_columns(done), done.reply
-        known = {"tokens": told["total_tokens"], "cost": told["cost"], "duration_ms": round(done.latency_s * 1000, 3)}
+    def _trace(self, done: Exchange, request: LLMRequest, repeat: str, lost: float) -> Trace:
+        told, reply = self._model.to_columns(done, request), done.reply
+        cost = told["cost"]
+        if lost:
+            cost = lost + (cost or 0.0)
+        known = {"tokens": told["total_tokens"], "cost": cost, "duration_ms": round(done.latency_s * 1000, 3)}
+        marked = {COST_IS_ESTIMATE: True} if lost or told["cost_is_estimate"] else {}
         if reply.stop_reason in {"refusal", "content_filter"} or reply.refusal:
-            return Trace(exception=f"{reply.stop_reason}: {reply.refusal or reply.text}", **known)
+            return Trace(exception=f"{reply.stop_reason}: {reply.refusal or reply.text}", metadata=marked, **known)
         self._model.accept(done, repeat)
-        return Trace(reply.text, metadata={"model": told["model"], "stop_reason": reply.stop_reason}, **known)
+        about = {"model": told["model"], "stop_reason": reply.stop_reason, **marked}
+        return Trace(reply.text, metadata=about, **known)
 
 
 _PLACE = re.compile(r"\{(\w+)\}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
 
@@ -75,6 +75,10 @@ _TEXTS = ("content", "thoughts", "model", "object_type", "error_message", "promp
 _figures_of, _texts_of = attrgetter(*(name for name, _, _ in _FIGURES)), attrgetter(*_TEXTS)
 
 
+_UNPAID = frozenset({"http_error", "rate_limited", "judge_error"})
+"""Error codes of a question that nobody answered, so that nothing is paid for it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """What a judge said, or why it said nothing.
@@ -102,6 +106,7 @@ class Verdict:
         reasoning_tokens: of the answer, those that were thoughts.
         latency_s: seconds that it took; measured by the collector when the judge does not say.
         cost: in US dollars, where it is known.
+        cost_is_estimate: whether ``cost`` is what the question may have cost at most, as the reply does not say.
         cached: whether this is an answer of before, from the answer cache; it costs nothing.
         saved: US dollars that asking would have cost, where the answer is such a one and that is known.
         prompt_hash: SHA-256 of the prompt.
@@ -128,6 +133,7 @@ class Verdict:
     reasoning_tokens: int | None = None
     latency_s: float | None = None
     cost: float | None = None
+    cost_is_estimate: bool = False
     cached: bool = False
     saved: float | None = None
     prompt_hash: str | None = None
@@ -175,6 +181,19 @@ class Verdict:
     def fail(cls, error_code: str, message: str, *, failure: Failure = "question", **more: Any) -> Verdict:
         """There is no answer because something went wrong."""
         return cls(Outcome.ERROR, error_code=error_code, error_message=message, failure=failure, **more)
+
+    def with_cost_at_most(self, most: float | None) -> Verdict:
+        """The verdict with the highest possible cost, where it may have cost something and does not say what.
+
+        A refusal (any status of HTTP but success) and a connection that was never made cost nothing.
+        """
+        if self.status_code is not None:
+            may_cost = 200 <= self.status_code < 300
+        else:
+            may_cost = self.error_code not in _UNPAID
+        if not most or not may_cost or self.cost is not None or self.cached:
+            return self
+        return replace(self, cost=most, cost_is_estimate=True)
 
 
 def require_figure(value: Any, name: str, kind: type[int] | type[float], most: int = LARGEST) -> float:

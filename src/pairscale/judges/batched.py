@@ -28,6 +28,7 @@ __all__ = [
     "require_batches",
     "restored",
     "verdict_of",
+    "with_batch_cost",
 ]
 
 BatchJudge: TypeAlias = LLMJudge | BothOrders
@@ -51,6 +52,11 @@ def max_batch_cost(judge: BatchJudge, n_bytes: int, n_requests: int) -> float | 
     """What requests of so many bytes may cost in a batch, on the safe side; None when the price is not known."""
     cost: float | None = judge._model.max_batch_cost(n_bytes, n_requests)
     return cost
+
+
+def with_batch_cost(judge: BatchJudge, asked: JudgePair, verdict: Verdict) -> Verdict:
+    """A verdict that does not say its cost, at the most that the question may cost in a batch."""
+    return verdict.with_cost_at_most(judge._model.max_cost_of(judge.request(asked), batch=True))
 
 
 def restored(description: Mapping[str, Any], api_key: str | None = None, base_url: str | None = None) -> BatchJudge:
@@ -98,7 +104,8 @@ def verdict_of(judge: BatchJudge, pair: JudgePair, line: Line, *, turned: bool =
     except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
         words = clean.text(f"the reply is not one of {judge.provider} ({type(error).__name__}: {error})")[:2000]
         known = {"prompt_hash": text_hash(request.prompt), "raw_response": clean.value(line.body)}
-        return Verdict.fail("parse_error", words, failure="transient", status_code=line.status, **known)
+        failed = Verdict.fail("parse_error", words, failure="transient", status_code=line.status, **known)
+        return with_batch_cost(judge, asked, failed)
     verdict: Verdict = judge.read(Exchange(call, reply, line.status or 200, 0.0), asked, request, batch=True)
     return replace(verdict, latency_s=None)
 

@@ -249,7 +249,7 @@ class LLMJudge:
             batch: whether it came in a batch, at its price.
         """
         reply = done.reply
-        known = {"prompt_hash": text_hash(request.prompt), **self._model.to_columns(done, batch=batch)}
+        known = {"prompt_hash": text_hash(request.prompt), **self._model.to_columns(done, request, batch=batch)}
         answer = self._read(reply.text, pair)
         if answer.position is not None and reply.stop_reason not in NO_ANSWER:
             return Verdict.win(answer.position, probability=self._probability(reply, answer.position), **known)
@@ -286,6 +286,8 @@ def unanswered(error: ProviderError, known: Mapping[str, Any]) -> Verdict:
         retry_after=error.retry_after,
         status_code=error.status,
         raw_response=error.raw,
+        cost=error.cost,
+        cost_is_estimate=error.cost is not None,
         **known,
     )
 

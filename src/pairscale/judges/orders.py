@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar, cast
 
 from pairscale.core.comparisons import Condition, Outcome
 from pairscale.core.errors import PairscaleError
-from pairscale.judges.base import Judge, JudgePair, Verdict
+from pairscale.judges.base import Judge, JudgePair, Verdict, judge_member
 from pairscale.judges.function import ends_run, raised
 
 __all__ = ["BothOrders", "merge_orders", "merge_preferences", "merge_verdicts", "swapped", "unwrapped"]
@@ -76,6 +76,7 @@ def merge_verdicts(forward: Verdict, backward: Verdict) -> Verdict:
         "raw_response": [forward.raw_response, backward.raw_response],
         "latency_s": max((one.latency_s for one in both if one.latency_s is not None), default=None),
         "cached": forward.cached and backward.cached,
+        "cost_is_estimate": forward.cost_is_estimate or backward.cost_is_estimate,
         "probability": None,
     }
     for name in _SUMMED:
@@ -155,7 +156,7 @@ class BothOrders:
             if verdict.failure == "transient" and half.outcome.is_answer:
                 # Paid for already: it costs nothing when the pair is asked again.
                 free: dict[str, Any] = dict.fromkeys(_SUMMED)
-                self._halves[one.uid] = (one, replace(half, **free))
+                self._halves[one.uid] = (one, replace(half, **free, cost_is_estimate=False))
         return verdict
 
     async def _half(self, pair: JudgePair) -> Verdict:
@@ -173,7 +174,8 @@ class BothOrders:
             if ends_run(error):
                 raise
             return Verdict.fail("judge_error", raised(error))
-        return verdict
+        most = judge_member(self.judge, "max_cost_of")
+        return verdict if most is None else verdict.with_cost_at_most(most(pair))
 
 
 def _shown(pair: JudgePair) -> tuple[Any, ...]:

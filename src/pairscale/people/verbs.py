@@ -20,7 +20,7 @@ from pairscale.people.labels import LabelStore
 from pairscale.people.overview import Overview, label_table, overview
 from pairscale.people.serve import Address, require_page, serve_labels
 from pairscale.people.terminal import label_in_terminal
-from pairscale.runtime.sync import Terminated, terminable
+from pairscale.runtime.sync import Terminated, leave_sigterm, terminable
 
 if TYPE_CHECKING:
     import polars as pl
@@ -178,6 +178,7 @@ def _serve(store: LabelStore, cases: Sequence[Case], address: Address, instructi
                 store.run.require_there()
                 store.run.require_lock()
         except (KeyboardInterrupt, Terminated) as stop:
+            leave_sigterm()
             _say("stopping")
             return 143 if isinstance(stop, Terminated) else 130
 

@@ -56,6 +56,8 @@ class ProviderError(Exception):
             (no request can be answered: a wrong key, an unknown model).
         retry_after: seconds to wait before asking again.
         raw: the reply as it came, without keys.
+        may_cost: whether the provider may charge for the request: it was sent, and not refused.
+        cost: what it may have cost at most, in US dollars, where that is known.
     """
 
     def __init__(
@@ -67,10 +69,12 @@ class ProviderError(Exception):
         failure: Failure = "question",
         wait: float | None = None,
         raw: Any = None,
+        may_cost: bool = False,
     ) -> None:
         super().__init__(message)
         self.code, self.message, self.status, self.failure = code, message, status, failure
-        self.retry_after, self.raw = wait, raw
+        self.retry_after, self.raw, self.may_cost = wait, raw, may_cost
+        self.cost: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +210,8 @@ class LLMClient:
         else:
             self._breaker.answered()
         if len(content) > _LARGEST:
-            raise ProviderError("parse_error", f"the reply is larger than {_LARGEST:,} bytes", status=status)
+            words = f"the reply is larger than {_LARGEST:,} bytes"
+            raise ProviderError("parse_error", words, status=status, may_cost=200 <= status < 300)
         body = self.redactor.document(content)
         if status == 429:
             self.limiter.refused(self._wait(headers, self.provider.problem(status, body)), headers, ticket)
@@ -214,14 +219,15 @@ class LLMClient:
             self.limiter.answered(headers, ticket)
         return status, headers, body, seconds
 
-    def _is_down(self, reason: str, tried: bool, *, heard: bool = False) -> None:
+    def _is_down(self, reason: str, tried: bool, *, heard: bool = False, may_cost: bool = False) -> None:
         """Tell the breaker of a failure.
 
         Raises:
             ProviderError: when it has waited for long enough.
         """
         if (hopeless := self._breaker.failed(reason, tried, heard=heard)) is not None:
-            raise ProviderError("http_error", f"{self._where()} {hopeless}", failure="judge") from None
+            words = f"{self._where()} {hopeless}"
+            raise ProviderError("http_error", words, failure="judge", may_cost=may_cost) from None
 
     @staticmethod
     def _wait(headers: Mapping[str, str], problem: ProviderProblem) -> float | None:
@@ -236,16 +242,19 @@ class LLMClient:
         try:
             return await self._answer(self.session(), call, data, headers)
         except TimeoutError:
-            self._is_down("no answer in time", tried)
-            raise ProviderError("timeout", f"no answer within {self._timeout:g} seconds", failure="transient") from None
+            self._is_down("no answer in time", tried, may_cost=True)
+            words = f"no answer within {self._timeout:g} seconds"
+            raise ProviderError("timeout", words, failure="transient", may_cost=True) from None
         except (aiohttp.ClientError, OSError) as error:
             message = self.redactor.text(f"{type(error).__name__}: {error}")
             if self.provider.name == "ollama" and isinstance(error, aiohttp.ClientConnectorError):
                 message = "the server is not running, or not there; start it with `ollama serve`"
                 if not self._breaker.has_answered:  # nobody starts it while the run waits
                     raise ProviderError("http_error", f"{self._where()}: {message}", failure="judge") from None
-            self._is_down(message, tried)
-            raise ProviderError("http_error", f"{self._where()}: {message}", failure="transient") from None
+            may_cost = not isinstance(error, aiohttp.ClientConnectorError | aiohttp.ClientHttpProxyError)
+            self._is_down(message, tried, may_cost=may_cost)
+            words = f"{self._where()}: {message}"
+            raise ProviderError("http_error", words, failure="transient", may_cost=may_cost) from None
 
     async def _answer(
         self, session: aiohttp.ClientSession, call: HTTPCall, data: bytes, headers: Mapping[str, str]
@@ -277,6 +286,7 @@ class LLMClient:
                 status=status,
                 failure="transient",
                 raw=body,
+                may_cost=True,
             ) from None
 
     def refused(self, status: int | None, headers: Mapping[str, str], body: Any) -> ProviderError:

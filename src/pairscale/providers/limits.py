@@ -21,6 +21,7 @@ __all__ = ["Breaker", "RateLimiter", "Ticket", "duration", "longest_wait", "retr
 
 _MINUTE = 60.0
 _LONGEST = 300.0
+_UNSAID_S = 20.0  # longer waits are said
 _WINDOW, _TRIAL, _COMPARED = 50, 30, 25  # requests: to look at for refusals; of a trial; before it, to compare with
 _TOLERATED, _TOO_MUCH = 0.12, 4.0  # share of refusals that is no reason to slow down; refusals beyond it that are one
 _SETTLING = 1.0  # seconds after slowing down that a trial ignores: a limit still counts what went before
@@ -109,7 +110,8 @@ class RateLimiter:
 
     What the provider says comes first. A refusal that names a wait holds all requests for that time, unless a request
     that was sent later is answered: then the wait concerns the refused request alone. A header that says that nothing
-    is left until some moment holds all requests until then.
+    is left until some moment holds all requests until then; for a minute, if that is more than five minutes away. Every
+    wait of more than 20 seconds is said.
 
     Args:
         requests_per_minute: Maximum requests per minute.
@@ -137,6 +139,8 @@ class RateLimiter:
         self._last = Ticket(0, -math.inf)
         # What the provider says
         self._reset = self._hold = -math.inf  # until when headers, and a named wait, hold all requests
+        self._said_until = -math.inf  # the end of the last wait that was said
+        self._has_said_unreadable = False
         self._held_by, self._holds_all = 0, True  # the request that was told to wait; whether such a wait concerns all
         # What was found out
         self._limit: float | None = None  # requests per second that the provider accepts
@@ -191,6 +195,9 @@ class RateLimiter:
             if self._line[0] is not turn:
                 await turn
             while (wait := self._wait(tokens)) > 0:
+                if wait > _UNSAID_S and self._clock() >= self._said_until:
+                    self._said_until = self._clock() + wait
+                    notice(f"waiting {wait:.0f} s for the rate limit")
                 await self._sleep(wait)
         finally:
             self._line.remove(turn)
@@ -274,7 +281,21 @@ class RateLimiter:
         for remaining, until in _RATE_HEADERS:
             left, reset = headers.get(remaining), headers.get(until)
             if left is not None and left.strip() == "0" and reset is not None:
-                self._reset = max(self._reset, now + longest_wait(duration(reset, self._now)))
+                self._reset = max(self._reset, now + self._until_reset(until, reset, now))
+
+    def _until_reset(self, header: str, reset: str, now: float) -> float:
+        """The seconds until a limit resets; those that cannot be are said, and are a minute, or none if unreadable."""
+        seconds = duration(reset, self._now)
+        if math.isnan(seconds):
+            if not self._has_said_unreadable:
+                self._has_said_unreadable = True
+                notice(f"the header {header} cannot be read, and is ignored: {reset!r:.60}")
+            return 0.0
+        if seconds <= _LONGEST:
+            return seconds
+        if now >= self._reset:
+            notice(f"the header {header} asks for an implausible wait, so a minute is waited instead: {reset!r:.60}")
+        return _MINUTE
 
     # Requests count by number up to the newest with an outcome, and those without one yet count as answered: refusals
     # arrive sooner than answers, so that the first outcomes of a burst would all be refusals.
@@ -375,17 +396,18 @@ _PARTS = re.compile(r"(\d+(?:\.\d+)?)(ms|h|m|s)")
 
 
 def duration(text: str, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> float:
-    """``1m30s``, ``250ms``, ``12`` or a moment in ISO 8601, in seconds from now."""
+    """``1m30s``, ``250ms``, ``12`` or a moment in ISO 8601, in seconds from now; NaN when it is none of these."""
     if parts := _PARTS.findall(text):
         return sum(float(number) * {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}[unit] for number, unit in parts)
     try:
-        return max(0.0, float(text))
+        seconds = float(text)
+        return seconds if math.isnan(seconds) else max(0.0, seconds)
     except ValueError:
         pass
     try:
         until = datetime.fromisoformat(text)
     except ValueError:
-        return 0.0
+        return math.nan
     until = until if until.tzinfo else until.replace(tzinfo=UTC)
     return max(0.0, (until - now()).total_seconds())
 

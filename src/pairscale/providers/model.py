@@ -11,7 +11,7 @@ from pairscale.core.notices import notice
 from pairscale.core.options import checked
 from pairscale.providers.base import LLMRequest, Usage
 from pairscale.providers.cache import CacheMode, Memory
-from pairscale.providers.client import Exchange, LLMClient
+from pairscale.providers.client import Exchange, LLMClient, ProviderError
 from pairscale.providers.keys import ApiKey
 from pairscale.providers.limits import RateLimiter
 from pairscale.providers.prices import Price, cost_of, price_date, price_note, price_of
@@ -137,14 +137,14 @@ class Model:
         """A question, in no provider's words."""
         return LLMRequest(model=self.name, prompt=prompt, choices=choices, **self.settings)
 
-    def max_cost_of(self, request: LLMRequest) -> float | None:
-        """What a question may cost, on the safe side; None if the price is unknown.
+    def max_cost_of(self, request: LLMRequest, *, batch: bool = False) -> float | None:
+        """What a question may cost (in a batch), on the safe side; None if the price is unknown.
 
         Long answers cost more than this where ``max_tokens`` is not set.
         """
         sent = f"{request.system or ''}{request.prompt}".encode("utf-8", "surrogatepass")
         prompt = len(sent) // _FEWEST_BYTES + 100
-        return cost_of(Usage(prompt=prompt, completion=request.max_tokens or _USUAL_ANSWER), self.price)
+        return cost_of(Usage(prompt=prompt, completion=request.max_tokens or _USUAL_ANSWER), self.price, batch=batch)
 
     def max_batch_cost(self, n_bytes: int, n_requests: int) -> float | None:
         """What requests of so many bytes may cost in a batch, on the safe side; None when the price is not known."""
@@ -171,9 +171,14 @@ class Model:
         """Ask once.
 
         Raises:
-            ProviderError: when there is no reply; it says whether asking again makes sense.
+            ProviderError: when there is no reply; it says whether asking again makes sense, and what it may have cost.
         """
-        return await self.client.complete(request)
+        try:
+            return await self.client.complete(request)
+        except ProviderError as error:
+            if error.may_cost:
+                error.cost = self.max_cost_of(request) or None
+            raise
 
     def accept(self, done: Exchange, repeat: str = "1") -> None:
         """An answer was read and found good: it is remembered for other runs, or counted when it was one of theirs."""
@@ -185,14 +190,22 @@ class Model:
         self.reused.answers += 1
         self.reused.saved += self._cost(done) or 0.0
 
-    def to_columns(self, done: Exchange, *, batch: bool = False) -> dict[str, Any]:
+    def to_columns(self, done: Exchange, request: LLMRequest, *, batch: bool = False) -> dict[str, Any]:
         """What an exchange says, under the names that a verdict has for it; without keys and texts.
+
+        A reply that does not say how many tokens it used counts as the most that it may have cost.
 
         Args:
             done: what was sent, and what came back.
+            request: the question.
             batch: whether it came in a batch, at its price.
         """
         reply, usage = done.reply, done.reply.usage
+        cost = self._cost(done, batch=batch)
+        is_estimate = False
+        if cost is None:
+            cost = self.max_cost_of(request, batch=batch)
+            is_estimate = bool(cost)
         sent = {name: value for name, value in done.call.body.items() if name not in _LONG}
         known = {
             "content": reply.text or (reply.refusal or "" if reply.stop_reason == "refusal" else ""),
@@ -206,18 +219,22 @@ class Model:
             "prompt_cached_tokens": usage.cached,
             "reasoning_tokens": usage.reasoning,
             "latency_s": done.latency_s,
-            "cost": self._cost(done, batch=batch),
+            "cost": cost,
+            "cost_is_estimate": is_estimate,
             "request": self.client.redactor.value(sent),
             "raw_response": reply.raw,
         }
         if done.first_asked is not None:  # nothing is sent now, so that there is no status, and no cost
             known["request"] = {**known["request"], "from_cache_of": done.first_asked}
-            known |= {"status_code": None, "cost": 0.0, "cached": True, "saved": known["cost"]}
+            known |= {"status_code": None, "cost": 0.0, "cost_is_estimate": False, "cached": True}
+            known["saved"] = self._cost(done)
         return known
 
     def _cost(self, done: Exchange, *, batch: bool = False) -> float | None:
         if done.reply.cost is not None:
             return done.reply.cost
+        if not done.reply.usage.prompt:  # some servers send zeros, and no prompt has no tokens
+            return None
         tier = done.reply.service_tier or self.settings.get("service_tier")  # not every provider says which one it was
         return cost_of(done.reply.usage, self.price, batch=batch, tier=tier)
 

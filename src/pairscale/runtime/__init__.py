@@ -14,7 +14,7 @@ from pairscale.runtime.progress import Progress
 from pairscale.runtime.run import CONCURRENCY, RETRIES, TIMEOUT, RunOptions, Runtime
 from pairscale.runtime.source import LogRows, Question, Recorded, Source, Wait
 from pairscale.runtime.streak import MOST_ALIKE, FailureStreak
-from pairscale.runtime.sync import Terminated, awaitable, blocking, resumable, run_sync
+from pairscale.runtime.sync import Terminated, awaitable, blocking, interrupt_of_call, resumable, run_sync
 
 __all__ = [
     "CONCURRENCY",
@@ -41,6 +41,7 @@ __all__ = [
     "blocking",
     "close",
     "comparison_of",
+    "interrupt_of_call",
     "max_cost_of",
     "pause",
     "record_prices",

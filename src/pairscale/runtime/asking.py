@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import random
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from itertools import count
 from operator import attrgetter
@@ -21,10 +21,11 @@ from pairscale.judges.function import ends_run, raised
 from pairscale.judges.panel import members_of
 from pairscale.providers.client import ProviderError
 
-__all__ = ["Stopwatch", "ask_once", "ask_unrecorded", "close", "comparison_of", "pause", "retrying"]
+__all__ = ["Stopwatch", "ask_once", "ask_unrecorded", "close", "comparison_of", "pause", "retrying", "say_wait"]
 
 T = TypeVar("T")
 _LONGEST_WAIT = 60.0
+_UNSAID_S = 20.0
 
 _FROM_VERDICT = (
     "failure", "error_code", "error_message", "status_code", "prompt_hash", "request", "raw_response", "model",
@@ -49,6 +50,11 @@ class Stopwatch:
         values["latency_s"] = time.perf_counter() - self._start if verdict.latency_s is None else verdict.latency_s
         values["attempt"], values["attempted_at"] = number, utc_text(self._asked_at)
         values["outcome"] = str(verdict.outcome)
+        if verdict.cost_is_estimate:
+            sent = {} if verdict.request is None else verdict.request
+            if not isinstance(sent, Mapping):
+                sent = {"request": sent}
+            values["request"] = {**sent, "cost_is_estimate": True}
         return values
 
 
@@ -97,7 +103,9 @@ async def ask_unrecorded(judge: Judge, pair: JudgePair, retries: int) -> Verdict
             raise JudgeError(verdict.error_message or "the judge cannot be asked")
         if verdict.failure != "transient" or turn == retries:
             break
-        await asyncio.sleep(pause(verdict.retry_after, turn, jitter))
+        wait = pause(verdict.retry_after, turn, jitter)
+        say_wait(wait, verdict.error_message)
+        await asyncio.sleep(wait)
     return verdict
 
 
@@ -113,7 +121,9 @@ async def retrying(ask: Callable[[], Awaitable[T]], retries: int, jitter: random
         except ProviderError as error:
             if error.failure != "transient" or turn >= retries:
                 raise
-            await asyncio.sleep(pause(error.retry_after, turn, jitter))
+            wait = pause(error.retry_after, turn, jitter)
+            say_wait(wait, error.message)
+            await asyncio.sleep(wait)
     raise AssertionError  # count() never ends
 
 
@@ -128,6 +138,14 @@ def pause(retry_after: float | None, turn: int, jitter: random.Random, first: fl
     """
     wait = retry_after if retry_after is not None else first * 2**turn
     return min(wait, _LONGEST_WAIT) * (1 + jitter.random() / 4)
+
+
+def say_wait(seconds: float, why: str | None) -> bool:
+    """Say a wait before a question is asked again, if it is long; whether it was said."""
+    if seconds <= _UNSAID_S:
+        return False
+    notice(f"waiting {seconds:.0f} s before asking again: {why or 'there was no answer'}"[:300])
+    return True
 
 
 def comparison_of(verdict: Verdict, first: str, second: str) -> dict[str, Any]:

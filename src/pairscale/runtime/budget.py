@@ -63,6 +63,7 @@ class Budget:
     spent: float = 0.0
     highest: dict[str, float] = field(default_factory=dict[str, float])
     prices: str = ""
+    _has_said_estimate: bool = False
     _open: list[Reservation] = field(default_factory=list[Reservation])
     _settled: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -127,6 +128,16 @@ class Budget:
             raise JudgeError(
                 "max_cost is set, but the judge does not say what its answers cost; return the cost in US dollars as "
                 "'cost' (or Verdict(cost=…)), give the judge a method max_cost_of(pair), or leave out max_cost"
+            )
+
+    def say_estimate(self, who: str, cost: float | None) -> None:
+        """Say once that the cost of a question is not known, and what is counted instead."""
+        if not self._has_said_estimate:
+            self._has_said_estimate = True
+            notice(
+                f"{who}: what a question cost is not known (its reply does not say how many tokens it used, or did not "
+                f"arrive), so the most that it may have cost is counted, ${cost or 0.0:.4f}; so it is with every such "
+                "question"
             )
 
     def settle(self, reservation: Reservation, cost: float | None, *, known: bool = True) -> None:

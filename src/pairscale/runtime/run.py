@@ -8,10 +8,13 @@ takes the outcomes. Failures are of three kinds (:mod:`pairscale.core.failures`)
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import time
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
 from pairscale.core.errors import JudgeError, PairscaleError
@@ -19,11 +22,12 @@ from pairscale.core.notices import notice
 from pairscale.core.options import optional, require_int, require_number
 from pairscale.core.timelimit import TimeLimit
 from pairscale.judges.base import Verdict, judge_member
-from pairscale.runtime.asking import Stopwatch, ask_once, comparison_of, pause
+from pairscale.runtime.asking import Stopwatch, ask_once, comparison_of, pause, say_wait
 from pairscale.runtime.budget import Budget, BudgetExceeded, Reservation, max_cost_of
 from pairscale.runtime.progress import Progress
 from pairscale.runtime.source import LogRows, Question, Recorded, Source, Wait
 from pairscale.runtime.streak import MOST_ALIKE, FailureStreak
+from pairscale.runtime.sync import Interrupt, interrupt_of_call
 from pairscale.store.policies import AGAIN_S, GroupCommitWriter, JournalWriter
 from pairscale.store.writer import Asked, Entry
 
@@ -33,6 +37,9 @@ AnyWriter: TypeAlias = GroupCommitWriter | JournalWriter
 
 CONCURRENCY, RETRIES, TIMEOUT = 8, 3, 300.0
 """The defaults of every function that asks judges; adaptive ranking has a concurrency of 1."""
+_ANSWERED_LATELY_S = 60.0
+_REFUSED_AT_MOST_S = 600.0
+"""For so long, refusals of a question (429) use up no retries while others are answered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +87,7 @@ class Runtime:
         asked: attempts of this call, without answers from the cache.
         cached: answers from the cache.
         saved: US dollars that asking for those would have cost.
-        stopped: why it stopped early: ``max_cost``, ``max_minutes`` or ``judge``; None when it did not.
+        stopped: why it stopped early: ``max_cost``, ``max_minutes``, ``judge``, ``interrupted``; None when it did not.
     """
 
     def __init__(
@@ -105,6 +112,9 @@ class Runtime:
         self._open = 0
         self._tasks: list[asyncio.Task[None]] = []
         self._hold: asyncio.Future[None] | None = None
+        self._interrupt = Interrupt()
+        self._answered_at = -math.inf
+        self._said_until = -math.inf  # the end of the last wait that was said
         self._jitter = random.Random(0)  # noqa: S311 - spreads retries, keeps no secret
 
     async def run(self) -> None:
@@ -116,12 +126,15 @@ class Runtime:
         """
         self._outcome, self._stop = asyncio.Event(), asyncio.Event()
         self._ended = asyncio.get_running_loop().create_future()
+        self._interrupt = interrupt_of_call()
         try:
-            for _ in range(self._options.concurrency):
-                task = asyncio.create_task(self._work())
-                self._tasks.append(task)
-                task.add_done_callback(self._task_ended)
-            await self._ended
+            with self._interrupt.tells(partial(self.stop, "interrupted")):
+                for _ in range(self._options.concurrency):
+                    task = asyncio.create_task(self._work())
+                    self._tasks.append(task)
+                    task.add_done_callback(self._task_ended)
+                await self._ended
+            await self._interrupt.may_ask()  # else what the source has asked by itself is waited for
         finally:
             for task in self._tasks:
                 task.cancel()
@@ -158,8 +171,10 @@ class Runtime:
     async def _work(self) -> None:
         while (question := await self._next()) is not None:
             self._open += 1
+            waits_for_people = judge_member(question.judge, "waits_for_people")
             try:
-                await self._settle(question)
+                with nullcontext() if waits_for_people else self._interrupt.waits():
+                    await self._settle(question)
             finally:
                 self._open -= 1
                 self._outcome.set()
@@ -226,7 +241,8 @@ class Runtime:
     async def _is_settled(self, question: Question) -> bool:
         """Ask until there is an answer, a failure that asking again does not mend, or a limit."""
         retries = self._options.retries if question.retries is None else question.retries
-        turn = 0
+        turn = used = 0
+        refused_since = math.inf
         while (found := await self._attempt(question, turn)) is not None:
             verdict, values = found
             if verdict.failure == "judge":
@@ -236,7 +252,11 @@ class Runtime:
                     "judge", JudgeError(f"{message}. Every answer is stored; run the same call again to continue")
                 )
                 break
-            if verdict.failure != "transient" or turn == retries:
+            is_free = False
+            if verdict.error_code == "rate_limited":
+                refused_since = min(refused_since, self._clock())
+                is_free = self._are_others_answered(refused_since)
+            if verdict.failure != "transient" or (used == retries and not is_free):
                 await self._finish(question, verdict, values)
                 return True
             await self._record(question, values)
@@ -246,10 +266,19 @@ class Runtime:
                     await self._stopped_within(max(self._deadline - self._clock(), 0.0))
                 self.stop("max_minutes")
                 break
+            if self._clock() >= self._said_until and say_wait(wait, verdict.error_message):
+                self._said_until = self._clock() + wait
             if await self._stopped_within(wait):
                 break
             turn += 1
+            used += not is_free
         return False
+
+    def _are_others_answered(self, refused_since: float) -> bool:
+        """Whether the provider answers other questions, so that a refusal uses up no retry."""
+        now = self._clock()
+        is_recent = now - self._answered_at < _ANSWERED_LATELY_S
+        return self._open > 1 and is_recent and now - refused_since < _REFUSED_AT_MOST_S
 
     async def _attempt(self, question: Question, turn: int) -> tuple[Verdict, dict[str, Any]] | None:
         """Ask once, if the budget allows it; None when nothing may be asked any more."""
@@ -291,11 +320,15 @@ class Runtime:
             verdict = await ask_once(question.judge, question.pair(turn), limit)
         except asyncio.CancelledError:  # it may be paid for all the same
             stopped = Verdict.fail("cancelled", "interrupted before the answer came", failure="transient")
+            stopped = self._with_cost(stopped, question, turn)
             self._writer.put(self._entry(question, watch.attempt(stopped, number), None, question.open_rows))
             raise
         except PairscaleError as error:  # the judge can judge none of these pairs
             self.stop("judge", error)
             verdict = Verdict.fail("judge_error", str(error), failure="judge")
+        verdict = self._with_cost(verdict, question, turn)
+        if verdict.cost_is_estimate:
+            self.budget.say_estimate(question.judge.condition.judge_id, verdict.cost)
         if verdict.cached:
             self.cached += 1
             self.saved += verdict.saved or 0.0
@@ -303,8 +336,20 @@ class Runtime:
             self.asked += 1
         return verdict, watch.attempt(verdict, number)
 
+    @staticmethod
+    def _with_cost(verdict: Verdict, question: Question, turn: int) -> Verdict:
+        """The verdict, at the most that the question may cost where its cost is not known."""
+        if verdict.cost is not None or verdict.cached:
+            return verdict
+        try:
+            return verdict.with_cost_at_most(max_cost_of(question.judge, question.pair(turn)))
+        except JudgeError:  # with max_cost, it was raised before the question was asked
+            return verdict
+
     async def _stopped_within(self, seconds: float) -> bool:
         """Wait; True as soon as the run is being stopped."""
+        if self._stop.is_set():  # also where there is nothing to wait for
+            return True
         try:
             await asyncio.wait_for(self._stop.wait(), seconds)
         except TimeoutError:
@@ -335,6 +380,8 @@ class Runtime:
         else:
             await self._writer.write(self._entry(question, values, comparison))
             self._source.done(question, recorded)
+        if verdict.outcome.is_answer:
+            self._answered_at = self._clock()
         if self._progress is not None:
             self._progress.advance(verdict)
         self._count(question, verdict)

@@ -9,13 +9,17 @@ import threading
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import wraps
 from typing import Any, Final, NoReturn, ParamSpec, TypeVar
 
 from pairscale.core.addresses import without_login
 from pairscale.core.notices import notice
 
-__all__ = ["Terminated", "awaitable", "blocking", "resumable", "run_sync", "terminable"]
+__all__ = [
+    "Interrupt", "Terminated", "awaitable", "blocking", "interrupt_of_call", "leave_sigterm", "resumable", "run_sync",
+    "terminable",
+]  # fmt: skip
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -32,11 +36,81 @@ class Terminated(SystemExit):
         super().__init__(128 + signal.SIGTERM)
 
 
+class Interrupt:
+    """Ends a call that is interrupted: it asks nothing more, and is cancelled when nothing that it asked is open.
+
+    Attributes:
+        is_stopping: whether nothing more may be asked.
+        is_cut: whether the call was cancelled.
+    """
+
+    def __init__(self) -> None:
+        self.is_stopping = False
+        self.is_cut = False
+        self._n_open = 0
+        self._stops: list[Callable[[], None]] = []
+        self._task: asyncio.Task[Any] | None = None
+
+    @contextmanager
+    def tells(self, stop: Callable[[], None]) -> Iterator[None]:
+        """While the block runs, an interrupt calls ``stop``."""
+        self._stops.append(stop)
+        try:
+            yield
+        finally:
+            self._stops.remove(stop)
+
+    @contextmanager
+    def waits(self) -> Iterator[None]:
+        """While the block runs, a question is open: an interrupt waits for its end."""
+        self._n_open += 1
+        try:
+            yield
+        finally:
+            self._n_open -= 1
+            self._cut_if_done()
+
+    async def may_ask(self) -> None:
+        """Return at once; in a call that is being interrupted, wait to be cancelled."""
+        if self.is_stopping:
+            await asyncio.get_running_loop().create_future()
+
+    def begin(self, task: asyncio.Task[Any]) -> None:
+        """Ask nothing more, and cancel the task when nothing is open."""
+        self.is_stopping = True
+        self._task = task
+        for stop in self._stops:
+            stop()
+        if self._n_open:
+            questions = "question" if self._n_open == 1 else "questions"
+            notice(f"waiting for {self._n_open:,} open {questions}; Ctrl-C again to leave them")
+        self._cut_if_done()
+
+    def cut(self) -> None:
+        """Cancel the task, whatever is open."""
+        self.is_cut = True
+        if self._task is not None:
+            self._task.cancel()
+
+    def _cut_if_done(self) -> None:
+        if self.is_stopping and not self.is_cut and self._n_open == 0:
+            self.cut()
+
+
+_INTERRUPT: ContextVar[Interrupt | None] = ContextVar("interrupt", default=None)
+
+
+def interrupt_of_call() -> Interrupt:
+    """The interrupt of the call around; one that never happens where the program runs its own event loop."""
+    return _INTERRUPT.get() or Interrupt()
+
+
 def run_sync(make: Callable[[], Coroutine[Any, Any, T]], *, run: object = _NO_RUN) -> T:
     """Run a coroutine to its end in a thread of its own, with the caller's context variables, and return its result.
 
-    On Ctrl-C and on SIGTERM the coroutine is cancelled and given the time to store what was answered. Then
-    KeyboardInterrupt or :class:`Terminated` is raised.
+    On Ctrl-C and on SIGTERM nothing more is asked, and what is open is waited for; on a second one it is left. Then the
+    coroutine is cancelled and given the time to store what was answered, and KeyboardInterrupt or :class:`Terminated`
+    is raised.
 
     Args:
         make: Makes the coroutine.
@@ -112,7 +186,10 @@ def _in_thread(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
     outcome: Future[T] = Future()
     started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Task[T]]] = Future()
 
+    interrupt = Interrupt()
+
     async def main() -> T:
+        _INTERRUPT.set(interrupt)
         task = asyncio.ensure_future(make())
         started.set_result((asyncio.get_running_loop(), task))
         return await task
@@ -137,7 +214,15 @@ def _in_thread(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
             wait([started], _START_S)
             if started.done() and not outcome.done():
                 loop, task = started.result()
-                loop.call_soon_threadsafe(task.cancel)
+                loop.call_soon_threadsafe(interrupt.begin, task)
+                try:
+                    while not outcome.done():
+                        wait([outcome], _WAKE_S)
+                except (KeyboardInterrupt, Terminated):
+                    leave_sigterm()
+                    if interrupt.is_cut:
+                        raise
+                    loop.call_soon_threadsafe(interrupt.cut)
             thread.join()
             raise
         except asyncio.CancelledError:
@@ -146,7 +231,7 @@ def _in_thread(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
 @contextmanager
 def terminable() -> Iterator[None]:
-    """While the block runs, SIGTERM raises :class:`Terminated`; a second one ends the process at once.
+    """While the block runs, SIGTERM raises :class:`Terminated`, until :func:`leave_sigterm`.
 
     Afterwards SIGTERM does what it did before. A handler that the program has set itself stays in place, and outside
     the main thread none is set: in both cases it is the program that decides when to stop.
@@ -154,13 +239,18 @@ def terminable() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
         yield
         return
-
-    def terminate(_signal: int, _frame: object) -> NoReturn:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        raise Terminated
-
-    signal.signal(signal.SIGTERM, terminate)
+    signal.signal(signal.SIGTERM, _terminate)
     try:
         yield
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def leave_sigterm() -> None:
+    """Let the next SIGTERM end the process at once."""
+    if signal.getsignal(signal.SIGTERM) is _terminate:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _terminate(_signal: int, _frame: object) -> NoReturn:
+    raise Terminated

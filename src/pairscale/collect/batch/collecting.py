@@ -28,8 +28,8 @@ from pairscale.core.failures import failure_of
 from pairscale.core.notices import notice
 from pairscale.core.provenance import utc_now
 from pairscale.judges.base import JudgePair, Verdict
-from pairscale.judges.batched import BatchJudge, is_both_orders, verdict_of
-from pairscale.judges.orders import merge_verdicts
+from pairscale.judges.batched import BatchJudge, is_both_orders, verdict_of, with_batch_cost
+from pairscale.judges.orders import merge_verdicts, swapped
 from pairscale.providers.batches import BatchFormat, Line
 from pairscale.runtime import MOST_ALIKE, FailureStreak, Stopwatch, comparison_of
 from pairscale.store.writer import Asked, Entry
@@ -137,7 +137,7 @@ class _Intake:
         self._alike: JudgeError | None = None
         self._has_answer = False
         self._taken: dict[tuple[int, bool], tuple[Outcome, int | None]] = {}
-        self._unasked = self._twice = self._contrary = 0
+        self._unasked = self._twice = self._contrary = self._estimated = 0
         self._kept: list[dict[str, Any]] = []
         self._halves: dict[int, dict[bool, tuple[Verdict, Line | None]]] = {}
         if self._both:
@@ -195,8 +195,8 @@ class _Intake:
 
     def _joined(self, number: int) -> Verdict:
         """One verdict of both orders; when only one was answered, that one is kept, and need not be asked again."""
-        halves = self._halves.pop(number)
-        both = {turned: halves.get(turned) or (self._missing(), None) for turned in (False, True)}
+        halves = self._halves.pop(number, {})
+        both = {turned: halves.get(turned) or (self._missing(number, turned), None) for turned in (False, True)}
         answered = [turned for turned, (verdict, _) in both.items() if verdict.outcome.is_answer]
         if len(answered) == 1 and (line := both[answered[0]][1]) is not None:
             body = self._judge.client.redactor.value(line.body)
@@ -209,7 +209,7 @@ class _Intake:
         line = Line("", "succeeded", half.status, half.body)
         verdict = verdict_of(self._judge, self._pair(number), line, turned=half.turned)
         nothing: dict[str, Any] = dict.fromkeys(_COUNTED)
-        return replace(verdict, **nothing)
+        return replace(verdict, **nothing, cost_is_estimate=False)
 
     def _learn(self, pair: JudgePair, parameter: str) -> None:
         """Leave a field out from now on that the model does not take, as live judging does."""
@@ -229,7 +229,12 @@ class _Intake:
             self._settle(number, self._joined(number))
         for number in self._entry.pair_ids:
             if number not in self._done:
-                self._settle(number, self._missing())
+                self._settle(number, self._joined(number) if self._both else self._missing(number))
+        if self._estimated:
+            notice(
+                f"batch {self._entry.batch_id}: what {self._estimated:,} of its questions cost is not known, so the "
+                "most that they may have cost is counted"
+            )
         self._write(event("collected", self._entry.key, collected_at=utc_now(), bad_lines=bad))
 
     def _say_left_out(self) -> None:
@@ -241,7 +246,8 @@ class _Intake:
             contrary = f", {self._contrary:,} of them with another answer" if self._contrary else ""
             notice(f"{who}: {self._twice:,} requests have a second result{contrary}; the first of each is used")
 
-    def _missing(self) -> Verdict:
+    def _missing(self, number: int, turned: bool = False) -> Verdict:
+        """Why a request has no result."""
         state, message = self._entry.state, self._entry.message
         if state == "expired":
             return Verdict.fail("timeout", "the batch expired before this request was worked off", failure="transient")
@@ -251,7 +257,9 @@ class _Intake:
         if state == "failed":
             words = f"the batch failed: {message or 'the provider does not say why'}"
             return Verdict.fail("http_error", words, failure=failure_of(None, None, message or ""))
-        return Verdict.fail("parse_error", "the batch's results hold nothing for this request", failure="transient")
+        unread = Verdict.fail("parse_error", "the batch's results hold nothing for this request", failure="transient")
+        pair = self._pair(number)
+        return with_batch_cost(self._judge, swapped(pair) if turned else pair, unread)
 
     def _pair(self, number: int) -> JudgePair:
         uid, first, second = self._named[number]
@@ -259,6 +267,7 @@ class _Intake:
 
     def _settle(self, number: int, verdict: Verdict) -> None:
         self._done.add(number)
+        self._estimated += verdict.cost_is_estimate
         values = Stopwatch().attempt(verdict, self._known.attempts.get(number, 0) + 1)
         values |= {"latency_s": None, "attempted_at": self._entry.created_at or self._entry.prepared_at}
         settles = number not in self._known.answered and verdict.error_code != "cancelled"
