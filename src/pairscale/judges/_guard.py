@@ -15,8 +15,6 @@ from pairscale.core.provenance import text_hash
 from pairscale.core.traits import Trait
 from pairscale.judges.answers import squeezed
 
-__all__ = ["guarded_prompt", "holds_fences"]
-
 _TAGS = re.compile(r"<\s*/?\s*(?:SAMPLE_[12]|BETTER_SAMPLE)\b", re.IGNORECASE)
 _MARK = 12  # letters of the digest
 _SHORTEST = 3  # a shorter fence stands in many texts, and means nothing to the model

@@ -20,18 +20,6 @@ if TYPE_CHECKING:
 
     from pairscale.providers.base import TokenLogprob
 
-__all__ = [
-    "ANSWERS",
-    "CONFIDENCE_QUESTION",
-    "ParsedAnswer",
-    "declines",
-    "probability_of_first",
-    "read_structured",
-    "read_tag",
-    "squeezed",
-    "stated_confidence",
-]
-
 ANSWERS = ("SAMPLE_1", "SAMPLE_2")
 CONFIDENCE_QUESTION = (
     "\n\nAfter your answer, say how probable it is that your choice is right, in per cent from 50 (a guess) to 100 "

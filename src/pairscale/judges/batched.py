@@ -20,17 +20,6 @@ if TYPE_CHECKING:
     from pairscale.providers.base import HTTPCall
     from pairscale.providers.batches import Line
 
-__all__ = [
-    "BatchJudge",
-    "calls_of",
-    "is_both_orders",
-    "max_batch_cost",
-    "require_batches",
-    "restored",
-    "verdict_of",
-    "with_batch_cost",
-]
-
 BatchJudge: TypeAlias = LLMJudge | BothOrders
 """A language model, asked once per pair or in both orders."""
 

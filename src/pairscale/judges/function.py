@@ -25,8 +25,6 @@ from pairscale.judges.base import JudgePair, Verdict
 
 _PACKAGE = str(Path(__file__).parents[1])
 
-__all__ = ["FunctionJudge", "ends_run", "in_thread", "raised", "takes", "words_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class FunctionJudge:

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from pairscale.providers.model import Reused
     from pairscale.providers.prices import Price
 
-__all__ = ["NO_ANSWER", "AnswerForm", "LLMJudge", "unanswered", "without_answer"]
-
 AnswerForm = Literal["tag", "structured", "confidence"]
 """How the model answers: between tags in free text, as JSON that it cannot get wrong, or between tags and followed by
 how sure it says it is."""

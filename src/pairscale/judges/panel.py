@@ -14,8 +14,6 @@ from pairscale.judges.names import PANEL_OF
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["PanelJudge", "members_of", "panel_settings", "split_panel"]
-
 
 class PanelJudge:
     """Judges who share the comparisons: which of them answers depends on the two texts alone.

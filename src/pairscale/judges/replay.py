@@ -13,8 +13,6 @@ from pairscale.core.provenance import fingerprint
 from pairscale.core.tables import Table
 from pairscale.judges.base import JudgePair, Verdict
 
-__all__ = ["ReplayJudge"]
-
 _KEPT = ("probability", "content", "thoughts", "model", "object_type", "prompt_tokens", "completion_tokens",
          "total_tokens", "prompt_cached_tokens", "reasoning_tokens", "cost")  # fmt: skip
 _BY_PRODUCTS = ("lexical", "simulated")  # judges whose probability is not their answer

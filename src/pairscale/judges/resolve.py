@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from pairscale.judges.llm import LLMJudge
     from pairscale.providers.prices import Price
 
-__all__ = ["imported", "judge_with", "make_judge", "make_llm_judge", "own_settings", "want_probability"]
-
 _EMBEDDED = {"lexical": LexicalJudge, "simulated": SimulatedJudge, "replay": ReplayJudge, "human": HumanJudge}
 _ALTERNATIVES = 20
 _OTHERWISE = (

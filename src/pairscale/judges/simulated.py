@@ -15,8 +15,6 @@ from pairscale.core.options import optional, require_int, require_mapping, requi
 from pairscale.core.provenance import fingerprint
 from pairscale.judges.base import Item, JudgePair, Verdict
 
-__all__ = ["SimulatedJudge"]
-
 _OF_ERROR = ("error", "error_growth", "error_df", "limit")
 
 
