@@ -41,8 +41,10 @@ _MIDDLE = (_LEVELS + 1) / 2
 _SPREAD = sqrt((_LEVELS**2 - 1) / 12)
 _LATENT_NOISE = 1.0
 _SKILL_NOISE = 3.0
-_SHORTEST, _LONGEST = 64, 214
-_REASON_WORDS, _OBJECTION_WORDS = 45, 20
+_SHORTEST = 64
+_LONGEST = 214
+_REASON_WORDS = 45
+_OBJECTION_WORDS = 20
 _PATIENCE = 40
 _NOT_AGAIN = ("Again", "And", "Like", "So", "Hi", "Hello", "In", "Oh", "Also", "As")
 
@@ -135,7 +137,8 @@ class _Essay:
 
     def opening(self) -> None:
         """A first sentence, the position, or both."""
-        writer, draws = self.writer, self.draws
+        writer = self.writer
+        draws = self.draws
         if draws.chance(0.35 + 0.5 * writer.organisation):
             self.add(self.phrase(phrases("hooks"), (writer.ideas + writer.vocabulary) / 2))
         if draws.chance(0.55 + 0.6 * writer.organisation) or not self.words:
@@ -150,12 +153,15 @@ class _Essay:
 
     def reason(self, idea: Mapping[str, Tiers], leads: Tiers) -> None:
         """A reason with what the writer knows to say for it."""
-        writer, draws = self.writer, self.draws
+        writer = self.writer
+        draws = self.draws
         wording = (writer.ideas + writer.vocabulary) / 2
         claim = self.phrase(idea["claim"], wording)
-        frame, ground = "<A>", ""
+        frame = "<A>"
+        ground = ""
         if draws.chance(0.5 + 0.6 * writer.ideas):
-            frame, ground = self.phrase(phrases("compounds"), writer.sentences), self.phrase(idea["ground"], wording)
+            frame = self.phrase(phrases("compounds"), writer.sentences)
+            ground = self.phrase(idea["ground"], wording)
         # "First of all, because it rains, ..." would be clumsy: only plain frames take a connective.
         lead = self.phrase(leads, writer.organisation) if frame[0] == "<" else ""
         self.add(lead + frame.replace("<A>", claim).replace("<B>", ground))
@@ -193,7 +199,8 @@ class _Essay:
 
     def objection(self) -> None:
         """An objection and the reply to it."""
-        writer, draws = self.writer, self.draws
+        writer = self.writer
+        draws = self.draws
         objection, reply = draws.pick(phrases("concessions")[self.side])
         frame = self.phrase(phrases("concession_frames"), (writer.ideas + writer.sentences) / 2)
         self.new_paragraph()
@@ -202,7 +209,8 @@ class _Essay:
 
     def body(self) -> None:
         """Reasons until the length aimed at is reached, and an objection."""
-        writer, draws = self.writer, self.draws
+        writer = self.writer
+        draws = self.draws
         ideas = draws.shuffled(phrases("reasons")[self.side])
         wandering = 1.0 - writer.focus
         objects = draws.chance(1.3 * writer.ideas - 0.3)
@@ -271,7 +279,8 @@ def synthetic_essays(n: int, seed: int = 0) -> pl.DataFrame:
         >>> synthetic_essays(3, seed=1).select("ID", "quality_level").rows()
         [('S0001', 10), ('S0002', 20), ('S0003', 14)]
     """
-    n, seed = require_int(n, "n", least=1), require_int(seed, "seed", least=0)
+    n = require_int(n, "n", least=1)
+    seed = require_int(seed, "seed", least=0)
     order = RandomChoices(f"{seed}:levels")
     # Where n is no multiple of 20, chance decides which levels get one essay more.
     rounds = [order.shuffled(range(1, _LEVELS + 1)) for _ in range(-(-n // _LEVELS))]

@@ -129,7 +129,8 @@ def probability_of_first(logprobs: Sequence[TokenLogprob] | None, lead: str) -> 
         return None
     stem = r"[\"'\s:]*" if lead == CHOICE_KEY else r"\s*"
     choice = re.compile(rf"{re.escape(lead)}{stem}SAMPLE_([12])(?!\d)", re.IGNORECASE)
-    before, found = "", None
+    before = ""
+    found = None
     for token in logprobs:
         weights = {"1": 0.0, "2": 0.0}
         for other in token.top:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from pairscale.core.comparisons import Condition
 from pairscale.core.provenance import fingerprint
@@ -139,7 +139,8 @@ def lexical_features(text: str) -> LexicalFeatures:
     academic = {word for word in unusual - wrong if is_academic(word) and not is_common(word)}
     rare = {word for word in unusual - wrong - lexicon.VAGUE if len(word) >= 5 and not is_common(word)}
     clauses = sum(word in lexicon.SUBORDINATORS for word in words) + sum(sentence.breaks for sentence in sentences)
-    clauses_each, ties = clauses / len(shape), len(_connectives(sentences))
+    clauses_each = clauses / len(shape)
+    ties = len(_connectives(sentences))
     return LexicalFeatures(
         length=n / (n + 60),
         diversity=_diversity(words),
@@ -207,7 +208,7 @@ class LexicalJudge:
     async def compare(self, pair: JudgePair) -> Verdict:
         """The better text by score, with the probability that it is the first; equal scores are a tie."""
         scores = []
-        known = {"model": MODEL, "object_type": "offline"}
+        known: dict[str, Any] = {"model": MODEL, "object_type": "offline"}
         for item in (pair.first, pair.second):
             text = item.get("text")
             if not isinstance(text, str):
@@ -293,7 +294,8 @@ def _sentence(text: str, *, cut: bool = False) -> Iterator[_Sentence]:
 
 # Counting.
 
-_WINDOW, _FILL = 25, 0.9
+_WINDOW = 25
+_FILL = 0.9
 
 
 def _clamp(value: float) -> float:

@@ -59,7 +59,8 @@ class ReplayJudge:
 
     async def compare(self, pair: JudgePair) -> Verdict:
         """Look the answer up."""
-        first, second = pair.first["ID"], pair.second["ID"]
+        first = pair.first["ID"]
+        second = pair.second["ID"]
         recorded = self._answers.get((first, second), [])
         name, _, number = pair.uid.rpartition("#")
         is_counted = name == ordered_key(first, second) and number.isdecimal()

@@ -136,7 +136,8 @@ class SimulatedJudge:
     def _told(self, pair: JudgePair) -> Verdict:
         """The answer of a judge that errs by the pair."""
         assert self.error is not None  # noqa: S101
-        first, second = str(pair.first["ID"]), str(pair.second["ID"])
+        first = str(pair.first["ID"])
+        second = str(pair.second["ID"])
         draw = random.Random(f"{self.seed}|{min(first, second)}|{max(first, second)}")  # noqa: S311 - a simulation
         error = draw.gauss(0, 1)
         if self.error_df is not None:  # Student's t, with a standard deviation of 1

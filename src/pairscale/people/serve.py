@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from pairscale.people.source import LabelSource
 
 DEFAULT_PORT = 8484
-_START_S, _STOP_S = 30.0, 10.0
+_START_S = 30.0
+_STOP_S = 10.0
 _LINGER_S = 3.0
 
 

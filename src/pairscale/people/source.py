@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from pairscale.people.labels import Labeller, Standing, whose
 
@@ -47,9 +47,12 @@ class StoredLabelSource:
     def __init__(self, store: LabelStore, cases: Sequence[Case]) -> None:
         self.store = store
         self.cases = {case.case_id: case for case in cases}
-        self.secret, self.ties = store.secret, store.ties
-        self.labeller_of, self.answer = store.labeller_of, store.answer
-        self.undo, self.standing = store.undo, store.standing
+        self.secret = store.secret
+        self.ties = store.ties
+        self.labeller_of = store.labeller_of
+        self.answer = store.answer
+        self.undo = store.undo
+        self.standing = store.standing
 
     def next(self, labeller: Labeller) -> LabelQuestion | Literal["waiting", "done"]:
         """The texts of the case that comes next, on the sides that were drawn for this labeller."""
@@ -68,7 +71,8 @@ class QuestionQueueSource:
 
     def __init__(self, queue: QuestionQueue, people: Sequence[str], trait: Trait | None = None) -> None:
         self.secret = secrets.token_urlsafe(24)
-        self.queue, self._trait = queue, trait
+        self.queue = queue
+        self._trait = trait
         self.labellers = [
             Labeller(number, name, secrets.token_urlsafe(24)) for number, name in enumerate(people, start=1)
         ]
@@ -90,20 +94,9 @@ class QuestionQueueSource:
         name, definition = (self._trait.name, self._trait.description) if self._trait else ("", "")
         return LabelQuestion(found.number, name, definition, "", found.first, found.second)
 
-    def answer(
-        self,
-        labeller: Labeller,
-        question_id: int,
-        choice: Choice | None,
-        *,
-        skipped: str | None,
-        comment: str | None,
-        elapsed_ms: int | None,
-    ) -> bool:
+    def answer(self, labeller: Labeller, question_id: int, choice: Choice | None, **more: Any) -> bool:
         """Give an answer to the run; the queue refuses a tie where the choice is forced."""
-        return self.queue.answer(
-            labeller.name, question_id, choice, skipped=skipped, comment=comment, elapsed_ms=elapsed_ms
-        )
+        return self.queue.answer(labeller.name, question_id, choice, **more)
 
     def undo(self, _labeller: Labeller) -> bool:
         """Take nothing back: the run has used the answer already."""

@@ -286,13 +286,16 @@ class Batches:
         after = query.get("after") or query.get("after_id") or query.get("pageToken")
         start = names.index(after) + 1 if after in names else 0
         end = start + min(self.page, int(query.get("limit") or query.get("pageSize") or self.page))
-        last = names[start:end][-1:]
         more = end < len(mine)
         if call.provider == "gemini":
-            following = {"nextPageToken": last[0]} if more else {}
-            return web.json_response({"operations": rows[start:end], **following})
-        ends = {"first_id": (names[start:end] or [None])[0], "last_id": (last or [None])[0]}
-        return web.json_response({"object": "list", "data": rows[start:end], **ends, "has_more": more})
+            document: dict[str, Any] = {"operations": rows[start:end]}
+            if more:
+                document["nextPageToken"] = names[end - 1]
+        else:
+            document = {"object": "list", "data": rows[start:end], "has_more": more}
+            if start < len(names):
+                document |= {"first_id": names[start], "last_id": names[start:end][-1]}
+        return web.json_response(document)
 
     async def _cancel(self, call: _Call) -> web.Response:
         batch = self.jobs.get(call.name)
@@ -573,13 +576,13 @@ def _result_line(provider: str, result: _Result, number: int) -> dict[str, Any]:
     if provider == "gemini":
         return {"key": result.custom_id, **_gemini_reply(result)}
     if provider == "anthropic":
-        inner = {"type": "canceled" if result.fate == "cancelled" else result.fate}
+        inner: dict[str, Any] = {"type": "canceled" if result.fate == "cancelled" else result.fate}
         if result.fate == "succeeded":
             inner["message"] = result.document
         if result.fate == "errored":
             inner["error"] = result.document
         return {"custom_id": result.custom_id, "result": inner}
-    line = {"id": f"batch_req_{number}", "custom_id": result.custom_id, "response": None, "error": None}
+    line: dict[str, Any] = {"id": f"batch_req_{number}", "custom_id": result.custom_id, "response": None, "error": None}
     if result.fate in {"expired", "cancelled"}:
         words = f"This request could not be executed before the batch {result.fate}."
         line["error"] = {"code": f"batch_{result.fate}", "message": words}

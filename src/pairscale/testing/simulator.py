@@ -198,7 +198,8 @@ class ProviderSimulator:
 
     async def serve(self, started: Future[int] | None = None) -> None:
         """Serve until told to stop, or cancelled."""
-        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self._stop = asyncio.Event()
         app = web.Application(client_max_size=256 * 1024 * 1024)
         app.router.add_route("*", "/{tail:.*}", self._handle)
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
