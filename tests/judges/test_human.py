@@ -8,8 +8,7 @@ import pytest
 
 import pairscale as ps
 from pairscale.core.errors import InputError, JudgeError
-from pairscale.judges.human import HumanJudge
-from pairscale.judges.queue import QuestionQueue
+from pairscale.judges.human import HumanJudge, QuestionQueue
 
 PAIR = ps.JudgePair({"ID": "gpt-a", "text": "one"}, {"ID": "b", "text": "two"})
 
@@ -81,13 +80,13 @@ def test_skips_go_to_others_and_end_as_an_abstention():
 
     def skip(person, reason):
         question = queue.take(person)
-        assert queue.skip(person, question.number, reason)
+        assert queue.answer(person, question.number, None, skipped=reason)
         assert queue.take(person) is None
 
     (verdict,) = asked(queue, lambda: skip("ann", "too long"), lambda: skip("bob", "in Greek"))
     assert verdict.outcome is ps.Outcome.ABSTENTION
     assert verdict.error_message == "ann: too long; bob: in Greek"
-    assert not queue.skip("ann", 99, "what?")
+    assert not queue.answer("ann", 99, None, skipped="what?")
 
 
 def test_a_question_that_is_given_up_leaves_the_queue():
@@ -143,7 +142,7 @@ def test_people_rank_texts_adaptively(tmp_path):
             if question is None:
                 continue
             if name == "bob" and rng.random() < 0.2:
-                judge.queue.skip(name, question.number, "cannot tell")
+                judge.queue.answer(name, question.number, None, skipped="cannot tell")
             else:
                 longer = "1" if len(question.first) > len(question.second) else "2"
                 judge.queue.answer(name, question.number, longer)

@@ -455,7 +455,7 @@ OK = won("ab", "bc", "ca")
         ([{"object1": "a", "object2": "b"}], TableError, "columns 'object1', 'object2' are not results"),
         ([{"ID1": "a", "ID2": "b", "x": 1, "y": 1}], TableError, "no column 'better_sample'"),
         (rows(("a", "b", 1), (" ", "b", 1)), TableError, "'object1' is empty in row 2"),
-        ("ab", TableError, "bt_data is a str"),
+        ("ab", TableError, "results is a str"),
     ],
 )
 def test_data_that_cannot_be_used(data: object, error: type[Exception], message: str) -> None:

@@ -333,10 +333,3 @@ def test_downloads(site):
     assert table["comment"].to_list() == ['\'=HYPERLINK("x"), "quoted"\nline', None, None]
     assert table["skipped"].to_list() == [None, "'@SUM(1)", None]
     assert table["case_id"].to_list() == [row["case_id"] for row in store.rows()]
-
-
-def test_the_description_is_for_the_owner_alone(site):
-    _, where = site
-    described = get(f"{where.owner}/openapi.json").json()
-    assert "/l/{token}/answer" in described["paths"]
-    assert get(f"{where.links['ann']}/openapi.json").status_code == 404

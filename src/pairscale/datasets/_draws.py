@@ -70,4 +70,4 @@ class RandomChoices:
         """The phrase with its alternatives chosen, and its slots filled to the writer's vocabulary."""
         while "[" in phrase:
             phrase = _ALTERNATIVES.sub(lambda match: self.pick(_options(match[1])), phrase)
-        return _SLOT.sub(lambda match: self.pick(phrases().lexicon[match[1]][self.tier(vocabulary)]), phrase)
+        return _SLOT.sub(lambda match: self.pick(phrases("lexicon")[match[1]][self.tier(vocabulary)]), phrase)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from pairscale.datasets._phrases import mistakes
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from pairscale.datasets._draws import RandomChoices
 
 PUNCTUATION_MASTERED = 0.44
@@ -45,7 +47,7 @@ def _slip_of_the_pen(word: str, draws: RandomChoices) -> str:
 
 def _misspelt(word: str, draws: RandomChoices) -> str:
     """The word with a mistake that somebody could make in it, or the word itself where none comes to mind."""
-    known = mistakes().misspellings
+    known: Mapping[str, Sequence[str]] = mistakes("misspellings")
     if word in known:
         return draws.pick(known[word])
     lower = word.lower()
@@ -58,7 +60,7 @@ def _misspelt(word: str, draws: RandomChoices) -> str:
 
 def _with_slips(text: str, rate: float, draws: RandomChoices) -> str:
     """The text with some of the table's slips of grammar."""
-    for right, wrong in mistakes().grammar_slips:
+    for right, wrong in mistakes("grammar_slips"):
         if right in text and draws.chance(rate):
             text = re.sub(rf"\b{right}\b", wrong, text, count=1)
     return text

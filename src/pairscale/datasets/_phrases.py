@@ -3,108 +3,41 @@
 A phrase may hold ``[one|another]`` alternatives (they nest) and ``{slots}`` of the lexicon. Sentences are written
 without their capital and full stop, which the generator adds. Tiers are plain, competent and accomplished, in this
 order; where the writer's position matters there is one entry for it and one against it.
+
+``phrases.json`` has ``lexicon`` (what fills a slot), ``hooks`` (first sentences), ``theses`` (the writer's position),
+``compounds`` (frames for a claim and its ground), ``leads`` (of the first reason, those between, and the last),
+``example_leads``, ``concession_frames`` and ``concessions`` (objections with their replies), ``padding``, ``asides``,
+``restatements``, ``closings``, and ``reasons``, for and against: each a ``claim``, a ``ground`` that fits behind
+"because", ``evidence`` and ``impact``. ``mistakes.json`` has ``misspellings`` by word, and ``grammar_slips`` (what is
+meant, what is written).
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any, TypeAlias
 
-Tiers: TypeAlias = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
+Tiers: TypeAlias = Sequence[Sequence[str]]
 """Phrases of one kind: plain, competent, accomplished."""
 
 
-@dataclass(frozen=True, slots=True)
-class Idea:
-    """One reason, in the words of weak, middling and strong writers.
-
-    Attributes:
-        claim: a clause, what would follow.
-        ground: a clause that fits behind "claim because".
-        evidence: a sentence with an example, an observation or a figure.
-        impact: a sentence, why that matters.
-    """
-
-    claim: Tiers
-    ground: Tiers
-    evidence: Tiers
-    impact: Tiers
-
-
-@dataclass(frozen=True, slots=True)
-class Phrases:
-    """What essays are made of.
-
-    Attributes:
-        lexicon: what fills a ``{slot}``.
-        hooks: first sentences.
-        theses: the writer's position.
-        compounds: frames for a claim and its ground.
-        leads: what introduces the first reason, those between, and the last.
-        example_leads: what introduces evidence.
-        concession_frames: frames for an objection and the reply.
-        concessions: objections with their replies.
-        padding: sentences that add nothing.
-        asides: remarks that lead away from the topic.
-        restatements: sentences that repeat the position.
-        closings: last sentences.
-        reasons: for and against.
-    """
-
-    lexicon: dict[str, Tiers]
-    hooks: Tiers
-    theses: tuple[Tiers, Tiers]
-    compounds: Tiers
-    leads: tuple[Tiers, Tiers, Tiers]
-    example_leads: Tiers
-    concession_frames: Tiers
-    concessions: tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]
-    padding: tuple[str, ...]
-    asides: tuple[str, ...]
-    restatements: tuple[tuple[str, ...], tuple[str, ...]]
-    closings: tuple[Tiers, Tiers]
-    reasons: tuple[tuple[Idea, ...], tuple[Idea, ...]]
-
-
-@dataclass(frozen=True, slots=True)
-class Mistakes:
-    """What weak writers get wrong.
-
-    Attributes:
-        misspellings: how people misspell a word.
-        grammar_slips: what is meant, what is written.
-    """
-
-    misspellings: dict[str, tuple[str, ...]]
-    grammar_slips: tuple[tuple[str, str], ...]
+@cache
+def phrases(name: str) -> Any:
+    """The phrases of one kind."""
+    return _read("phrases.json")[name]
 
 
 @cache
-def phrases() -> Phrases:
-    """The phrases, read once."""
-    data = _read("phrases.json")
-    data["reasons"] = tuple(tuple(Idea(**idea) for idea in side) for side in data["reasons"])
-    return Phrases(**data)
+def mistakes(name: str) -> Any:
+    """The mistakes of one kind."""
+    return _read("mistakes.json")[name]
 
 
 @cache
-def mistakes() -> Mistakes:
-    """The mistakes, read once."""
-    return Mistakes(**_read("mistakes.json"))
-
-
 def _read(name: str) -> dict[str, Any]:
     text = files("pairscale.datasets").joinpath("data", name).read_text("utf-8")
-    return {key: _frozen(value) for key, value in json.loads(text).items()}
-
-
-def _frozen(value: Any) -> Any:
-    """The value with tuples in place of its lists."""
-    if isinstance(value, list):
-        return tuple(map(_frozen, value))
-    if isinstance(value, dict):
-        return {key: _frozen(entry) for key, entry in value.items()}
-    return value
+    data: dict[str, Any] = json.loads(text)
+    return data

@@ -21,9 +21,9 @@ from pairscale.datasets._mistakes import with_mistakes
 from pairscale.datasets._phrases import phrases
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from pairscale.datasets._phrases import Idea, Tiers
+    from pairscale.datasets._phrases import Tiers
 
 PROMPT = (
     "Your town council wants to close the town centre to cars one day a week. "
@@ -41,8 +41,10 @@ _MIDDLE = (_LEVELS + 1) / 2
 _SPREAD = sqrt((_LEVELS**2 - 1) / 12)
 _LATENT_NOISE = 1.0
 _SKILL_NOISE = 3.0
-_SHORTEST, _LONGEST = 64, 214
-_REASON_WORDS, _OBJECTION_WORDS = 45, 20
+_SHORTEST = 64
+_LONGEST = 214
+_REASON_WORDS = 45
+_OBJECTION_WORDS = 20
 _PATIENCE = 40
 _NOT_AGAIN = ("Again", "And", "Like", "So", "Hi", "Hello", "In", "Oh", "Also", "As")
 
@@ -135,51 +137,55 @@ class _Essay:
 
     def opening(self) -> None:
         """A first sentence, the position, or both."""
-        writer, draws = self.writer, self.draws
+        writer = self.writer
+        draws = self.draws
         if draws.chance(0.35 + 0.5 * writer.organisation):
-            self.add(self.phrase(phrases().hooks, (writer.ideas + writer.vocabulary) / 2))
+            self.add(self.phrase(phrases("hooks"), (writer.ideas + writer.vocabulary) / 2))
         if draws.chance(0.55 + 0.6 * writer.organisation) or not self.words:
-            self.add(self.phrase(phrases().theses[self.side], (writer.ideas + writer.organisation) / 2))
+            self.add(self.phrase(phrases("theses")[self.side], (writer.ideas + writer.organisation) / 2))
 
     def ending(self) -> str:
         """The last sentence, or nothing where the writer just stops."""
         writer = self.writer
         if not self.draws.chance(0.3 + 0.9 * writer.organisation):
             return ""
-        return _sentence(self.phrase(phrases().closings[self.side], (writer.ideas + writer.organisation) / 2))
+        return _sentence(self.phrase(phrases("closings")[self.side], (writer.ideas + writer.organisation) / 2))
 
-    def reason(self, idea: Idea, leads: Tiers) -> None:
+    def reason(self, idea: Mapping[str, Tiers], leads: Tiers) -> None:
         """A reason with what the writer knows to say for it."""
-        writer, draws = self.writer, self.draws
+        writer = self.writer
+        draws = self.draws
         wording = (writer.ideas + writer.vocabulary) / 2
-        claim = self.phrase(idea.claim, wording)
-        frame, ground = "<A>", ""
+        claim = self.phrase(idea["claim"], wording)
+        frame = "<A>"
+        ground = ""
         if draws.chance(0.5 + 0.6 * writer.ideas):
-            frame, ground = self.phrase(phrases().compounds, writer.sentences), self.phrase(idea.ground, wording)
+            frame = self.phrase(phrases("compounds"), writer.sentences)
+            ground = self.phrase(idea["ground"], wording)
         # "First of all, because it rains, ..." would be clumsy: only plain frames take a connective.
         lead = self.phrase(leads, writer.organisation) if frame[0] == "<" else ""
         self.add(lead + frame.replace("<A>", claim).replace("<B>", ground))
         if draws.chance(0.45 + 0.6 * writer.ideas):
             self.example(idea)
         if draws.chance(0.1 + 0.45 * writer.ideas) and not self.full():
-            self.add(self.phrase(idea.impact, wording))
+            self.add(self.phrase(idea["impact"], wording))
 
-    def example(self, idea: Idea) -> None:
+    def example(self, idea: Mapping[str, Tiers]) -> None:
         """Something seen, heard or counted."""
         tier = self.draws.tier(self.writer.ideas)
         # A writer who has counted the cars does not then say "like, I counted the cars".
-        lead = self.choose(phrases().example_leads[max(min(tier, 1), self.draws.tier(self.writer.organisation))])
-        self.add(lead + self.choose(idea.evidence[tier]))
+        lead = self.choose(phrases("example_leads")[max(min(tier, 1), self.draws.tier(self.writer.organisation))])
+        self.add(lead + self.choose(idea["evidence"][tier]))
 
     def stray(self) -> None:
         """Change the subject, say nothing, or say the same again."""
         draw = self.draws.uniform()
         if draw < 0.3:
-            self.add(self.choose(phrases().asides))
+            self.add(self.choose(phrases("asides")))
         elif draw < 0.62:
-            self.add(self.choose(phrases().padding))
+            self.add(self.choose(phrases("padding")))
         elif draw < 0.85:
-            self.add(self.choose(phrases().restatements[self.side]))
+            self.add(self.choose(phrases("restatements")[self.side]))
         else:
             self.repeat()
 
@@ -193,17 +199,19 @@ class _Essay:
 
     def objection(self) -> None:
         """An objection and the reply to it."""
-        writer, draws = self.writer, self.draws
-        objection, reply = draws.pick(phrases().concessions[self.side])
-        frame = self.phrase(phrases().concession_frames, (writer.ideas + writer.sentences) / 2)
+        writer = self.writer
+        draws = self.draws
+        objection, reply = draws.pick(phrases("concessions")[self.side])
+        frame = self.phrase(phrases("concession_frames"), (writer.ideas + writer.sentences) / 2)
         self.new_paragraph()
-        expanded = (draws.expand(phrase, writer.vocabulary) for phrase in (objection, reply))
-        self.add(frame.replace("<C>", next(expanded)).replace("<R>", next(expanded)))
+        frame = frame.replace("<C>", draws.expand(objection, writer.vocabulary))
+        self.add(frame.replace("<R>", draws.expand(reply, writer.vocabulary)))
 
     def body(self) -> None:
         """Reasons until the length aimed at is reached, and an objection."""
-        writer, draws = self.writer, self.draws
-        ideas = draws.shuffled(phrases().reasons[self.side])
+        writer = self.writer
+        draws = self.draws
+        ideas = draws.shuffled(phrases("reasons")[self.side])
         wandering = 1.0 - writer.focus
         objects = draws.chance(1.3 * writer.ideas - 0.3)
         self.reserved += _OBJECTION_WORDS * objects
@@ -213,7 +221,11 @@ class _Essay:
             if number == 0 or draws.chance(0.8):
                 self.new_paragraph()
             last = self.words + self.reserved + _REASON_WORDS >= writer.words
-            self.reason(idea, phrases().leads[0] if number == 0 else phrases().leads[2] if last else phrases().leads[1])
+            first_lead, next_lead, last_lead = phrases("leads")
+            if number == 0:
+                self.reason(idea, first_lead)
+            else:
+                self.reason(idea, last_lead if last else next_lead)
             while draws.chance(0.62 * wandering * (0.7 + 0.3 * wandering)) and not self.full():
                 self.stray()
         # A writer who has run out of reasons returns to one for another example, or chats on.
@@ -267,7 +279,8 @@ def synthetic_essays(n: int, seed: int = 0) -> pl.DataFrame:
         >>> synthetic_essays(3, seed=1).select("ID", "quality_level").rows()
         [('S0001', 10), ('S0002', 20), ('S0003', 14)]
     """
-    n, seed = require_int(n, "n", least=1), require_int(seed, "seed", least=0)
+    n = require_int(n, "n", least=1)
+    seed = require_int(seed, "seed", least=0)
     order = RandomChoices(f"{seed}:levels")
     # Where n is no multiple of 20, chance decides which levels get one essay more.
     rounds = [order.shuffled(range(1, _LEVELS + 1)) for _ in range(-(-n // _LEVELS))]
@@ -279,17 +292,5 @@ def synthetic_essays(n: int, seed: int = 0) -> pl.DataFrame:
             "text": [_essay(level, RandomChoices(f"{seed}:{number}")) for number, level in enumerate(levels, start=1)],
             "quality_level": levels,
             "theta_true": [(level - _MIDDLE) / _SPREAD for level in levels],
-            "prompt_id": [PROMPT_ID] * n,
-            "model": [_MODEL] * n,
-            "created_at": [_CREATED_AT] * n,
-        },
-        schema={
-            "ID": pl.String(),
-            "text": pl.String(),
-            "quality_level": pl.Int64(),
-            "theta_true": pl.Float64(),
-            "prompt_id": pl.String(),
-            "model": pl.String(),
-            "created_at": pl.Datetime("us", "UTC"),
-        },
-    )
+        }
+    ).with_columns(prompt_id=pl.lit(PROMPT_ID), model=pl.lit(_MODEL), created_at=pl.lit(_CREATED_AT))

@@ -15,10 +15,7 @@ from pairscale.core.provenance import text_hash
 from pairscale.core.traits import Trait
 from pairscale.judges.answers import squeezed
 
-__all__ = ["guarded_prompt", "holds_fences"]
-
 _TAGS = re.compile(r"<\s*/?\s*(?:SAMPLE_[12]|BETTER_SAMPLE)\b", re.IGNORECASE)
-_SIDES = ("SAMPLE_1", "SAMPLE_2")
 _MARK = 12  # letters of the digest
 _SHORTEST = 3  # a shorter fence stands in many texts, and means nothing to the model
 
@@ -33,29 +30,20 @@ def holds_fences(text: str, template: str, *tags: str) -> bool:
     """
     if _TAGS.search(text):
         return True
-    fences, signs = _signed(template, tags)
-    if not any(sign in text for sign in signs):  # most texts hold none of them
-        return False
     small = squeezed(text)
-    return any(fence in small for fence in fences)
+    return any(fence in small for fence in _fences(template, tags))
 
 
 @lru_cache(maxsize=64)
-def _signed(template: str, tags: tuple[str, ...]) -> tuple[frozenset[str], frozenset[str]]:
-    """The tags and the fences, and for each of them a sign that a text must hold to hold it."""
-    fences = _fences(template) | {squeezed(tag) for tag in tags if tag}
-    signs = (next((letter for letter in fence if not letter.isalnum()), "") for fence in fences)
-    return fences, frozenset(signs)  # an empty one, of a fence of letters alone, is in every text
-
-
-def _fences(template: str) -> frozenset[str]:
-    """The lines, or parts of lines, right before and right behind the places of the texts."""
-    found = set()
-    for side in _SIDES:
-        for place in re.finditer(rf"\{{{side}\}}", template):
-            before, after = template[: place.start()].rstrip(), template[place.end() :].lstrip()
-            found |= {squeezed(before.rpartition("\n")[2]), squeezed(after.partition("\n")[0])}
-    return frozenset(fence for fence in found if len(fence) >= _SHORTEST and "{" not in fence)
+def _fences(template: str, tags: tuple[str, ...]) -> frozenset[str]:
+    """The tags, and the lines, or parts of lines, right before and right behind the places of the texts."""
+    fences = {squeezed(tag) for tag in tags if tag}
+    for place in re.finditer(r"\{SAMPLE_[12]\}", template):
+        before = template[: place.start()].rstrip().rpartition("\n")[2]
+        after = template[place.end() :].lstrip().partition("\n")[0]
+        lines = (squeezed(before), squeezed(after))
+        fences |= {line for line in lines if len(line) >= _SHORTEST and "{" not in line}
+    return frozenset(fences)
 
 
 def guarded_prompt(template: str, trait: Trait, text1: str, text2: str, *tags: str) -> str:
@@ -74,14 +62,9 @@ def guarded_prompt(template: str, trait: Trait, text1: str, text2: str, *tags: s
 
 
 def _fenced(template: str, mark: str) -> str:
-    for side in _SIDES:
-        template = _fenced_side(template, side, mark)
+    for side in ("SAMPLE_1", "SAMPLE_2"):
+        block = re.compile(rf"<{side}>(\s*)\{{{side}\}}(\s*)</{side}>")
+        template, times = block.subn(rf"<{side} {mark}>\1{{{side}}}\2</{side} {mark}>", template)
+        if not times:
+            template = template.replace(f"{{{side}}}", f"<{side} {mark}>\n{{{side}}}\n</{side} {mark}>")
     return template
-
-
-def _fenced_side(template: str, side: str, mark: str) -> str:
-    block = re.compile(rf"<{side}>(\s*)\{{{side}\}}(\s*)</{side}>")
-    named, times = block.subn(rf"<{side} {mark}>\1{{{side}}}\2</{side} {mark}>", template)
-    if times:
-        return named
-    return template.replace(f"{{{side}}}", f"<{side} {mark}>\n{{{side}}}\n</{side} {mark}>")

@@ -8,19 +8,6 @@ from __future__ import annotations
 import re
 from importlib.resources import files
 
-__all__ = [
-    "ABBREVIATIONS",
-    "ACADEMIC_STEMS",
-    "COMMON",
-    "CONNECTIVES",
-    "CONNECTIVE_PHRASES",
-    "MISSPELT",
-    "PHRASE_STARTS",
-    "SPELT_WELL",
-    "SUBORDINATORS",
-    "VAGUE",
-]
-
 
 def _read() -> dict[str, str]:
     """The lists by name, without comments."""

@@ -7,8 +7,6 @@ from functools import cache
 
 from pairscale.judges import _lexicon as lexicon
 
-__all__ = ["is_academic", "is_common", "looks_misspelt"]
-
 _ENDINGS = ("s", "es", "ed", "ing", "er", "ly")
 _VOWELS = "aeiouy"
 _TRIPLED = re.compile(r"([a-z])\1\1")
@@ -57,7 +55,9 @@ def _tables() -> tuple[frozenset[str], frozenset[str]]:
 def _is_slip(word: str) -> bool:
     """Whether exchanging two letters, leaving one out or changing a vowel makes an everyday word of it."""
     for k in range(len(word)):
-        before, letter, rest = word[:k], word[k], word[k + 1 :]
+        before = word[:k]
+        letter = word[k]
+        rest = word[k + 1 :]
         if rest and len(word) >= 5 and before + rest[0] + letter + rest[1:] in lexicon.COMMON:
             return True
         # Short words with one letter changed are mostly other words: block and black.

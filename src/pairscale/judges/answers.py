@@ -20,18 +20,6 @@ if TYPE_CHECKING:
 
     from pairscale.providers.base import TokenLogprob
 
-__all__ = [
-    "ANSWERS",
-    "CONFIDENCE_QUESTION",
-    "ParsedAnswer",
-    "declines",
-    "probability_of_first",
-    "read_structured",
-    "read_tag",
-    "squeezed",
-    "stated_confidence",
-]
-
 ANSWERS = ("SAMPLE_1", "SAMPLE_2")
 CONFIDENCE_QUESTION = (
     "\n\nAfter your answer, say how probable it is that your choice is right, in per cent from 50 (a guess) to 100 "
@@ -99,17 +87,15 @@ def _is_quoted(match: re.Match[str], text: str, samples: Sequence[str]) -> bool:
 
     A tag with nothing around it is an answer, unless it is all that there is of a sample.
     """
-    sign = next((letter for letter in match[0] if not letter.isalnum() and not letter.isspace()), "")
-    samples = [sample for sample in samples if sign in sample]  # most hold no such sign, and so no tag
-    if not samples:
-        return False
-    before, after = text[: match.start()].split("\n"), text[match.end() :].split("\n")
-    left = next((line for line in reversed(before) if line.strip()), "")
-    right = next((line for line in after if line.strip()), "")
-    around = [squeezed(left + match[0])] if left else []
-    around += [squeezed(match[0] + right)] if right else []
+    left = text[: match.start()].rstrip().rpartition("\n")[2]
+    right = text[match.end() :].lstrip().partition("\n")[0]
+    parts = []
+    if left:
+        parts.append(squeezed(left + match[0]))
+    if right:
+        parts.append(squeezed(match[0] + right))
     whole = squeezed(text)
-    return any(whole == sample or any(part in sample for part in around) for sample in map(squeezed, samples))
+    return any(whole == sample or any(part in sample for part in parts) for sample in map(squeezed, samples))
 
 
 def squeezed(text: str) -> str:
@@ -143,7 +129,8 @@ def probability_of_first(logprobs: Sequence[TokenLogprob] | None, lead: str) -> 
         return None
     stem = r"[\"'\s:]*" if lead == CHOICE_KEY else r"\s*"
     choice = re.compile(rf"{re.escape(lead)}{stem}SAMPLE_([12])(?!\d)", re.IGNORECASE)
-    before, found = "", None
+    before = ""
+    found = None
     for token in logprobs:
         weights = {"1": 0.0, "2": 0.0}
         for other in token.top:

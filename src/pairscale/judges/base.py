@@ -4,28 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 from pairscale.core.comparisons import ERROR_CODES, Condition, Outcome
 from pairscale.core.errors import InputError
 from pairscale.core.failures import FAILURES, Failure
 from pairscale.core.options import require_choice, require_int, require_number
-
-if TYPE_CHECKING:
-    from pairscale.providers.catalog import Price
-
-__all__ = [
-    "LARGEST",
-    "Item",
-    "Judge",
-    "JudgeCapabilities",
-    "JudgePair",
-    "MemberName",
-    "Verdict",
-    "judge_member",
-    "require_figure",
-]
 
 Item: TypeAlias = Mapping[str, Any]
 """A sample as a judge sees it: ``ID`` (also as ``item_id``), ``text``, and every other column of the samples."""
@@ -72,7 +56,6 @@ _FIGURES: tuple[tuple[str, type[int] | type[float], int], ...] = (
 )  # fmt: skip
 """The numbers of a verdict: what they are kept as, and how large they may be."""
 _TEXTS = ("content", "thoughts", "model", "object_type", "error_message", "prompt_hash")
-_figures_of, _texts_of = attrgetter(*(name for name, _, _ in _FIGURES)), attrgetter(*_TEXTS)
 
 
 _UNPAID = frozenset({"http_error", "rate_limited", "judge_error"})
@@ -143,10 +126,12 @@ class Verdict:
     def __post_init__(self) -> None:
         if self.winner_pos not in ((1, 2) if self.outcome is Outcome.WIN else (None,)):
             raise InputError(f"a verdict is a win exactly when winner_pos is 1 or 2, not {self.winner_pos!r:.80}")
-        for (name, kind, most), value in zip(_FIGURES, _figures_of(self), strict=True):
+        for name, kind, most in _FIGURES:
+            value = getattr(self, name)
             if value is not None and not (type(value) is kind and 0 <= value <= most):
                 object.__setattr__(self, name, require_figure(value, f"the {name} of a verdict", kind, most))
-        for name, value in zip(_TEXTS, _texts_of(self), strict=True):
+        for name in _TEXTS:
+            value = getattr(self, name)
             if value is not None and not isinstance(value, str):  # some servers name their models by numbers
                 object.__setattr__(self, name, str(value))
         object.__setattr__(self, "cached", bool(self.cached))
@@ -211,7 +196,7 @@ def require_figure(value: Any, name: str, kind: type[int] | type[float], most: i
 class Judge(Protocol):
     """Anything that can say which of two samples is better: what every judge must have.
 
-    What a judge may have besides is in :class:`JudgeCapabilities`.
+    What a judge may have besides is in :func:`judge_member`.
     """
 
     @property
@@ -232,57 +217,6 @@ class Judge(Protocol):
         ...
 
 
-class JudgeCapabilities(Protocol):
-    """What a judge may have besides: each member is optional, and has a default where it is missing.
-
-    Read them with :func:`judge_member`, which knows the defaults.
-    """
-
-    def max_cost_of(self, pair: JudgePair) -> float | None:
-        """What one question may cost at most, in US dollars; 0 when it is free, None when the price is unknown.
-
-        With ``max_cost``, questions are asked side by side as long as their sum fits. A judge without this method is
-        asked one question at a time until it has said what an answer costs; one that returns None is refused.
-        """
-        ...
-
-    @property
-    def price(self) -> Price | None:
-        """What its tokens cost, with the date of the price, which stands beside its costs; by default None."""
-        ...
-
-    @property
-    def uses_cache(self) -> bool:
-        """Whether answers may come from a cache; by default False.
-
-        When it is True, every question says by ``pair.occurrence`` which time it is asked on purpose, so that each
-        repeat has an answer of its own.
-        """
-        ...
-
-    @property
-    def waits_for_people(self) -> bool:
-        """Whether people answer, so that ``timeout`` does not apply; by default False."""
-        ...
-
-    @property
-    def graded(self) -> bool:
-        """Whether the probability that a verdict states is the judge's answer; by default True.
-
-        A win rate is then the mean preference. False for a judge whose probability is only a by-product of a hard
-        verdict.
-        """
-        ...
-
-    def allow_ties(self, allowed: bool) -> None:
-        """Set whether a tie counts as an answer; an adaptive run calls it before it asks."""
-        ...
-
-    async def aclose(self) -> None:
-        """Close connections and files at the end of every call; the judge may be asked again afterwards."""
-        ...
-
-
 _DEFAULTS: Mapping[str, Any] = {
     "max_cost_of": None, "price": None, "uses_cache": False, "waits_for_people": False, "graded": True,
     "allow_ties": None, "aclose": None,
@@ -296,5 +230,18 @@ MemberName: TypeAlias = Literal[
 
 
 def judge_member(judge: object, name: MemberName) -> Any:
-    """An optional member of a judge, see :class:`JudgeCapabilities`, or its default."""
+    """An optional member of a judge, or its default.
+
+    - ``max_cost_of(pair)``: what one question may cost at most, in US dollars; 0 when it is free, None when the price
+      is unknown. With ``max_cost``, questions are asked side by side as long as their sum fits. A judge without this
+      method is asked one question at a time until it has said what an answer costs; one that returns None is refused.
+    - ``price``: what its tokens cost, with the date of the price, which stands beside its costs; by default None.
+    - ``uses_cache``: whether answers may come from a cache; by default False. When it is True, every question says by
+      ``pair.occurrence`` which time it is asked on purpose, so that each repeat has an answer of its own.
+    - ``waits_for_people``: whether people answer, so that ``timeout`` does not apply; by default False.
+    - ``graded``: whether the probability that a verdict states is the judge's answer; by default True. A win rate is
+      then the mean preference. False for a judge whose probability is only a by-product of a hard verdict.
+    - ``allow_ties(allowed)``: is told whether a tie counts as an answer, before an adaptive run asks.
+    - ``async aclose()``: closes connections and files at the end of every call; the judge may be asked again.
+    """
     return getattr(judge, name, _DEFAULTS[name])

@@ -20,17 +20,6 @@ if TYPE_CHECKING:
     from pairscale.providers.base import HTTPCall
     from pairscale.providers.batches import Line
 
-__all__ = [
-    "BatchJudge",
-    "calls_of",
-    "is_both_orders",
-    "max_batch_cost",
-    "require_batches",
-    "restored",
-    "verdict_of",
-    "with_batch_cost",
-]
-
 BatchJudge: TypeAlias = LLMJudge | BothOrders
 """A language model, asked once per pair or in both orders."""
 
@@ -68,9 +57,12 @@ def restored(description: Mapping[str, Any], api_key: str | None = None, base_ur
         base_url: where the provider is now, when it has moved.
     """
     known = dict(description)
-    trait, settings = Trait(**known.pop("trait")), known.pop("settings")
-    provider, model = known.pop("provider"), known.pop("model")
-    template, template_id = known.pop("template"), known.pop("template_id")
+    trait = Trait(**known.pop("trait"))
+    settings = known.pop("settings")
+    provider = known.pop("provider")
+    model = known.pop("model")
+    template = known.pop("template")
+    template_id = known.pop("template_id")
     known["base_url"] = base_url or known.pop("base_url")
     both_orders = known.pop("both_orders", False)
     judge = LLMJudge(provider, model, trait, template, template_id, api_key=api_key, **known, **settings)
@@ -96,7 +88,8 @@ def verdict_of(judge: BatchJudge, pair: JudgePair, line: Line, *, turned: bool =
     request = judge.request(asked)
     if line.kind != "succeeded":
         return _failed(judge, line, text_hash(request.prompt))
-    call, clean = judge.client.prepared(request), judge.client.redactor
+    call = judge.client.prepared(request)
+    clean = judge.client.redactor
     try:
         reply = judge.client.provider.reply(call, line.body)
     except ReplyError as error:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import contextvars
 import inspect
 import textwrap
 import threading
 import traceback
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 from uuid import uuid4
 
 from pairscale.core.comparisons import ERROR_CODES, Condition
@@ -24,8 +24,6 @@ from pairscale.core.provenance import fingerprint
 from pairscale.judges.base import JudgePair, Verdict
 
 _PACKAGE = str(Path(__file__).parents[1])
-
-__all__ = ["FunctionJudge", "ends_run", "in_thread", "raised", "takes", "words_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,32 +139,34 @@ def raised(error: BaseException) -> str:
     return f"{words_of(error)}{where}"
 
 
-_WORDS: Mapping[str, Verdict] = {"A": Verdict.win(1), "B": Verdict.win(2), "tie": Verdict.tie()}
+_WORDS: Mapping[str, float] = {"A": 1, "B": 0, "tie": 0.5}
 _NUMERALS = ("1", "2")  # no answers as text, but as IDs they look like the numbers that are
 
 
 def _verdict(answer: Any, pair: JudgePair) -> Verdict:
     """The verdict that an answer of a function stands for; one of another kind is a failure of the judge."""
+    import numpy as np
+
     if isinstance(answer, Verdict):
         return answer
     if isinstance(answer, Mapping) and {"is_valid", "Y", "p"} & set(answer):
         return _of_mapping(answer)
     if isinstance(answer, str):
         return _of_text(answer, str(pair.first.get("ID")), str(pair.second.get("ID")))
-    return _of_number(answer)
-
-
-def _of_number(answer: Any) -> Verdict:
-    """The verdict of a place, a truth value or a probability."""
-    import numpy as np
-
     if isinstance(answer, bool | np.bool_):
-        return Verdict.win(1 if answer else 2)
+        answer = 1 if answer else 2
     if isinstance(answer, Integral) and answer in (1, 2):
-        return Verdict.win(1 if answer == 1 else 2)
+        return _of_share(2 - int(answer))
     if isinstance(answer, Real) and 0 < answer < 1:  # type: ignore[operator]
         return _graded(answer, None, None)
     return _refused(answer, "is not an answer")
+
+
+def _of_share(share: float, **more: Any) -> Verdict:
+    """A win of the first above a half, of the second below, and a tie at it."""
+    if share == 0.5:
+        return Verdict.tie(**more)
+    return Verdict.win(1 if share > 0.5 else 2, **more)
 
 
 def _of_text(answer: str, first: str, second: str) -> Verdict:
@@ -174,8 +174,10 @@ def _of_text(answer: str, first: str, second: str) -> Verdict:
     if answer in (first, second):
         if first == second or answer in _WORDS or answer in _NUMERALS:
             return _refused(answer, "has two meanings, because it is also the ID of a text")
-        return Verdict.win(1 if answer == first else 2)
-    return _WORDS.get(answer) or _refused(answer, "is not an answer, nor the ID of one of the two texts")
+        return _of_share(float(answer == first))
+    if answer not in _WORDS:
+        return _refused(answer, "is not an answer, nor the ID of one of the two texts")
+    return _of_share(_WORDS[answer])
 
 
 def _refused(answer: Any, why: str) -> Verdict:
@@ -197,9 +199,7 @@ def _of_mapping(answer: Mapping[str, Any]) -> Verdict:
     if answer.get("p") is not None:
         return _graded(answer["p"], choice, cost)
     if isinstance(choice, Real) and choice in (0, 0.5, 1):
-        place: Literal[1, 2] = 1 if choice == 1 else 2
-        stated = answer.get("probability")
-        return Verdict.tie(cost=cost) if choice == 0.5 else Verdict.win(place, probability=stated, cost=cost)
+        return _of_share(float(choice), probability=answer.get("probability"), cost=cost)
     return Verdict.fail(
         "invalid_winner",
         f"Y must be 1 (A is better), 0 (B is better) or 0.5 (a tie), not {choice!r:.80}; or give p, the probability "
@@ -214,14 +214,12 @@ def _graded(p: Any, choice: Any, cost: Any) -> Verdict:
         stated = require_probability(p, "p (the probability that A is better)")
     except InputError as error:
         return Verdict.fail("invalid_winner", str(error), cost=cost)
-    follows = 1 if stated > 0.5 else 0 if stated < 0.5 else 0.5
+    follows = 0.5 if stated == 0.5 else round(stated)
     if choice is not None and choice != follows:
         return Verdict.fail(
             "invalid_winner", f"Y={choice!r:.80} contradicts p={stated:g}; return one of them", cost=cost
         )
-    if follows == 0.5:
-        return Verdict.tie(probability=stated, cost=cost)
-    return Verdict.win(1 if follows else 2, probability=stated, cost=cost)
+    return _of_share(stated, probability=stated, cost=cost)
 
 
 def takes(function: Callable[..., Any], name: str) -> bool:
@@ -235,23 +233,19 @@ def takes(function: Callable[..., Any], name: str) -> bool:
 
 async def in_thread(call: Callable[[], Any]) -> Any:
     """Run a call that may block in a thread that is not waited for: Ctrl-C ends a run at once, whatever is open."""
-    loop = asyncio.get_running_loop()
-    outcome: asyncio.Future[Any] = loop.create_future()
-
-    def post(setter: Callable[[Any], None], value: Any) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop is closed: the run was interrupted
-            loop.call_soon_threadsafe(lambda: None if outcome.done() else setter(value))
+    outcome: Future[Any] = Future()
+    outcome.set_running_or_notify_cancel()  # so that it takes a result, also when no one waits any more
 
     def target() -> None:
         try:
-            post(outcome.set_result, call())
-        except (StopIteration, GeneratorExit) as error:  # no future and no coroutine takes one
-            post(outcome.set_exception, RuntimeError(words_of(error)))
+            outcome.set_result(call())
+        except (StopIteration, GeneratorExit) as error:  # no coroutine takes one
+            outcome.set_exception(RuntimeError(words_of(error)))
         except BaseException as error:  # noqa: BLE001 - it is raised again where the outcome is awaited
-            post(outcome.set_exception, error)
+            outcome.set_exception(error)
 
     threading.Thread(target=contextvars.copy_context().run, args=(target,), daemon=True).start()
-    return await outcome
+    return await asyncio.wrap_future(outcome)
 
 
 def _source(function: Any) -> str | None:

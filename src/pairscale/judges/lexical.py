@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from pairscale.core.comparisons import Condition
 from pairscale.core.provenance import fingerprint
@@ -21,20 +22,7 @@ from pairscale.judges._spelling import is_academic, is_common, looks_misspelt
 from pairscale.judges.base import JudgePair, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from pairscale.judges.base import Item
-
-__all__ = [
-    "MAX_CHARS",
-    "MODEL",
-    "WEIGHTS",
-    "LexicalFeatures",
-    "LexicalJudge",
-    "Weight",
-    "lexical_features",
-    "lexical_score",
-]
+    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
 MODEL = "lexical-1"
 """The name of these features, word lists and weights together; any change of them is a new name."""
@@ -124,8 +112,7 @@ class LexicalFeatures:
     repetition: float
 
 
-_FEATURES = tuple(f.name for f in fields(LexicalFeatures))
-_NO_WORDS = LexicalFeatures(**{name: 1.0 if WEIGHTS[name].weight < 0 else 0.0 for name in _FEATURES})
+_NO_WORDS = LexicalFeatures(**{name: float(weight.weight < 0) for name, weight in WEIGHTS.items()})
 
 
 def lexical_features(text: str) -> LexicalFeatures:
@@ -152,19 +139,20 @@ def lexical_features(text: str) -> LexicalFeatures:
     academic = {word for word in unusual - wrong if is_academic(word) and not is_common(word)}
     rare = {word for word in unusual - wrong - lexicon.VAGUE if len(word) >= 5 and not is_common(word)}
     clauses = sum(word in lexicon.SUBORDINATORS for word in words) + sum(sentence.breaks for sentence in sentences)
-    clauses_each, ties = clauses / len(shape), len(_connectives(sentences))
+    clauses_each = clauses / len(shape)
+    ties = len(_connectives(sentences))
     return LexicalFeatures(
         length=n / (n + 60),
         diversity=_diversity(words),
         word_length=_clamp(((sum(min(len(word), 12) for word in words) + 40) / (n + 10) - 3) / 4),
-        rare_words=_saturate(sum(word in rare for word in words) / (n + 10), 5),
-        academic_words=_saturate(sum(word in academic for word in words) / (n + 10), 10),
-        vague_words=_saturate(sum(word in lexicon.VAGUE for word in words) / (n + 10), 10),
+        rare_words=_saturated(words, rare, n, 5),
+        academic_words=_saturated(words, academic, n, 10),
+        vague_words=_saturated(words, lexicon.VAGUE, n, 10),
         sentence_length=_clamp(min(mean / 20, (70 - mean) / 35)),
         sentence_variety=sd / (sd + 5),
         subordination=clauses_each / (clauses_each + 2),
         connectives=ties / (ties + 2),
-        misspelling=_saturate(sum(word in wrong for word in checked) / (n + 10), 10),
+        misspelling=_saturated(checked, wrong, n, 10),
         mechanics=1 - math.exp(-sum(sentence.slips for sentence in sentences) / len(shape)),
         repetition=_repetition(sentences),
     )
@@ -201,8 +189,6 @@ class LexicalJudge:
     """
 
     trait: str = "overall_quality"
-    # A text meets many others, so its score is kept. What is kept is at most as long as what is read of a text.
-    _scores: dict[str, float] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def condition(self) -> Condition:
@@ -221,43 +207,31 @@ class LexicalJudge:
 
     async def compare(self, pair: JudgePair) -> Verdict:
         """The better text by score, with the probability that it is the first; equal scores are a tie."""
-        texts = []
+        scores = []
+        known: dict[str, Any] = {"model": MODEL, "object_type": "offline"}
         for item in (pair.first, pair.second):
             text = item.get("text")
             if not isinstance(text, str):
-                return Verdict.fail("judge_error", _no_text(item), model=MODEL, object_type="offline")
-            texts.append(text)
-        gap = self._score(texts[0]) - self._score(texts[1])
+                words = f"sample {item.get('ID')!r} has no text to judge; give every sample a text, which may be empty"
+                return Verdict.fail("judge_error", words, **known)
+            scores.append(_score(text[: MAX_CHARS + 1]))
+        gap = scores[0] - scores[1]
         if gap == 0:
-            return Verdict.tie(
-                probability=0.5, model=MODEL, object_type="offline", content="<BETTER_SAMPLE>TIE</BETTER_SAMPLE>"
-            )
+            return Verdict.tie(probability=0.5, content="<BETTER_SAMPLE>TIE</BETTER_SAMPLE>", **known)
         # The larger probability is computed and the smaller taken from it: the two orders then sum to exactly 1.
-        stronger = 1 / (1 + math.exp(-abs(gap)))
-        return Verdict.win(
-            1 if gap > 0 else 2,
-            probability=stronger if gap > 0 else 1 - stronger,
-            model=MODEL,
-            object_type="offline",
-            content=f"<BETTER_SAMPLE>SAMPLE_{1 if gap > 0 else 2}</BETTER_SAMPLE>",
-        )
-
-    def _score(self, text: str) -> float:
-        key = text[: MAX_CHARS + 1]
-        score = self._scores.get(key)
-        if score is None:
-            score = lexical_score(key)
-            if len(self._scores) >= _KEPT_SCORES:
-                self._scores.clear()
-            self._scores[key] = score
-        return score
+        probability = 1 / (1 + math.exp(-abs(gap)))
+        winner: Literal[1, 2] = 1
+        if gap < 0:
+            winner = 2
+            probability = 1 - probability
+        content = f"<BETTER_SAMPLE>SAMPLE_{winner}</BETTER_SAMPLE>"
+        return Verdict.win(winner, probability=probability, content=content, **known)
 
 
-_KEPT_SCORES = 4096
-
-
-def _no_text(item: Item) -> str:
-    return f"sample {item.get('ID')!r} has no text to judge; give every sample a text, which may be empty"
+@lru_cache(maxsize=4096)
+def _score(text: str) -> float:
+    """The score of what is read of a text, kept because a text meets many others."""
+    return lexical_score(text)
 
 
 # Reading. No pattern below can be made slow: each consumes what it looked at, or looks at a bounded stretch.
@@ -293,23 +267,20 @@ def _sentences(text: str) -> Iterator[_Sentence]:
             last = _LAST_WORD.search(text, max(start, mark.start() - 12), mark.start())
             if mark[0] == "." and after and last and _is_abbreviation(last[0]):
                 continue
-        sentence = _sentence(text[start : mark.end()].strip())
+        yield from _sentence(text[start : mark.end()].strip())
         start = mark.end()
-        if sentence:
-            yield sentence
-    sentence = _sentence(text[start:].strip(), cut=cut)
-    if sentence:
-        yield sentence
+    yield from _sentence(text[start:].strip(), cut=cut)
 
 
 def _is_abbreviation(word: str) -> bool:
     return word.lower() in lexicon.ABBREVIATIONS or (len(word) == 1 and word.isupper() and word != "I")
 
 
-def _sentence(text: str, *, cut: bool = False) -> _Sentence | None:
+def _sentence(text: str, *, cut: bool = False) -> Iterator[_Sentence]:
+    """The sentence that a stretch of text is; nothing where it has no words."""
     tokens = [token.replace("’", "'") for token in _WORD.findall(text)]
     if not tokens:
-        return None
+        return
     words = tuple(token.lower() for token in tokens)
     # A capital inside a sentence is taken for a name, and names follow no spelling.
     checked = tuple(word for k, word in enumerate(words) if word.isascii() and (k == 0 or not tokens[k][0].isupper()))
@@ -317,20 +288,23 @@ def _sentence(text: str, *, cut: bool = False) -> _Sentence | None:
     slips += tokens[0][0].islower() and text[0].isalpha() and tokens[0] != "i"
     slips += text[-1] not in _END_MARKS and not cut
     slips += len(tokens) >= 3 and text.isupper()
-    slips += sum(1 for _ in _SLIP.finditer(text))
-    return _Sentence(words, checked, sum(1 for _ in _BREAK.finditer(text)), slips)
+    slips += len(_SLIP.findall(text))
+    yield _Sentence(words, checked, len(_BREAK.findall(text)), slips)
 
 
 # Counting.
 
-_WINDOW, _FILL = 25, 0.9
+_WINDOW = 25
+_FILL = 0.9
 
 
 def _clamp(value: float) -> float:
     return min(1.0, max(0.0, value))
 
 
-def _saturate(share: float, rate: float) -> float:
+def _saturated(words: Iterable[str], counted: Container[str], n: int, rate: float) -> float:
+    """The share of the words that are counted, brought between 0 and 1."""
+    share = sum(word in counted for word in words) / (n + 10)
     return 1 - math.exp(-rate * share)
 
 
@@ -343,18 +317,9 @@ def _diversity(words: Sequence[str]) -> float:
     n = len(words)
     if n < _WINDOW:
         return (len(set(words)) + _FILL * (_WINDOW - n)) / _WINDOW
-    counts: dict[str, int] = {}
-    total = 0
-    for k, word in enumerate(words):
-        counts[word] = counts.get(word, 0) + 1
-        if k >= _WINDOW:
-            gone = words[k - _WINDOW]
-            counts[gone] -= 1
-            if not counts[gone]:
-                del counts[gone]
-        if k >= _WINDOW - 1:
-            total += len(counts)
-    return total / (n - _WINDOW + 1) / _WINDOW
+    windows = n - _WINDOW + 1
+    total = sum(len(set(words[k : k + _WINDOW])) for k in range(windows))
+    return total / windows / _WINDOW
 
 
 def _connectives(sentences: Sequence[_Sentence]) -> set[tuple[str, ...]]:

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from pairscale.providers.keys import ApiKey
     from pairscale.providers.model import Reused
 
-__all__ = ["NO_ANSWER", "AnswerForm", "LLMJudge", "unanswered", "without_answer"]
-
 AnswerForm = Literal["tag", "structured", "confidence"]
 """How the model answers: between tags in free text, as JSON that it cannot get wrong, or between tags and followed by
 how sure it says it is."""
@@ -124,9 +122,14 @@ class LLMJudge:
             provider_args=provider_args,
             **settings,
         )
-        self.provider, self.model, self.trait = provider, model, as_trait(trait)
-        self._template, self._template_id = template, template_id
-        self._answer, self._prefix, self._suffix = answer, tag_prefix, tag_suffix
+        self.provider = provider
+        self.model = model
+        self.trait = as_trait(trait)
+        self._template = template
+        self._template_id = template_id
+        self._answer = answer
+        self._prefix = tag_prefix
+        self._suffix = tag_suffix
 
     def __repr__(self) -> str:
         return f"<LLMJudge {self.provider}:{self.model}, {self.trait.name}, template {self._template_id}>"
@@ -219,14 +222,13 @@ class LLMJudge:
     async def compare(self, pair: JudgePair) -> Verdict:
         """Ask the model."""
         # The swapped question of one pair may be the question of another: each has answers of its own in the cache.
-        return await self._asked(pair, f"{pair.occurrence}{'~' * pair.is_swapped}")
-
-    async def _asked(self, pair: JudgePair, repeat: str) -> Verdict:
+        repeat = f"{pair.occurrence}{'~' * pair.is_swapped}"
         request = self.request(pair)
         known = self._model.remembered(request, repeat)
-        verdict = None if known is None else self._accepted(known, pair, request, repeat)
-        if verdict is not None and verdict.winner_pos is not None:
-            return verdict  # else it was kept by a judge with other tags, say
+        if known is not None:
+            verdict = self._accepted(known, pair, request, repeat)
+            if verdict.winner_pos is not None:
+                return verdict  # else it was kept by a judge with other tags, say
         try:
             done = await self._model.ask(request)
         except ProviderError as error:
@@ -298,7 +300,9 @@ NO_ANSWER = frozenset({"content_filter", "refusal", "error"})
 
 def without_answer(reply: LLMReply, answer: ParsedAnswer, known: Mapping[str, Any]) -> Verdict:
     """An error, a refusal, a filter, a cut-off, an empty answer or an unreadable one: each its own code."""
-    stop_reason, text, refusal = reply.stop_reason, reply.text, reply.refusal
+    stop_reason = reply.stop_reason
+    text = reply.text
+    refusal = reply.refusal
     if stop_reason == "content_filter":
         reason = f"the provider's filter stopped the answer{f': {refusal}' if refusal else ''}"
         return Verdict.abstain(reason, error_code="content_filter", **known)

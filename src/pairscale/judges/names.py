@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-__all__ = ["PANEL_OF", "is_judge", "judged_by", "no_grading"]
-
 PANEL_OF = "panel of "
 """How the name of a panel begins; the names of its members follow, with commas."""
 

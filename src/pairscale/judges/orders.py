@@ -14,8 +14,6 @@ from pairscale.core.errors import PairscaleError
 from pairscale.judges.base import Judge, JudgePair, Verdict, judge_member
 from pairscale.judges.function import ends_run, raised
 
-__all__ = ["BothOrders", "merge_orders", "merge_preferences", "merge_verdicts", "swapped", "unwrapped"]
-
 T = TypeVar("T")
 
 _SUMMED = (

@@ -12,9 +12,7 @@ from pairscale.judges.base import Judge, JudgePair, Verdict, judge_member
 from pairscale.judges.names import PANEL_OF
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-__all__ = ["PanelJudge", "members_of", "panel_settings", "split_panel"]
+    from collections.abc import Callable, Mapping
 
 
 class PanelJudge:
@@ -48,33 +46,32 @@ class PanelJudge:
     def condition(self) -> Condition:
         """Who the members are, with all their settings."""
         own = [member.condition for member in self.members]
-        traits, templates = {one.trait for one in own}, {one.template_id for one in own}
         settings = {PANEL: list(self.names), "members": [one.condition_id for one in own]}
-        return Condition(
-            f"{PANEL_OF}{', '.join(self.names)}", PANEL, None, traits.pop() if len(traits) == 1 else None,
-            templates.pop() if len(templates) == 1 else None, settings,
-        )  # fmt: skip
+        trait = _common([one.trait for one in own])
+        template = _common([one.template_id for one in own])
+        return Condition(f"{PANEL_OF}{', '.join(self.names)}", PANEL, None, trait, template, settings)
 
     def member_of(self, first: str, second: str) -> str:
         """The name of the judge who answers about two texts, in whichever order."""
         return self.names[panel_member(first, second, len(self.names))]
 
-    def _member(self, pair: JudgePair) -> Judge:
-        return self.members[panel_member(str(pair.first["ID"]), str(pair.second["ID"]), len(self.members))]
-
     async def compare(self, pair: JudgePair) -> Verdict:
         """Ask the judge whom the pair belongs to."""
-        return await self._member(pair).compare(pair)
+        index = panel_member(str(pair.first["ID"]), str(pair.second["ID"]), len(self.members))
+        return await self.members[index].compare(pair)
 
-    def __getattr__(self, name: str) -> Any:
-        """What a question may cost is known where every member says it."""
-        if name == "max_cost_of" and all(judge_member(one, "max_cost_of") is not None for one in self.members):
-            return self._max_cost_of
-        raise AttributeError(name)
+    @property
+    def max_cost_of(self) -> Callable[[JudgePair], float | None] | None:
+        """What a question may cost at most; None unless every member says it."""
+        limits = [judge_member(member, "max_cost_of") for member in self.members]
+        if None in limits:
+            return None
 
-    def _max_cost_of(self, pair: JudgePair) -> float | None:
-        costs = [judge_member(one, "max_cost_of")(pair) for one in self.members]
-        return None if None in costs else max(costs)
+        def dearest(pair: JudgePair) -> float | None:
+            costs = [limit(pair) for limit in limits]
+            return None if None in costs else max(costs)
+
+        return dearest
 
     @property
     def uses_cache(self) -> bool:
@@ -99,6 +96,10 @@ class PanelJudge:
                 await end()
 
 
+def _common(values: Sequence[str | None]) -> str | None:
+    return values[0] if len(set(values)) == 1 else None
+
+
 def members_of(*judges: Any) -> list[Any]:
     """Those who are asked: the members in place of a panel, everything else as it is."""
     return [one for judge in judges for one in (judge.members if isinstance(judge, PanelJudge) else (judge,))]
@@ -108,11 +109,11 @@ def _named(conditions: Sequence[Condition]) -> list[str]:
     """The members' names; those of the same name are told apart by their settings, or refused as the same judge."""
     if len({one.condition_id for one in conditions}) < len(conditions):
         raise InputError(f"a judge stands in the panel twice: {listed([one.judge_id for one in conditions])}")
-    seen: dict[str, int] = {}
-    names = []
-    for one in conditions:
-        seen[one.judge_id] = seen.get(one.judge_id, 0) + 1
-        names.append(one.judge_id if seen[one.judge_id] == 1 else f"{one.judge_id} ({seen[one.judge_id]})")
+    names: list[str] = []
+    for condition in conditions:
+        name = condition.judge_id
+        count = 1 + sum(one.judge_id == name for one in conditions[: len(names)])
+        names.append(name if count == 1 else f"{name} ({count})")
     return names
 
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-
-import polars as pl
 
 from pairscale.core.comparisons import Condition, Outcome, as_comparisons, ordered_key
 from pairscale.core.options import require_flag
 from pairscale.core.provenance import fingerprint
 from pairscale.core.tables import Table
 from pairscale.judges.base import JudgePair, Verdict
-
-__all__ = ["ReplayJudge"]
 
 _KEPT = ("probability", "content", "thoughts", "model", "object_type", "prompt_tokens", "completion_tokens",
          "total_tokens", "prompt_cached_tokens", "reasoning_tokens", "cost")  # fmt: skip
@@ -41,14 +39,14 @@ class ReplayJudge:
     _digest: str = field(init=False, repr=False, default="")
 
     def __post_init__(self) -> None:
-        frame = as_comparisons(self.results)
-        for row in frame.iter_rows(named=True):
+        rows = as_comparisons(self.results).to_dicts()
+        for row in rows:
             self._answers.setdefault((row["ID1"], row["ID2"]), []).append(row)
-        graded = _is_graded(frame) if self.graded is None else require_flag(self.graded, "graded")
+        graded = _is_graded(rows) if self.graded is None else require_flag(self.graded, "graded")
         object.__setattr__(self, "graded", graded)
-        counted = ("ID1", "ID2", "better_id", "outcome", *(["probability"] if graded else []))
-        told = [name for name in counted if name in frame.columns]
-        object.__setattr__(self, "_digest", fingerprint(frame.select(told).rows()))
+        counted = ["ID1", "ID2", "better_id", "outcome"] + ["probability"] * graded
+        answers = [tuple(row[name] for name in counted if name in row) for row in rows]
+        object.__setattr__(self, "_digest", fingerprint(answers))
 
     @property
     def condition(self) -> Condition:
@@ -61,7 +59,8 @@ class ReplayJudge:
 
     async def compare(self, pair: JudgePair) -> Verdict:
         """Look the answer up."""
-        first, second = pair.first["ID"], pair.second["ID"]
+        first = pair.first["ID"]
+        second = pair.second["ID"]
         recorded = self._answers.get((first, second), [])
         name, _, number = pair.uid.rpartition("#")
         is_counted = name == ordered_key(first, second) and number.isdecimal()
@@ -80,14 +79,17 @@ class ReplayJudge:
         return Verdict.abstain(row.get("error_message") or "recorded without a winner", **known)
 
 
-def _is_graded(frame: pl.DataFrame) -> bool:
+def _is_graded(rows: Sequence[Mapping[str, Any]]) -> bool:
     """Whether the probabilities of recorded answers can be what the judge said."""
-    if "probability" not in frame.columns:
-        return False
-    stated = frame.filter(pl.col("probability").cast(pl.Float64, strict=False).is_not_nan())
-    probable = pl.col("probability").cast(pl.Float64)
-    against = ((pl.col("better_id") == pl.col("ID1")) & (probable < 0.5)) | (
-        (pl.col("better_id") == pl.col("ID2")) & (probable > 0.5)
-    )
-    by_product = "judge_id" in frame.columns and frame["judge_id"].is_in(_BY_PRODUCTS).any()
-    return not by_product and stated.height > 0 and stated.filter(against).is_empty()
+    stated = False
+    for row in rows:
+        if row.get("judge_id") in _BY_PRODUCTS:
+            return False
+        probability = row.get("probability")
+        if probability is None or math.isnan(probability):
+            continue
+        stated = True
+        less_probable = row["ID1"] if probability < 0.5 else row["ID2"]
+        if probability != 0.5 and row["better_id"] == less_probable:
+            return False
+    return stated

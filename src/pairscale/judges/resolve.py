@@ -28,13 +28,11 @@ from pairscale.judges.simulated import SimulatedJudge
 from pairscale.providers.catalog import PROVIDERS, split_model
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Set
+    from collections.abc import Callable
 
     from pairscale.judges.batched import BatchJudge
     from pairscale.judges.llm import LLMJudge
     from pairscale.providers.catalog import Price
-
-__all__ = ["imported", "judge_with", "make_judge", "make_llm_judge", "own_settings", "want_probability"]
 
 _EMBEDDED = {"lexical": LexicalJudge, "simulated": SimulatedJudge, "replay": ReplayJudge, "human": HumanJudge}
 _ALTERNATIVES = 20
@@ -42,7 +40,6 @@ _OTHERWISE = (
     "use judge_args answer='confidence' (the model states how sure it is), a model that gives them (of openai without "
     "reasoning or with endpoint='decisions', gemini, together, ollama or compatible), or answer='winner'"
 )
-_OF_FUNCTION = {"name", "both_orders"}
 _KNOWN = "provider:model (such as openai:gpt-5.1), lexical, simulated:COLUMN, replay:FILE, human, or module:function"
 _MODELS = {"gpt-": "openai", "claude-": "anthropic", "gemini-": "gemini"}
 """How names of models begin whose provider is clear, for suggestions."""
@@ -71,7 +68,8 @@ def make_judge(
             ``prompt_template``; the embedded judges read no prompt, and say so.
         judge_args: settings of the judge, such as ``{"bias": 0.3, "seed": 1}`` for ``simulated``, or
             ``{"reasoning": "low"}`` for a model; see :class:`LLMJudge`. ``both_orders=True`` asks any judge in both
-            orders: a win only when both name the same text.
+            orders: a win only when both name the same text. Of a callable, ``name``; everything else is a keyword
+            argument of every call.
         judge_call_args: further keyword arguments of every call of a callable.
 
     Raises:
@@ -83,34 +81,39 @@ def make_judge(
         'lexical'
     """
     trait = None if trait is None else as_trait(trait)
-    optional(require_mapping, judge_args, "judge_args")
-    optional(require_mapping, judge_call_args, "judge_call_args")
+    settings = dict(optional(require_mapping, judge_args, "judge_args") or {})
+    call_args = dict(optional(require_mapping, judge_call_args, "judge_call_args") or {})
     prompt = None if template is None else template_from(template)
-    settings = dict(judge_args or {})
     if isinstance(judge, str):
         judge, own = own_settings(judge)
-        if own:
-            return judge_with(
-                judge, trait=trait, template=template, judge_args=settings | dict(judge_call_args or {}) | own
-            )
+        settings |= own
     judge = _object(judge)
-    if not isinstance(judge, Judge) and require_flag(settings.pop("both_orders", False), "both_orders"):
-        others: dict[str, Any] = {"trait": trait, "template": template, "judge_call_args": judge_call_args}
-        return BothOrders(make_judge(judge, judge_args=settings, **others))
+    if isinstance(judge, Judge):
+        if trait or template or settings or call_args:
+            raise InputError("this judge already has its settings; set its trait and template when you create it")
+        return judge
+    both_orders = require_flag(settings.pop("both_orders", False), "both_orders")
     if not isinstance(judge, str):
-        if isinstance(judge, Judge):
-            if trait or template or judge_args or judge_call_args:
-                raise InputError("this judge already has its settings; set its trait and template when you create it")
-            return judge
-        return _called(judge, trait, prompt, settings, judge_call_args)
+        made: Judge = _called(judge, trait, prompt, settings, call_args)
+    else:
+        made = _named(judge, trait, prompt, settings | call_args)
+    return BothOrders(made) if both_orders else made
+
+
+def _named(judge: str, trait: Trait | None, prompt: tuple[str, str] | None, settings: dict[str, Any]) -> Judge:
+    """An embedded judge or a provider's model."""
     kind, _, rest = judge.partition(":")
-    if judge in {"lexical", "human"} or kind == "simulated" or (kind == "replay" and rest):
-        if prompt is not None:
-            notice(f"the judge {judge!r} reads no prompt; the template {prompt[0]!r} has no effect")
-        return _embedded(judge, kind, rest, trait, settings)
     if kind in PROVIDERS:
-        return _llm(judge, trait, prompt, settings | dict(judge_call_args or {}))
-    raise UnknownNameError(f"no judge is called {judge!r}{_known(judge)}")
+        from pairscale.judges.llm import LLMJudge
+
+        provider, model = split_model(judge)
+        template_id, text = prompt or template_from("default")
+        return LLMJudge(provider, model, trait or trait_description(), text, template_id, **settings)
+    if judge not in {"lexical", "human"} and kind != "simulated" and not (kind == "replay" and rest):
+        raise UnknownNameError(f"no judge is called {judge!r}{_known(judge)}")
+    if prompt is not None:
+        notice(f"the judge {judge!r} reads no prompt; the template {prompt[0]!r} has no effect")
+    return _embedded(judge, kind, rest, trait, settings)
 
 
 def own_settings(judge: str) -> tuple[str, dict[str, Any]]:
@@ -179,28 +182,27 @@ def judge_with(
     if isinstance(judge, str):
         judge, own = own_settings(judge)
         settings |= own
-    kind = judge.partition(":")[0] if isinstance(judge, str) else None
     if require_choice(answer, "answer", ("winner", "probability")) == "probability":
         want_probability(judge, settings)
     for name, value in (("base_url", base_url), ("cache", cache), ("price", price)):
         if value is None:
             continue
-        if kind not in PROVIDERS:
+        if not _is_model(judge):
             whose = f", not to {judge}" if isinstance(judge, str) else ""
             raise InputError(f"`{name}=` belongs to a provider's model, such as compatible:MODEL{whose}")
         settings[name] = value
-    if isinstance(judge, Judge) or kind in {*_EMBEDDED, *PROVIDERS}:
-        try:
-            return make_judge(judge, trait=trait, template=template, judge_args=settings or None)
-        except InputError as error:
-            if answer == "winner" or "log" not in str(error):
-                raise
-            raise InputError(
-                f"{judge} gives no log-probabilities for answer='probability' ({error}); {_OTHERWISE}"
-            ) from None
-    own = {key: value for key, value in settings.items() if key in _OF_FUNCTION}
-    calls = {key: value for key, value in settings.items() if key not in _OF_FUNCTION}
-    return make_judge(judge, trait=trait, template=template, judge_args=own, judge_call_args=calls)
+    try:
+        return make_judge(judge, trait=trait, template=template, judge_args=settings)
+    except InputError as error:
+        if answer == "winner" or "log" not in str(error):
+            raise
+        raise InputError(
+            f"{judge} gives no log-probabilities for answer='probability' ({error}); {_OTHERWISE}"
+        ) from None
+
+
+def _is_model(judge: object) -> bool:
+    return isinstance(judge, str) and judge.partition(":")[0] in PROVIDERS
 
 
 def want_probability(judge: object, settings: dict[str, Any]) -> None:
@@ -213,10 +215,9 @@ def want_probability(judge: object, settings: dict[str, Any]) -> None:
     Raises:
         InputError: If the judge cannot give a probability.
     """
-    kind = judge.partition(":")[0] if isinstance(judge, str) else None
-    if kind == "human":
+    if judge == "human":
         raise InputError("people give no probabilities; use answer='winner'")
-    if kind not in PROVIDERS:
+    if not _is_model(judge):
         return
     if settings.get("endpoint") == "decisions":
         settings.setdefault("answer", "structured")
@@ -266,40 +267,27 @@ def make_llm_judge(
     return BothOrders(judge) if both_orders else judge
 
 
-def _llm(judge: str, trait: Trait | None, prompt: tuple[str, str] | None, settings: dict[str, Any]) -> Judge:
-    from pairscale.judges.llm import LLMJudge
-
-    provider, model = split_model(judge)
-    template_id, text = prompt or template_from("default")
-    return LLMJudge(provider, model, trait or trait_description(), text, template_id, **settings)
-
-
 def _embedded(judge: str, kind: str, rest: str, trait: Trait | None, settings: dict[str, Any]) -> Judge:
     if kind == "simulated" and "abilities" in settings:
         raise InputError(
             f"judge {judge!r}: the abilities are a column of the samples, named as simulated:COLUMN; leave out the "
             "setting 'abilities' (in Python, SimulatedJudge takes a dict of them)"
         )
-    _require_settings(judge, _EMBEDDED[kind], settings, {"abilities", "results", "queue", "trait" if trait else ""})
-    try:
-        if kind == "lexical":
-            return LexicalJudge(**({"trait": trait.key or trait.name} if trait else {}), **settings)
-        if kind == "human":
-            return HumanJudge(trait or trait_description(), **settings)
-        if kind == "simulated":
-            return SimulatedJudge(rest or "theta_true", **settings)
-        return ReplayJudge(read_table(rest), **settings)
-    except TypeError as error:
-        raise InputError(f"judge {judge!r}: {error}") from None
-
-
-def _require_settings(judge: str, made: type, settings: Mapping[str, Any], said: Set[str]) -> None:
-    """Every setting must be one of the judge's own, and none that its name or the trait says already."""
-    own = [name for name in inspect.signature(made).parameters if name not in said]
-    strange = [name for name in settings if name not in own]
-    if strange:
+    by_name = {"abilities", "results", "queue"} | ({"trait"} if trait else set())
+    own = [name for name in inspect.signature(_EMBEDDED[kind]).parameters if name not in by_name]
+    unknown = [name for name in settings if name not in own]
+    if unknown:
         has = f"it has {listed(own, 20)}" if own else "it has none"
-        raise InputError(f"judge {judge!r} has no setting {strange[0]!r}; {has}")
+        raise InputError(f"judge {judge!r} has no setting {unknown[0]!r}; {has}")
+    if kind == "lexical":
+        if trait is not None:
+            settings["trait"] = trait.key or trait.name
+        return LexicalJudge(**settings)
+    if kind == "human":
+        return HumanJudge(trait or trait_description(), **settings)
+    if kind == "simulated":
+        return SimulatedJudge(rest or "theta_true", **settings)
+    return ReplayJudge(read_table(rest), **settings)
 
 
 def _called(
@@ -307,18 +295,18 @@ def _called(
     trait: Trait | None,
     prompt: tuple[str, str] | None,
     settings: dict[str, Any],
-    call_args: Mapping[str, Any] | None,
+    call_args: Mapping[str, Any],
 ) -> FunctionJudge:
-    offered = {"trait_name": trait.name, "trait_description": trait.description} if trait else {}
+    name = settings.pop("name", None)
+    offered: dict[str, Any] = {}
+    if trait is not None:
+        offered |= {"trait_name": trait.name, "trait_description": trait.description}
     if prompt is not None:
         offered["prompt_template"] = prompt[1]
-    taken = {name: value for name, value in offered.items() if takes(function, name)}
-    settings.setdefault("trait", (trait.key or trait.name) if trait else None)
-    settings.setdefault("template_id", prompt[0] if prompt and "prompt_template" in taken else None)
-    try:
-        return FunctionJudge(function, call_args=taken | dict(call_args or {}), **settings)
-    except TypeError as error:
-        raise InputError(f"judge: {error}") from None
+    taken = {key: value for key, value in offered.items() if takes(function, key)}
+    label = None if trait is None else trait.key or trait.name
+    template_id = prompt[0] if prompt is not None and "prompt_template" in taken else None
+    return FunctionJudge(function, name, label, template_id, taken | settings | dict(call_args))
 
 
 def imported(module: str, name: str, text: str, what: str = "judge") -> Callable[..., Any]:

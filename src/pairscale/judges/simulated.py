@@ -15,8 +15,6 @@ from pairscale.core.options import optional, require_int, require_mapping, requi
 from pairscale.core.provenance import fingerprint
 from pairscale.judges.base import Item, JudgePair, Verdict
 
-__all__ = ["SimulatedJudge"]
-
 _OF_ERROR = ("error", "error_growth", "error_df", "limit")
 
 
@@ -96,8 +94,7 @@ class SimulatedJudge:
         """All of its settings."""
         settings = asdict(self)
         if self.error is None:
-            for name in _OF_ERROR:
-                del settings[name]
+            settings = {name: value for name, value in settings.items() if name not in _OF_ERROR}
         if not isinstance(self.abilities, str):
             settings["abilities"] = fingerprint(dict(self.abilities))
         return Condition("simulated", "offline", "simulated-1", settings=settings)
@@ -141,7 +138,8 @@ class SimulatedJudge:
     def _told(self, pair: JudgePair) -> Verdict:
         """The answer of a judge that errs by the pair."""
         assert self.error is not None  # noqa: S101
-        first, second = str(pair.first["ID"]), str(pair.second["ID"])
+        first = str(pair.first["ID"])
+        second = str(pair.second["ID"])
         draw = random.Random(f"{self.seed}|{min(first, second)}|{max(first, second)}")  # noqa: S311 - a simulation
         error = draw.gauss(0, 1)
         if self.error_df is not None:  # Student's t, with a standard deviation of 1

@@ -27,7 +27,8 @@ def count_cells(first: Ints, second: Ints, n: int, times: Ints | None = None) ->
     table = pl.DataFrame({"cell": first * n + second})
     number_of = pl.len()
     if times is not None:
-        table, number_of = table.with_columns(n=times), pl.col("n").sum()
+        table = table.with_columns(n=times)
+        number_of = pl.col("n").sum()
     cells = table.group_by("cell").agg(number_of.alias("times")).sort("cell")
     low, high = np.divmod(cells["cell"].to_numpy(), n)
     return low, high, cells["times"].to_numpy().astype(np.int64)

@@ -42,7 +42,8 @@ class PairSummary(ReprMixin, table="degrees"):
 
     def __str__(self) -> str:
         degrees = self.degrees["degree"].to_numpy()
-        low, high = degrees.min(), degrees.max()
+        low = degrees.min()
+        high = degrees.max()
         each = f"{low} each" if low == high else f"{low} to {high} each"
         pairs = "pair" if self.n_pairs == 1 else "pairs"
         linked = "all linked" if self.connected else f"{len(self.components)} separate groups"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -50,15 +49,15 @@ def some_pairs(samples: Table, n_pairs: int, seed: int | None = None) -> pl.Data
     frame = _in_order(samples)
     total = frame.height * (frame.height - 1) // 2
     numbers = generator(seed).choice(total, min(total, require_int(n_pairs, "n_pairs", least=0)), replace=False)
-    sides = np.array([_sides(number, frame.height) for number in numbers.tolist()], dtype=np.int64).reshape(-1, 2)
-    return _paired(frame, sides[:, 0], sides[:, 1])
+    first, second = _sides(numbers, frame.height)
+    return _paired(frame, first, second)
 
 
-def _sides(number: int, n: int) -> tuple[int, int]:
-    """The two rows of a pair by its number among all pairs of ``n``, in the order of :func:`make_pairs`."""
-    left = n * (n - 1) // 2 - 1 - number  # pairs behind it: the last row has none, the one before it one, and so on
-    rows = (math.isqrt(8 * left + 1) - 1) // 2
-    return n - 2 - rows, n - 1 - (left - rows * (rows + 1) // 2)
+def _sides(numbers: NDArray[np.int64], n: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The two rows of pairs by their numbers among all pairs of ``n``, in the order of :func:`make_pairs`."""
+    ends = np.cumsum(np.arange(n - 1, 0, -1))  # of each first row, how many pairs there are up to its last
+    first = np.searchsorted(ends, numbers, side="right")
+    return first, numbers - ends[first] + n
 
 
 def _in_order(samples: Table) -> pl.DataFrame:

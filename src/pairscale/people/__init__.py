@@ -3,7 +3,7 @@
 from pairscale.people.cases import Case, read_cases
 from pairscale.people.labels import LABEL_COLUMNS, LabelStore
 from pairscale.people.overview import label_table
-from pairscale.people.serve import Address, LabelSite, QuestionSite, serve_labels, serve_questions, serve_run
+from pairscale.people.serve import Address, LabelSite, serve_labels, serve_questions, serve_run
 
 __all__ = [
     "LABEL_COLUMNS",
@@ -11,7 +11,6 @@ __all__ = [
     "Case",
     "LabelSite",
     "LabelStore",
-    "QuestionSite",
     "label_table",
     "read_cases",
     "serve_labels",

@@ -6,9 +6,9 @@ import hmac
 import ipaddress
 from collections.abc import Collection, Iterable
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from fastapi import HTTPException
+from starlette.datastructures import MutableHeaders
 from starlette.responses import PlainTextResponse
 
 if TYPE_CHECKING:
@@ -68,33 +68,20 @@ class Guard:
         if refusal is not None:
             await refusal(scope, receive, sending)
             return
-        await self._app(scope, _Limited(receive), sending)
+        await self._app(scope, receive, sending)
 
     def _refusal(self, method: str, headers: dict[str, str]) -> PlainTextResponse | None:
         if not _is_known(headers.get("host", ""), self._hosts):
-            return _refused(400, "this page is not served under that name; see --url")
+            return PlainTextResponse("this page is not served under that name; see --url\n", 400)
         length = headers.get("content-length", "0")
-        if not length.isdecimal() or int(length) > MOST_BYTES:
-            return _refused(413, "too much at once")
+        is_open_ended = "transfer-encoding" in headers  # such a body may be of any size
+        if is_open_ended or not length.isdecimal() or int(length) > MOST_BYTES:
+            return PlainTextResponse("too much at once\n", 413)
         # With no-referrer, browsers say "Origin: null"; this one they say truly, and no page can forge it.
         site = headers.get("sec-fetch-site", "same-origin")
         if method not in {"GET", "HEAD"} and site not in {"same-origin", "none"}:
-            return _refused(403, "forms of other sites are not taken")
+            return PlainTextResponse("forms of other sites are not taken\n", 403)
         return None
-
-
-class _Limited:
-    """A body of limited size, whatever its header says."""
-
-    def __init__(self, receive: Receive) -> None:
-        self._receive, self._left = receive, MOST_BYTES
-
-    async def __call__(self) -> Message:
-        message = await self._receive()
-        self._left -= len(message.get("body", b""))
-        if self._left < 0:
-            raise HTTPException(413, "That was too much at once.")
-        return message
 
 
 def _is_known(host: str, known: Collection[str]) -> bool:
@@ -108,19 +95,14 @@ def _is_known(host: str, known: Collection[str]) -> bool:
     return True
 
 
-def _refused(status: int, words: str) -> PlainTextResponse:
-    return PlainTextResponse(f"{words}\n", status)
-
-
 def _with_headers(send: Send, *, is_static: bool) -> Send:
     headers = _HEADERS | _KEPT if is_static else _HEADERS
 
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":
-            given: list[Any] = list(message.get("headers", ()))
-            there = {name.lower() for name, _ in given}
-            more = [(name.encode(), value.encode()) for name, value in headers.items() if name.encode() not in there]
-            message = {**message, "headers": [*given, *more]}
+            response = MutableHeaders(scope=message)
+            for name, value in headers.items():
+                response.setdefault(name, value)
         await send(message)
 
     return sending

@@ -43,7 +43,8 @@ def _opened(*_all: Any) -> str:
 
 def _closed(tokens: Sequence[Token], at: int, *_rest: Any) -> str:
     """The end of a link, with its address where the text does not say it."""
-    depth, start = 0, at
+    depth = 0
+    start = at
     while True:
         depth += (tokens[start].type == "link_close") - (tokens[start].type == "link_open")
         if depth == 0:

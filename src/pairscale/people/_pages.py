@@ -19,8 +19,10 @@ from pairscale.reporting.svg import picture_css
 
 STATIC = FilePath(__file__).parent / "static"
 
-Token = Annotated[str, Path(min_length=1, max_length=200, description="The secret part of a link.")]
-Signature = Annotated[str, Form(max_length=200, description="Shows that the form comes from a page of ours.")]
+Token = Annotated[str, Path(min_length=1, max_length=200)]
+"""The secret part of a link."""
+Signature = Annotated[str, Form(max_length=200)]
+"""Shows that a form comes from a page of ours."""
 
 
 _PAGES = Environment(
@@ -75,12 +77,3 @@ def add_errors(
 def see(address: str) -> RedirectResponse:
     """Go there now: after a form, so that a reload sends nothing twice."""
     return RedirectResponse(address, HTTPStatus.SEE_OTHER)
-
-
-HTML: dict[int | str, dict[str, Any]] = {
-    200: {"content": {"text/html": {"schema": {"type": "string"}}}},
-    303: {"description": "Saved; the next page is there."},
-    403: {"description": "The form is not one of this page."},
-    404: {"description": "No such link."},
-    422: {"description": "What was sent cannot be used.", "content": {"text/html": {"schema": {"type": "string"}}}},
-}

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Iterable
 from functools import partial
 from typing import Annotated, Literal
 
-from fastapi import FastAPI, Form, HTTPException, Query, Response
-from fastapi.responses import HTMLResponse, RedirectResponse
+from fastapi import FastAPI, Form, HTTPException, Response
 from starlette.staticfiles import StaticFiles
 
 from pairscale._version import __version__
 from pairscale.core.errors import PairscaleError
+from pairscale.core.formulas import guarded_frame
 from pairscale.core.notices import notice
 from pairscale.people._guard import Guard, is_signed, signature
 from pairscale.people._markdown import shown
-from pairscale.people._owner import add_owner
-from pairscale.people._pages import HTML, STATIC, Signature, Token, add_errors, page, problem, see
+from pairscale.people._pages import STATIC, Signature, Token, add_errors, page, problem, see
 from pairscale.people.labels import Labeller
+from pairscale.people.overview import FAST_LETTERS, Overview, label_table, overview
 from pairscale.people.source import LabelQuestion, LabelSource, StoredLabelSource
 
 SKIP_REASONS = (
@@ -53,7 +54,7 @@ def create_app(
     add_errors(app, _HEADING, _not_saved)
     _add_labelling(app, source, instructions, plain)
     if isinstance(source, StoredLabelSource):
-        add_owner(app, source)
+        _add_owner(app, source)
     return app
 
 
@@ -66,7 +67,7 @@ def _not_saved(error: PairscaleError) -> str:
 
 
 def _add_labelling(app: FastAPI, source: LabelSource, instructions: str, plain: bool) -> None:
-    @app.get("/", response_class=HTMLResponse, responses={200: HTML[200]}, summary="For those without a link")
+    @app.get("/")
     def without_link() -> Response:
         return problem(_HEADING, "To label, open the link that you were given. It is yours alone.")
 
@@ -79,12 +80,8 @@ def _add_labelling(app: FastAPI, source: LabelSource, instructions: str, plain: 
             raise HTTPException(404, "This link is not known here. Please ask for a new one.")
         return labeller
 
-    def come_from_here(csrf: str, *parts: object) -> None:
-        if not is_signed(csrf, source.secret, *parts):
-            raise HTTPException(403, "This form is not one of this page. Please open your link again.")
-
-    @app.get("/l/{token}", response_class=HTMLResponse, responses=HTML, summary="What comes next")
-    def ask(token: Token, why: Annotated[str, Query(description="Why the page comes again.")] = "") -> Response:
+    @app.get("/l/{token}")
+    def ask(token: Token, why: str = "") -> Response:
         labeller = who(token)
         found = source.next(labeller)
         standing = source.standing(labeller)
@@ -100,19 +97,19 @@ def _add_labelling(app: FastAPI, source: LabelSource, instructions: str, plain: 
             return page("waiting.html", common, headers={"refresh": str(_WAIT_SECONDS[source.undoes])})
         return page("done.html", common)
 
-    @app.post("/l/{token}/answer", response_class=RedirectResponse, status_code=303, responses=HTML, summary="Answer")
+    @app.post("/l/{token}/answer")
     def answer(
         token: Token,
-        question: Annotated[int, Form(ge=1, le=2**53, description="The number of the question.")],
-        choice: Annotated[Literal["1", "2", "tie", "skip"], Form(description="As it is shown: 1 stands first.")],
+        question: Annotated[int, Form(ge=1, le=2**53)],
+        choice: Annotated[Literal["1", "2", "tie", "skip"], Form()],
         csrf: Signature,
-        comment: Annotated[str, Form(max_length=5000, description="In the labeller's words.")] = "",
-        reason: Annotated[str, Form(max_length=200, description="Of a skip.")] = "",
-        other_reason: Annotated[str, Form(max_length=1000, description="Of a skip, in the labeller's words.")] = "",
-        elapsed: Annotated[str, Form(max_length=20, description="Milliseconds, as the page measured them.")] = "",
+        comment: Annotated[str, Form(max_length=5000)] = "",
+        reason: Annotated[str, Form(max_length=200)] = "",
+        other_reason: Annotated[str, Form(max_length=1000)] = "",
+        elapsed: Annotated[str, Form(max_length=20)] = "",
     ) -> Response:
         labeller = who(token)
-        come_from_here(csrf, "answer", token, question)
+        _require_signed(csrf, source.secret, "answer", token, question)
         because = _clean(other_reason) or _clean(reason)
         if choice == "skip" and not because:
             return see(f"/l/{token}?why=reason")
@@ -126,13 +123,61 @@ def _add_labelling(app: FastAPI, source: LabelSource, instructions: str, plain: 
         )
         return see(f"/l/{token}" if saved else f"/l/{token}?why=again")
 
-    @app.post("/l/{token}/undo", response_class=RedirectResponse, status_code=303, responses=HTML, summary="Undo")
+    @app.post("/l/{token}/undo")
     def undo(token: Token, csrf: Signature) -> Response:
         labeller = who(token)
-        come_from_here(csrf, "undo", token)
+        _require_signed(csrf, source.secret, "undo", token)
         return see(f"/l/{token}?why={'undone' if source.undo(labeller) else 'nothing'}")
+
+
+def _require_signed(csrf: str, secret: str, *parts: object) -> None:
+    if not is_signed(csrf, secret, *parts):
+        raise HTTPException(403, "This form is not one of this page. Please open your link again.")
 
 
 def _clean(text: str) -> str:
     """What a person typed, without control characters and surrounding blanks."""
     return "".join(letter for letter in text if letter.isprintable() or letter in "\n\t").strip()
+
+
+# The owner's page
+
+
+def _add_owner(app: FastAPI, source: StoredLabelSource) -> None:
+    """Progress, links, agreement, warnings and downloads."""
+    store = source.store
+    seen: dict[tuple[int, ...], Overview] = {}  # the last one: with many labellers, agreement takes seconds
+
+    def look() -> Overview:
+        state = store.state()
+        if state not in seen:
+            view = overview(store, source.cases)
+            seen.clear()
+            seen[state] = view
+        return seen[state]
+
+    def check(token: str) -> None:
+        if not hmac.compare_digest(token.encode("utf-8", "replace"), store.owner_token.encode()):
+            raise HTTPException(404, "This link is not known here.")
+
+    @app.get("/owner/{token}")
+    def show(token: Token) -> Response:
+        check(token)
+        values = {"view": look(), "store": store, "fast": FAST_LETTERS, "token": token}
+        return page("owner.html", values | {"csrf": signature(store.secret, "labellers", token)})
+
+    @app.post("/owner/{token}/labellers")
+    def add(token: Token, name: Annotated[str, Form(max_length=200)], csrf: Signature) -> Response:
+        check(token)
+        _require_signed(csrf, store.secret, "labellers", token)
+        store.add_labeller(name)
+        return see(f"/owner/{token}")
+
+    @app.get("/owner/{token}/labels.{ending}")
+    def download(token: Token, ending: Literal["csv", "jsonl"]) -> Response:
+        check(token)
+        table = label_table(store)
+        content = guarded_frame(table).write_csv() if ending == "csv" else table.write_ndjson()
+        kind = "text/csv; charset=utf-8" if ending == "csv" else "application/x-ndjson"
+        headers = {"content-disposition": f'attachment; filename="labels.{ending}"'}
+        return Response(content, headers=headers, media_type=kind)

@@ -193,7 +193,7 @@ def _from_run(run: str | os.PathLike[str], criterion: str | None) -> list[Case]:
     begun = {frozenset((row.ID1, row.ID2)) for row in kept}
     names = [(row.case_id, row.ID1, row.ID2) for row in kept]
     names += [(uid, one, two) for uid, one, two in found if frozenset((one, two)) not in begun]
-    return _each_once([(uid, one, texts[one], two, texts[two]) for uid, one, two in names], about)
+    return _each_once([(uid, one, texts[one], two, texts[two]) for uid, one, two in names], about, {})
 
 
 def _of_manifest(rows: Sequence[Any], run: str | os.PathLike[str], criterion: str | None) -> list[Case]:
@@ -213,25 +213,19 @@ def _named(trait: str | None) -> str:
 
 
 def _each_once(
-    pairs: Iterable[tuple[str | None, str, str, str, str]],
-    criterion: str,
-    columns: Mapping[str, Mapping[str, Any]] | None = None,
+    pairs: Sequence[tuple[str | None, str, str, str, str]], criterion: str, columns: Mapping[str, Mapping[str, Any]]
 ) -> list[Case]:
     """One case for every two samples, so that no labeller is asked the same question in the other order."""
-    seen: set[frozenset[str]] = set()
-    cases: list[Case] = []
-    again = 0
+    cases: dict[frozenset[str], Case] = {}
     for uid, first, text_1, second, text_2 in pairs:
         both = frozenset((first, second))
-        if both in seen:
-            again += 1
-            continue
-        seen.add(both)
-        name = uid or f"{first}:{second}"
-        shown = clean_text(text_1), clean_text(text_2)
-        one, two = ((columns or {}).get(sample, {}) for sample in (first, second))
-        name = clean_text(name)
-        cases.append(Case(name, name, criterion, "", *shown, first, second, columns_1=one, columns_2=two))
+        if both not in cases:
+            name = clean_text(uid or f"{first}:{second}")
+            cases[both] = Case(
+                name, name, criterion, "", clean_text(text_1), clean_text(text_2), first, second,
+                columns_1=columns.get(first, {}), columns_2=columns.get(second, {}),
+            )  # fmt: skip
+    again = len(pairs) - len(cases)
     if again:
         notice(f"{again:,} pairs are repeated, some in the other order; each is labelled once")
-    return cases
+    return list(cases.values())

@@ -39,7 +39,9 @@ LABEL_COLUMNS = (
 HOLD_SECONDS = 30 * 60.0
 _SHORTEST_TOKEN = 16
 _LONGEST_NAME = 100
-_CASES, _QUESTIONS, _LABELS = tables.label_cases.c, tables.label_questions.c, tables.labels.c
+_CASES = tables.label_cases.c
+_QUESTIONS = tables.label_questions.c
+_LABELS = tables.labels.c
 _WHO = tables.labellers.c
 _LABELLER = (_WHO.labeller_id, _WHO.name, _WHO.token)
 _OTHER: dict[str, Choice] = {"1": "2", "2": "1", "tie": "tie"}
@@ -145,11 +147,14 @@ class LabelStore:
         clock: Callable[[], float] = time.time,
     ) -> None:
         labels_per_case = optional(require_int, labels_per_case, "labels_per_case", least=1)
-        seed, hold = require_seed(seed), require_number(hold, "hold", least=0)
+        seed = require_seed(seed)
+        hold = require_number(hold, "hold", least=0)
         if owner_token is not None and (len(owner_token) < _SHORTEST_TOKEN or not _is_token(owner_token)):
             raise InputError(f"an owner's token is {_SHORTEST_TOKEN} letters, digits, - and _ or more")
         names = [_checked_name(name) for name in labellers]
-        self._write, self._hold, self._clock = write, hold, clock
+        self._write = write
+        self._hold = hold
+        self._clock = clock
         self.run = tables.open_private(run) if write else open_run(run)
         self.name = self.run.name
         given = {"labels_per_case": labels_per_case, "ties": ties, "seed": seed}
@@ -165,9 +170,11 @@ class LabelStore:
         except BaseException:
             self.close()
             raise
-        self.labels_per_case, self.ties = int(settings["labels_per_case"]), bool(settings["ties"])
+        self.labels_per_case = int(settings["labels_per_case"])
+        self.ties = bool(settings["ties"])
         self._seed = int(settings["seed"])
-        self.owner_token, self.secret = str(kept["owner_token"]), str(kept["secret"])
+        self.owner_token = str(kept["owner_token"])
+        self.secret = str(kept["secret"])
 
     def __enter__(self) -> Self:
         return self
@@ -279,7 +286,8 @@ class LabelStore:
         Returns:
             A case; ``waiting`` while all that is missing is held by others; or ``done``.
         """
-        now, me = self._clock(), labeller.labeller_id
+        now = self._clock()
+        me = labeller.labeller_id
         with self._changing() as change:
             connection = change.connection
             for row in connection.execute(tables.OPEN_QUESTIONS, {"me": me, "now": now}).all():

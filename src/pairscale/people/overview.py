@@ -186,12 +186,10 @@ def label_table(store: LabelStore) -> pl.DataFrame:
     Where texts have ids, ``ID1 ID2 swapped`` follow: the two texts in the order of the case, and whether the labeller
     saw the second one first. With them the file can be ranked.
     """
-    import polars as pl
-
     from pairscale.people.labels import LABEL_COLUMNS
 
-    found = list(store.rows())
-    kinds: dict[str, pl.DataType] = dict.fromkeys(LABEL_COLUMNS, pl.String()) | {"decision_ms": pl.Int64()}
-    if any(row["ID1"] is not None for row in found):
-        kinds |= {"ID1": pl.String(), "ID2": pl.String(), "swapped": pl.Boolean()}
-    return pl.DataFrame([{name: row[name] for name in kinds} for row in found], schema=kinds)
+    labels = store.run.labels()
+    columns = list(LABEL_COLUMNS)
+    if labels["ID1"].is_not_null().any():
+        columns += ["ID1", "ID2", "swapped"]
+    return labels.select(columns)

@@ -20,13 +20,14 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
 
     from pairscale.core.traits import Trait
-    from pairscale.judges.queue import QuestionQueue
+    from pairscale.judges.human import QuestionQueue
     from pairscale.people.cases import Case
     from pairscale.people.labels import Labeller, LabelStore
     from pairscale.people.source import LabelSource
 
 DEFAULT_PORT = 8484
-_START_S, _STOP_S = 30.0, 10.0
+_START_S = 30.0
+_STOP_S = 10.0
 _LINGER_S = 3.0
 
 
@@ -74,30 +75,17 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class LabelSite:
-    """Where labellers and the owner go.
-
-    Attributes:
-        url: the beginning of every link.
-        owner: the owner's link.
-        links: each labeller's name and link.
-    """
-
-    url: str
-    owner: str
-    links: dict[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class QuestionSite:
-    """Where the people go who answer a run's questions.
+    """Where the people go who answer.
 
     Attributes:
         url: the beginning of every link.
         links: each person's name and link.
+        owner: the owner's link; empty for the questions of a run, which has no such page.
     """
 
     url: str
     links: dict[str, str]
+    owner: str = ""
 
 
 @contextmanager
@@ -126,7 +114,7 @@ def serve_labels(
 
     app = _labelling(StoredLabelSource(store, cases), instructions, plain)
     with _serving(app, address or Address(), "the labelling page") as url:
-        yield LabelSite(url, f"{url}/owner/{store.owner_token}", _links(url, store.labellers()))
+        yield LabelSite(url, _links(url, store.labellers()), f"{url}/owner/{store.owner_token}")
 
 
 @contextmanager
@@ -139,7 +127,7 @@ def serve_questions(
     instructions: str = "",
     plain: bool = False,
     linger: float = _LINGER_S,
-) -> Iterator[QuestionSite]:
+) -> Iterator[LabelSite]:
     """Show the questions of a :class:`pairscale.HumanJudge` to people while the block runs.
 
     Args:
@@ -161,7 +149,7 @@ def serve_questions(
     queue.open(people)
     try:
         with _serving(_labelling(source, instructions, plain), address or Address(), "the labelling page") as url:
-            yield QuestionSite(url, _links(url, source.labellers))
+            yield LabelSite(url, _links(url, source.labellers))
             queue.close()
             time.sleep(linger)
     finally:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from pairscale.core.errors import InputError
 from pairscale.people.labels import Labeller, Standing, whose
 
 if TYPE_CHECKING:
     from pairscale.core.traits import Trait
-    from pairscale.judges.queue import QuestionQueue
+    from pairscale.judges.human import QuestionQueue
     from pairscale.people.cases import Case
     from pairscale.people.labels import Choice, LabelStore
 
@@ -40,54 +39,6 @@ class LabelQuestion:
     right: str
 
 
-class LabelSource(Protocol):
-    """Where questions come from and answers go to."""
-
-    @property
-    def secret(self) -> str:
-        """What forms are signed with."""
-        ...
-
-    @property
-    def ties(self) -> bool:
-        """Whether a tie is allowed."""
-        ...
-
-    @property
-    def undoes(self) -> bool:
-        """Whether an answer can be taken back."""
-        ...
-
-    def labeller_of(self, token: str) -> Labeller | None:
-        """Whose link it is."""
-        ...
-
-    def next(self, labeller: Labeller) -> LabelQuestion | Literal["waiting", "done"]:
-        """What to ask a labeller now."""
-        ...
-
-    def answer(
-        self,
-        labeller: Labeller,
-        question_id: int,
-        choice: Choice | None,
-        *,
-        skipped: str | None,
-        comment: str | None,
-        elapsed_ms: int | None,
-    ) -> bool:
-        """Save an answer, or a skip with its reason; False when it was answered already."""
-        ...
-
-    def undo(self, labeller: Labeller) -> bool:
-        """Take back the last answer; False when there is none."""
-        ...
-
-    def standing(self, labeller: Labeller) -> Standing:
-        """How far it is."""
-        ...
-
-
 class StoredLabelSource:
     """The labels of a run file, and the cases that belong to them."""
 
@@ -96,9 +47,12 @@ class StoredLabelSource:
     def __init__(self, store: LabelStore, cases: Sequence[Case]) -> None:
         self.store = store
         self.cases = {case.case_id: case for case in cases}
-        self.secret, self.ties = store.secret, store.ties
-        self.labeller_of, self.answer = store.labeller_of, store.answer
-        self.undo, self.standing = store.undo, store.standing
+        self.secret = store.secret
+        self.ties = store.ties
+        self.labeller_of = store.labeller_of
+        self.answer = store.answer
+        self.undo = store.undo
+        self.standing = store.standing
 
     def next(self, labeller: Labeller) -> LabelQuestion | Literal["waiting", "done"]:
         """The texts of the case that comes next, on the sides that were drawn for this labeller."""
@@ -117,7 +71,8 @@ class QuestionQueueSource:
 
     def __init__(self, queue: QuestionQueue, people: Sequence[str], trait: Trait | None = None) -> None:
         self.secret = secrets.token_urlsafe(24)
-        self.queue, self._trait = queue, trait
+        self.queue = queue
+        self._trait = trait
         self.labellers = [
             Labeller(number, name, secrets.token_urlsafe(24)) for number, name in enumerate(people, start=1)
         ]
@@ -139,22 +94,9 @@ class QuestionQueueSource:
         name, definition = (self._trait.name, self._trait.description) if self._trait else ("", "")
         return LabelQuestion(found.number, name, definition, "", found.first, found.second)
 
-    def answer(
-        self,
-        labeller: Labeller,
-        question_id: int,
-        choice: Choice | None,
-        *,
-        skipped: str | None,
-        comment: str | None,
-        elapsed_ms: int | None,
-    ) -> bool:
+    def answer(self, labeller: Labeller, question_id: int, choice: Choice | None, **more: Any) -> bool:
         """Give an answer to the run; the queue refuses a tie where the choice is forced."""
-        if choice is not None:
-            return self.queue.answer(labeller.name, question_id, choice, comment=comment, elapsed_ms=elapsed_ms)
-        if not skipped:
-            raise InputError("choose 1 or 2, or skip with a reason")
-        return self.queue.skip(labeller.name, question_id, skipped, comment=comment, elapsed_ms=elapsed_ms)
+        return self.queue.answer(labeller.name, question_id, choice, **more)
 
     def undo(self, _labeller: Labeller) -> bool:
         """Take nothing back: the run has used the answer already."""
@@ -163,3 +105,7 @@ class QuestionQueueSource:
     def standing(self, labeller: Labeller) -> Standing:
         """How much was answered; only the run knows how much is left."""
         return Standing(self.queue.answered(labeller.name), self.queue.answered(), None)
+
+
+LabelSource: TypeAlias = StoredLabelSource | QuestionQueueSource
+"""Where questions come from and answers go to."""

@@ -34,8 +34,10 @@ def label_in_terminal(
     Returns:
         How many labels and skips were given.
     """
-    say, asked = show or _to_stderr, ask or _from_stdin
-    source, labeller = StoredLabelSource(store, cases), store.add_labeller(name)
+    say = show or _to_stderr
+    asked = ask or _from_stdin
+    source = StoredLabelSource(store, cases)
+    labeller = store.add_labeller(name)
     before = store.standing(labeller).mine
     choices = "1 / 2 / tie" if store.ties else "1 / 2"
     say("Also: skip REASON, undo, quit.")

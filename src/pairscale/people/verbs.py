@@ -127,7 +127,8 @@ def label(
     if Path(source).is_dir():
         raise InputError(to_rank(source))
     cases = read_cases(source, criterion=criterion, a_col=a_col, b_col=b_col, encoding=encoding)
-    names, kept = labeller_names(labellers), str(labels_file(source) if run is None else run)
+    names = labeller_names(labellers)
+    kept = str(labels_file(source) if run is None else run)
     if terminal and len(names) > 1:
         raise InputError("only one person can label in a terminal; give one name to `labellers=`")
     settings = {"labels_per_case": labels_per_case, "ties": ties, "seed": seed, "owner_token": owner_token}
@@ -165,7 +166,8 @@ def _serve(store: LabelStore, cases: Sequence[Case], address: Address, instructi
     """Serve until Ctrl-C or SIGTERM; gives the exit code of that."""
     if not store.labellers():
         store.add_labeller("labeller-1")
-    there, wanted = len(store.labellers()), store.labels_per_case
+    there = len(store.labellers())
+    wanted = store.labels_per_case
     if there < wanted:
         _say(f"note: each case needs {wanted} labels by different people, and there are {there}; add labellers")
     with serve_labels(store, cases, address=address, instructions=instructions, plain=plain) as site:

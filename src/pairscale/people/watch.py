@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 from fastapi import FastAPI, Response
-from fastapi.responses import HTMLResponse
 from fastapi.staticfiles import StaticFiles
 from sqlalchemy import func, select
 
@@ -20,7 +19,7 @@ from pairscale.adaptive.status import adaptive_status
 from pairscale.adaptive.view import comparisons_at_target
 from pairscale.judges.names import no_grading
 from pairscale.people._guard import Guard
-from pairscale.people._pages import HTML, STATIC, add_errors, page
+from pairscale.people._pages import STATIC, add_errors, page
 from pairscale.reporting.figures import items_so_far
 from pairscale.reporting.picture import Lines, number, score_picture
 from pairscale.reporting.svg import picture_css, svg
@@ -78,7 +77,7 @@ def create_watch_app(run: str, hosts: Iterable[str] = ()) -> FastAPI:
     """
     app = FastAPI(title="pairscale run", version=__version__, docs_url=None, redoc_url=None, openapi_url=None)
 
-    @app.get("/static/picture.css", summary="The style sheet of the charts")
+    @app.get("/static/picture.css")
     def style() -> Response:
         return Response(picture_css(), media_type="text/css")
 
@@ -87,11 +86,11 @@ def create_watch_app(run: str, hosts: Iterable[str] = ()) -> FastAPI:
     add_errors(app, "Run", lambda error: f"The run cannot be read now: {error}", again_s=_AGAIN_S)
     seen = _SeenRows(run)
 
-    @app.get("/", response_class=HTMLResponse, responses={200: HTML[200]}, summary="The run as it goes")
+    @app.get("/")
     def whole() -> Response:
         return page("watch.html", seen.now())
 
-    @app.get("/now", response_class=HTMLResponse, responses={200: HTML[200]}, summary="What changes on it")
+    @app.get("/now")
     def part() -> Response:
         return page("_watch.html", seen.now())
 
@@ -102,7 +101,8 @@ class _SeenRows:
     """The last look at a run: many readers share it, and a run that costs time to read is read less often."""
 
     def __init__(self, run: str) -> None:
-        self._run, self._lock = run, threading.Lock()
+        self._run = run
+        self._lock = threading.Lock()
         self._values: dict[str, Any] = {}
         self._until = 0.0
 
@@ -128,7 +128,9 @@ def look_at(store: RunFile, now: datetime | None = None) -> Moment:
     """
     now = now or datetime.now(UTC)
     with store.snapshot():
-        status, conditions, problems = adaptive_status(store), store.conditions(), _problems(store)
+        status = adaptive_status(store)
+        conditions = store.conditions()
+        problems = _problems(store)
         labelled = label_counts(store)
         answered = _answered_since(store, now - _RECENT)
         refits = pl.DataFrame(store.read_log("round_log") if status is not None else [], infer_schema_length=None)
@@ -138,7 +140,8 @@ def look_at(store: RunFile, now: datetime | None = None) -> Moment:
     spent = conditions["cost"].sum()
     tiles = [(f"{conditions['win'].sum():,}", "decided comparisons")]
     charts: list[tuple[str, Any]] = []
-    ended, state = False, "answers may still come"
+    ended = False
+    state = "answers may still come"
     if status is not None:
         if refits.height:
             tiles += _reliability(refits, per_minute) + _judge(refits.row(-1, named=True))
@@ -179,7 +182,8 @@ def _reliability(refits: pl.DataFrame, per_minute: float) -> list[tuple[str, str
     if (top := top_sought(last)) is not None:
         shown = f"wrong members expected in the top {top:,}, of at most {last['top_wrong_allowed']:g}"
         return [(number(last["top_wrong"], 2), shown)]
-    reached, target = last["reliability"], last["eap_reliability_min"]
+    reached = last["reliability"]
+    target = last["eap_reliability_min"]
     tiles = []
     if reached is not None:
         tiles.append((number(reached, 3), f"reliability, of {target:g}{provisional(last)}"))
@@ -195,7 +199,8 @@ def _reliability(refits: pl.DataFrame, per_minute: float) -> list[tuple[str, str
 
 def _judge(last: Mapping[str, Any]) -> list[tuple[str, str]]:
     """How the judge answers, by the last refit."""
-    tiles, n_reversed = list[tuple[str, str]](), last["n_reversed"] or 0
+    tiles = list[tuple[str, str]]()
+    n_reversed = last["n_reversed"] or 0
     n_repeats = n_reversed + (last["n_repeated_same_order"] or 0)
     if last["first_win_rate"] is not None:
         effect = "" if last["b_mean"] is None else f" (position effect {last['b_mean']:+.2f})"
@@ -228,7 +233,8 @@ def _answered_since(store: RunFile, when: datetime) -> int:
 
 def _problems(store: RunFile) -> list[tuple[str, int]]:
     """The most frequent reasons of the last attempts that failed."""
-    a, times = attempts.c, func.count()
+    a = attempts.c
+    times = func.count()
     newest = select(func.max(a.attempt_id)).scalar_subquery()
     query = select(a.error_code, times).where(a.attempt_id > newest - _LATELY, a.error_code.is_not(None))
     query = query.group_by(a.error_code).order_by(times.desc(), a.error_code).limit(5)

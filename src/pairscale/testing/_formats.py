@@ -1,4 +1,4 @@
-"""The wire formats of the simulated providers: how each asks, how each answers, and how each says no."""
+"""The wire formats of the simulated providers: how each asks, how each answers, and how each refuses."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from pairscale.testing._judging import Said
+from pairscale.testing._judging import SimulatedReply
 
 _REFUSAL = "I cannot help with that."
 
@@ -21,7 +21,6 @@ class ReadRequest(NamedTuple):
         structured: the field of the JSON object that was asked for, or None.
         logprobs: how many alternatives of each token are wanted; 0 for none.
         thoughts: whether the thoughts are to be shown.
-        max_tokens: the longest answer, or None.
     """
 
     prompt: str
@@ -29,23 +28,42 @@ class ReadRequest(NamedTuple):
     structured: str | None
     logprobs: int
     thoughts: bool
-    max_tokens: int | None
 
 
-def asked_by(kind: str, body: Mapping[str, Any], model: str = "") -> ReadRequest:
+def read_request(kind: str, body: Mapping[str, Any], model: str = "") -> ReadRequest:
     """Read a request.
 
     Args:
-        kind: ``chat``, ``responses``, ``decisions``, ``messages``, ``gemini``, ``ollama-chat`` or ``ollama-generate``.
+        kind: ``chat``, ``responses``, ``decisions``, ``messages``, ``gemini`` or ``ollama``.
         body: its JSON document.
         model: the model's name when it stands in the address.
     """
-    return _READERS[kind](body, model)
-
-
-def _messages(body: Mapping[str, Any]) -> str:
-    users = [message for message in body.get("messages", []) if message.get("role") == "user"]
-    return _joined(users[-1]["content"]) if users else ""
+    if kind == "gemini":
+        config = body.get("generationConfig") or {}
+        wanted = int(config.get("logprobs") or 5) if config.get("responseLogprobs") else 0
+        thinking = config.get("thinkingConfig") or {}
+        shows = bool(thinking.get("includeThoughts") or thinking.get("include_thoughts"))  # the SDK sends the second
+        return ReadRequest(_joined(body["contents"][-1]["parts"]), model, _field(config), wanted, shows)
+    structured = _field(body)
+    wants_logprobs = bool(body.get("logprobs"))
+    shows = False
+    if kind in {"responses", "decisions"}:
+        content = body["input"]
+        prompt = _joined(content if isinstance(content, str) else content[-1]["content"])
+    else:
+        users = [message["content"] for message in body.get("messages", []) if message.get("role") == "user"]
+        prompt = body.get("prompt") or _joined(users[-1] if users else "")
+    if kind == "responses":
+        wants_logprobs = "message.output_text.logprobs" in (body.get("include") or [])
+        shows = bool((body.get("reasoning") or {}).get("summary"))
+    elif kind == "decisions":
+        structured = str(body["questions"][0].get("name") or "choice")
+    elif kind == "messages":
+        shows = (body.get("thinking") or {}).get("type") in {"enabled", "adaptive"}
+    elif kind == "ollama":
+        shows = bool(body.get("think"))
+    wanted = int(body.get("top_logprobs") or 5) if wants_logprobs else 0
+    return ReadRequest(prompt, body["model"], structured, wanted, shows)
 
 
 def _joined(content: Any) -> str:
@@ -54,126 +72,77 @@ def _joined(content: Any) -> str:
     return "".join(str(part.get("text", "")) for part in content)
 
 
-def _field(schema: Any) -> str | None:
+def _field(document: Any) -> str | None:
     """The first field of a JSON schema, wherever in the request it stands."""
-    if isinstance(schema, Mapping):
-        if isinstance(schema.get("properties"), Mapping):
-            return next(iter(schema["properties"]), None)
-        for value in schema.values():
-            if (found := _field(value)) is not None:
-                return found
-    if isinstance(schema, list):
-        return next((found for item in schema if (found := _field(item)) is not None), None)
-    return None
+    inner: Any = ()
+    if isinstance(document, Mapping):
+        if isinstance(document.get("properties"), Mapping):
+            return next(iter(document["properties"]), None)
+        inner = document.values()
+    elif isinstance(document, list):
+        inner = document
+    return next(filter(None, map(_field, inner)), None)
 
 
-def _chat(body: Mapping[str, Any], _: str) -> ReadRequest:
-    wanted = int(body.get("top_logprobs") or 5) if body.get("logprobs") else 0
-    limit = body.get("max_completion_tokens") or body.get("max_tokens")
-    return ReadRequest(_messages(body), body["model"], _field(body.get("response_format")), wanted, False, limit)
-
-
-def _responses(body: Mapping[str, Any], _: str) -> ReadRequest:
-    given = body["input"]
-    prompt = given if isinstance(given, str) else _joined(given[-1]["content"])
-    wanted = int(body.get("top_logprobs") or 5) if "message.output_text.logprobs" in (body.get("include") or []) else 0
-    shows = bool((body.get("reasoning") or {}).get("summary"))
-    return ReadRequest(prompt, body["model"], _field(body.get("text")), wanted, shows, body.get("max_output_tokens"))
-
-
-def _anthropic(body: Mapping[str, Any], _: str) -> ReadRequest:
-    structured = _field(body.get("output_config")) or _field(body.get("output_format")) or _field(body.get("tools"))
-    thinks = (body.get("thinking") or {}).get("type") in {"enabled", "adaptive"}
-    return ReadRequest(_messages(body), body["model"], structured, 0, thinks, body.get("max_tokens"))
-
-
-def _gemini(body: Mapping[str, Any], model: str) -> ReadRequest:
-    config = body.get("generationConfig") or {}
-    parts = body["contents"][-1]["parts"]
-    structured = _field(config.get("responseJsonSchema")) or _field(config.get("responseSchema"))
-    wanted = int(config.get("logprobs") or 5) if config.get("responseLogprobs") else 0
-    thinking = config.get("thinkingConfig") or {}
-    shows = bool(thinking.get("includeThoughts") or thinking.get("include_thoughts"))  # the SDK sends the second
-    return ReadRequest(_joined(parts), model, structured, wanted, shows, config.get("maxOutputTokens"))
-
-
-def _ollama(body: Mapping[str, Any], _: str) -> ReadRequest:
-    prompt = body.get("prompt") or _messages(body)
-    wanted = int(body.get("top_logprobs") or 5) if body.get("logprobs") else 0
-    limit = (body.get("options") or {}).get("num_predict")
-    return ReadRequest(prompt, body["model"], _field(body.get("format")), wanted, bool(body.get("think")), limit)
-
-
-def _decisions(body: Mapping[str, Any], _: str) -> ReadRequest:
-    given = body["input"]
-    prompt = given if isinstance(given, str) else _joined(given[-1]["content"])
-    return ReadRequest(prompt, body["model"], str(body["questions"][0].get("name") or "choice"), 0, False, None)
-
-
-_READERS = {
-    "chat": _chat,
-    "decisions": _decisions,
-    "responses": _responses,
-    "messages": _anthropic,
-    "gemini": _gemini,
-    "ollama-chat": _ollama,
-    "ollama-generate": _ollama,
-}
-
-
-def reply_body(kind: str, asked: ReadRequest, said: Said, number: int, body: Mapping[str, Any]) -> dict[str, Any]:
+def reply_body(
+    kind: str, asked: ReadRequest, reply: SimulatedReply, number: int, body: Mapping[str, Any]
+) -> dict[str, Any]:
     """An answer in the provider's format.
 
     Args:
-        kind: as in :func:`asked_by`.
+        kind: as in :func:`read_request`.
         asked: the question.
-        said: the answer.
+        reply: the answer.
         number: of the request, for ids.
         body: the request.
     """
-    return _WRITERS[kind](asked, said, number, body)
+    if not asked.thoughts and kind in {"messages", "ollama"}:
+        reply = reply._replace(thoughts="")
+    return _WRITERS[kind](asked, reply, number, body)
 
 
 def _tokens(text: str) -> int:
     return max(1, math.ceil(len(text.encode()) / 4))
 
 
-def _pieces(asked: ReadRequest, said: Said) -> list[tuple[str, float, list[tuple[str, float]]]]:
+def _pieces(asked: ReadRequest, reply: SimulatedReply) -> list[tuple[str, float, list[tuple[str, float]]]]:
     """The answer as tokens with log-probabilities; the choice is a token of its own, with both alternatives."""
-    if not asked.logprobs or said.p_first is None:
+    if not asked.logprobs or reply.p_first is None:
         return []
-    before, _, after = said.text.partition(f"SAMPLE_{said.choice}")
-    p = min(max(said.p_first, 1e-12), 1 - 1e-12)
+    before, _, after = reply.text.partition(f"SAMPLE_{reply.choice}")
+    p = min(max(reply.p_first, 1e-12), 1 - 1e-12)
     both = sorted([("1", math.log(p)), ("2", math.log(1 - p))], key=lambda pair: -pair[1])
-    chosen = dict(both)[str(said.choice)]
-    sure = [(text, -1e-4, [(text, -1e-4)]) for text in (before, "SAMPLE", "_") if text]
-    return [*sure, (str(said.choice), chosen, both[: asked.logprobs]), (after, -1e-4, [(after, -1e-4)])]
+    pieces = [(text, -1e-4, [(text, -1e-4)]) for text in (before, "SAMPLE", "_", after) if text or text is after]
+    pieces.insert(-1, (str(reply.choice), dict(both)[str(reply.choice)], both[: asked.logprobs]))
+    return pieces
 
 
-def _openai_logprobs(asked: ReadRequest, said: Said) -> list[dict[str, Any]]:
+def _openai_logprobs(asked: ReadRequest, reply: SimulatedReply) -> list[dict[str, Any]]:
+    def token(text: str, logprob: float) -> dict[str, Any]:
+        return {"token": text, "logprob": logprob, "bytes": list(text.encode())}
+
     return [
-        {"token": token, "logprob": logprob, "bytes": list(token.encode())}
-        | {"top_logprobs": [{"token": t, "logprob": lp, "bytes": list(t.encode())} for t, lp in top]}
-        for token, logprob, top in _pieces(asked, said)
+        token(text, logprob) | {"top_logprobs": [token(*other) for other in top]}
+        for text, logprob, top in _pieces(asked, reply)
     ]
 
 
-def _write_chat(asked: ReadRequest, said: Said, number: int, body: Mapping[str, Any]) -> dict[str, Any]:
-    refused = said.kind == "refusal"
-    text = f"<think>\n{said.thoughts}\n</think>\n\n{said.text}" if "DeepSeek-R1" in asked.model else said.text
-    message = {"role": "assistant", "content": None if refused else text, "refusal": _REFUSAL if refused else None}
-    finish = {"length": "length", "content_filter": "content_filter"}.get(said.kind, "stop")
-    pieces = _openai_logprobs(asked, said)
-    prompt, completion = _tokens(asked.prompt), _tokens(text)
+def _write_chat(asked: ReadRequest, reply: SimulatedReply, number: int, body: Mapping[str, Any]) -> dict[str, Any]:
+    text = f"<think>\n{reply.thoughts}\n</think>\n\n{reply.text}" if "DeepSeek-R1" in asked.model else reply.text
+    message: dict[str, Any] = {"role": "assistant", "content": text, "refusal": None}
+    if reply.kind == "refusal":
+        message |= {"content": None, "refusal": _REFUSAL}
+    finish = reply.kind if reply.kind in {"length", "content_filter"} else "stop"
+    pieces = _openai_logprobs(asked, reply)
+    logprobs = {"content": pieces, "refusal": None} if pieces else None
+    prompt = _tokens(asked.prompt)
+    completion = _tokens(text)
     return {
         "id": f"chatcmpl-{number:08d}",
         "object": "chat.completion",
         "created": 1_700_000_000 + number,
         "model": asked.model,
-        "choices": [
-            {"index": 0, "message": message, "finish_reason": finish}
-            | {"logprobs": {"content": pieces, "refusal": None} if pieces else None}
-        ],
+        "choices": [{"index": 0, "message": message, "finish_reason": finish, "logprobs": logprobs}],
         "usage": {
             "prompt_tokens": prompt,
             "completion_tokens": completion,
@@ -185,92 +154,72 @@ def _write_chat(asked: ReadRequest, said: Said, number: int, body: Mapping[str, 
     }
 
 
-def _write_decisions(asked: ReadRequest, said: Said, number: int, body: Mapping[str, Any]) -> dict[str, Any]:
-    """A choice per question, with the probability of each; a refusal when there is none."""
-    del number
-    answers: list[dict[str, Any]] = []
-    for question in body["questions"]:
-        values = [one["value"] for one in question.get("choices", [])]
-        named = {"name": question.get("name")}
-        if said.p_first is None or len(values) != 2:
-            answers.append({"type": "refusal", **named})
-            continue
-        shares = (said.p_first, 1 - said.p_first)
-        at = 0 if shares[0] >= shares[1] else 1
-        each = [{"value": value, "probability": share} for value, share in zip(values, shares, strict=True)]
-        answers.append(
-            {"type": "choice", **named, "choice": values[at], "confidence": shares[at], "probabilities": each}
-        )
-    prompt = _tokens(asked.prompt)
+def _responses_usage(prompt: int, output: int, thoughts: int) -> dict[str, Any]:
     return {
-        "answers": answers,
-        "model": asked.model,
-        "usage": {
-            "input_tokens": prompt,
-            "input_tokens_details": {"cache_write_tokens": 0, "cached_tokens": 0},
-            "output_tokens": 1,
-            "output_tokens_details": {"reasoning_tokens": 0},
-            "total_tokens": prompt + 1,
-        },
+        "input_tokens": prompt,
+        "input_tokens_details": {"cache_write_tokens": 0, "cached_tokens": 0},
+        "output_tokens": output + thoughts,
+        "output_tokens_details": {"reasoning_tokens": thoughts},
+        "total_tokens": prompt + output + thoughts,
     }
 
 
-def _write_responses(asked: ReadRequest, said: Said, number: int, body: Mapping[str, Any]) -> dict[str, Any]:
-    if said.kind == "refusal":
-        part: dict[str, Any] = {"type": "refusal", "refusal": _REFUSAL}
-    else:
-        part = {"type": "output_text", "text": said.text, "annotations": []}
-        part["logprobs"] = _openai_logprobs(asked, said)
-    reason = {"length": "max_output_tokens", "content_filter": "content_filter"}.get(said.kind)
-    summary = [{"type": "summary_text", "text": said.thoughts}] if asked.thoughts and said.thoughts else []
-    prompt, completion, thought = _tokens(asked.prompt), _tokens(said.text), _tokens(said.thoughts)
+def _write_decisions(asked: ReadRequest, reply: SimulatedReply, _: int, body: Mapping[str, Any]) -> dict[str, Any]:
+    """A choice per question, with the probability of each; a refusal when there is none."""
+    answers: list[dict[str, Any]] = []
+    for question in body["questions"]:
+        values = [choice["value"] for choice in question.get("choices", [])]
+        name = question.get("name")
+        if reply.p_first is None or len(values) != 2:
+            answers.append({"type": "refusal", "name": name})
+            continue
+        first = {"value": values[0], "probability": reply.p_first}
+        second = {"value": values[1], "probability": 1 - reply.p_first}
+        chosen = first if reply.p_first >= 0.5 else second
+        decided = {"choice": chosen["value"], "confidence": chosen["probability"], "probabilities": [first, second]}
+        answers.append({"type": "choice", "name": name, **decided})
+    return {"answers": answers, "model": asked.model, "usage": _responses_usage(_tokens(asked.prompt), 1, 0)}
+
+
+def _write_responses(asked: ReadRequest, reply: SimulatedReply, number: int, body: Mapping[str, Any]) -> dict[str, Any]:
+    part: dict[str, Any] = {"type": "refusal", "refusal": _REFUSAL}
+    if reply.kind != "refusal":
+        logprobs = _openai_logprobs(asked, reply)
+        part = {"type": "output_text", "text": reply.text, "annotations": [], "logprobs": logprobs}
+    reason = {"length": "max_output_tokens", "content_filter": "content_filter"}.get(reply.kind)
+    status = "incomplete" if reason else "completed"
+    summary = [{"type": "summary_text", "text": reply.thoughts}] if asked.thoughts and reply.thoughts else []
+    message = {"type": "message", "id": f"msg_{number:08d}", "role": "assistant", "status": status, "content": [part]}
     return {
         "id": f"resp_{number:08d}",
         "object": "response",
         "created_at": 1_700_000_000 + number,
-        "status": "incomplete" if reason else "completed",
+        "status": status,
         "error": None,
         "incomplete_details": {"reason": reason} if reason else None,
-        "instructions": body.get("instructions"),
-        "metadata": {},
         "model": asked.model,
-        "output": [
-            {"type": "reasoning", "id": f"rs_{number:08d}", "summary": summary},
-            {
-                "type": "message",
-                "id": f"msg_{number:08d}",
-                "role": "assistant",
-                "status": "incomplete" if reason else "completed",
-                "content": [part],
-            },
-        ],
+        "output": [{"type": "reasoning", "id": f"rs_{number:08d}", "summary": summary}, message],
         "parallel_tool_calls": True,
-        "temperature": body.get("temperature"),
         "tool_choice": "auto",
         "tools": [],
-        "top_p": body.get("top_p"),
-        "usage": {
-            "input_tokens": prompt,
-            "input_tokens_details": {"cached_tokens": 0},
-            "output_tokens": completion + thought,
-            "output_tokens_details": {"reasoning_tokens": thought},
-            "total_tokens": prompt + completion + thought,
-        },
+        "temperature": body.get("temperature"),
+        "usage": _responses_usage(_tokens(asked.prompt), _tokens(reply.text), _tokens(reply.thoughts)),
     }
 
 
-def _write_anthropic(asked: ReadRequest, said: Said, number: int, body: Mapping[str, Any]) -> dict[str, Any]:
+def _write_anthropic(asked: ReadRequest, reply: SimulatedReply, number: int, body: Mapping[str, Any]) -> dict[str, Any]:
     content: list[dict[str, Any]] = []
-    if asked.thoughts and said.thoughts:
-        content.append({"type": "thinking", "thinking": said.thoughts, "signature": f"sig{number}"})
-    reason = {"length": "max_tokens", "refusal": "refusal", "content_filter": "refusal"}.get(said.kind, "end_turn")
-    if body.get("tools") and said.choice:
-        call = {"type": "tool_use", "id": f"toolu_{number:08d}", "name": body["tools"][0]["name"]}
-        content.append(call | {"input": json.loads(said.text)})
+    thought = 0
+    if reply.thoughts:
+        content.append({"type": "thinking", "thinking": reply.thoughts, "signature": f"sig{number}"})
+        thought = _tokens(reply.thoughts)
+    reason = {"length": "max_tokens", "refusal": "refusal", "content_filter": "refusal"}.get(reply.kind, "end_turn")
+    if body.get("tools") and reply.choice:
+        name = body["tools"][0]["name"]
+        content.append({"type": "tool_use", "id": f"toolu_{number:08d}", "name": name, "input": json.loads(reply.text)})
         reason = "tool_use"
-    elif said.text:
-        content.append({"type": "text", "text": said.text})
-    thought = _tokens(said.thoughts) if asked.thoughts and said.thoughts else 0
+    elif reply.text:
+        content.append({"type": "text", "text": reply.text})
     return {
         "id": f"msg_{number:08d}",
         "type": "message",
@@ -283,54 +232,57 @@ def _write_anthropic(asked: ReadRequest, said: Said, number: int, body: Mapping[
             "input_tokens": _tokens(asked.prompt),
             "cache_creation_input_tokens": 0,
             "cache_read_input_tokens": 0,
-            "output_tokens": _tokens(said.text) + thought,
+            "output_tokens": _tokens(reply.text) + thought,
         },
     }
 
 
-def _write_gemini(asked: ReadRequest, said: Said, number: int, _body: Mapping[str, Any]) -> dict[str, Any]:
-    prompt, completion = _tokens(asked.prompt), _tokens(said.text)
-    thought = _tokens(said.thoughts)
+def _write_gemini(asked: ReadRequest, reply: SimulatedReply, number: int, _: Mapping[str, Any]) -> dict[str, Any]:
+    prompt = _tokens(asked.prompt)
+    completion = _tokens(reply.text)
+    thought = _tokens(reply.thoughts)
     usage = {"promptTokenCount": prompt, "totalTokenCount": prompt + completion + thought}
-    answer: dict[str, Any] = {"usageMetadata": usage, "modelVersion": asked.model, "responseId": f"r{number}"}
-    if said.kind == "refusal":
-        return answer | {"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}}
-    parts = [{"text": said.thoughts, "thought": True}] if asked.thoughts and said.thoughts else []
-    parts += [{"text": said.text}] if said.text else []
-    finish = {"length": "MAX_TOKENS", "content_filter": "SAFETY"}.get(said.kind, "STOP")
+    document: dict[str, Any] = {"usageMetadata": usage, "modelVersion": asked.model, "responseId": f"r{number}"}
+    if reply.kind == "refusal":
+        return document | {"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}}
+    parts: list[dict[str, Any]] = []
+    if asked.thoughts and reply.thoughts:
+        parts.append({"text": reply.thoughts, "thought": True})
+    if reply.text:
+        parts.append({"text": reply.text})
+    finish = {"length": "MAX_TOKENS", "content_filter": "SAFETY"}.get(reply.kind, "STOP")
     candidate: dict[str, Any] = {"content": {"role": "model", "parts": parts}, "finishReason": finish, "index": 0}
-    if pieces := _pieces(asked, said):
+    pieces = _pieces(asked, reply)
+    if pieces:
+
+        def token(text: str, logprob: float) -> dict[str, Any]:
+            return {"token": text, "logProbability": logprob}
+
         candidate["logprobsResult"] = {
-            "chosenCandidates": [{"token": token, "logProbability": logprob} for token, logprob, _ in pieces],
-            "topCandidates": [
-                {"candidates": [{"token": t, "logProbability": lp} for t, lp in top]} for _, _, top in pieces
-            ],
+            "chosenCandidates": [token(text, logprob) for text, logprob, _ in pieces],
+            "topCandidates": [{"candidates": [token(*other) for other in top]} for _, _, top in pieces],
         }
     usage |= {"candidatesTokenCount": completion, "thoughtsTokenCount": thought}
-    return answer | {"candidates": [candidate]}
+    return document | {"candidates": [candidate]}
 
 
-def _write_ollama(asked: ReadRequest, said: Said, number: int, body: Mapping[str, Any]) -> dict[str, Any]:
-    thinking = {"thinking": said.thoughts} if asked.thoughts and said.thoughts else {}
-    text = _REFUSAL if said.kind == "refusal" else said.text
-    if "messages" not in body:
-        answer: dict[str, Any] = {"response": text, **thinking}
-    else:
-        answer = {"message": {"role": "assistant", "content": text, **thinking}}
-    if pieces := _openai_logprobs(asked, said):
-        answer["logprobs"] = pieces
-    return {
+def _write_ollama(asked: ReadRequest, reply: SimulatedReply, number: int, body: Mapping[str, Any]) -> dict[str, Any]:
+    thinking = {"thinking": reply.thoughts} if reply.thoughts else {}
+    text = _REFUSAL if reply.kind == "refusal" else reply.text
+    document: dict[str, Any] = {"response": text, **thinking}
+    if "messages" in body:
+        document = {"message": {"role": "assistant", "content": text, **thinking}}
+    logprobs = _openai_logprobs(asked, reply)
+    if logprobs:
+        document["logprobs"] = logprobs
+    return document | {
         "model": asked.model,
         "created_at": "2026-01-01T00:00:00Z",
-        **answer,
         "done": True,
-        "done_reason": "length" if said.kind == "length" else "stop",
+        "done_reason": "length" if reply.kind == "length" else "stop",
         "total_duration": 1_000_000 + number,
-        "load_duration": 1000,
         "prompt_eval_count": _tokens(asked.prompt),
-        "prompt_eval_duration": 1000,
         "eval_count": _tokens(text),
-        "eval_duration": 1000,
     }
 
 
@@ -340,8 +292,7 @@ _WRITERS = {
     "responses": _write_responses,
     "messages": _write_anthropic,
     "gemini": _write_gemini,
-    "ollama-chat": _write_ollama,
-    "ollama-generate": _write_ollama,
+    "ollama": _write_ollama,
 }
 
 
@@ -355,7 +306,7 @@ def error_body(kind: str, status: int, message: str, parameter: str | None = Non
     if kind == "gemini":
         names = {400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 404: "NOT_FOUND", 429: "RESOURCE_EXHAUSTED"}
         return {"error": {"code": status, "message": message, "status": names.get(status, "INTERNAL")}}
-    if kind.startswith("ollama"):
+    if kind == "ollama":
         return {"error": message}
     types = {400: "invalid_request_error", 401: "invalid_request_error", 429: "rate_limit_exceeded"}
     code = {400: "unsupported_parameter" if parameter else None, 401: "invalid_api_key", 404: "model_not_found"}

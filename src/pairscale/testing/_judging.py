@@ -7,7 +7,7 @@ import random
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from pairscale.core.options import require_number, require_probability
 from pairscale.testing._layouts import locate_samples
@@ -74,13 +74,14 @@ class Behaviour:
         if isinstance(self.quality, Mapping):
             return float(self.quality.get(text, 0.0))
         if text not in self._known:
-            self._known[text] = float(self.quality(text)) if self.quality is not None else _lexical(text)
+            from pairscale.judges.lexical import lexical_score
+
+            self._known[text] = float((self.quality or lexical_score)(text))
         return self._known[text]
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
-    """An answer, in no provider's words.
+class SimulatedReply(NamedTuple):
+    """An answer, in no provider's format.
 
     Attributes:
         text: the visible answer.
@@ -102,15 +103,13 @@ def samples_of(prompt: str, *, is_choice: bool = False) -> tuple[str, str] | Non
     blocks = _BLOCKS.findall(prompt)
     if any(mark for _, mark, _ in blocks):
         blocks = [block for block in blocks if block[1]]
-    found: dict[str, str] = {}
-    for side, _mark, text in blocks:
-        found.setdefault(side, text)
-    if len(found) == 2:
-        return found["SAMPLE_1"], found["SAMPLE_2"]
+    texts = {side: text for side, _, text in reversed(blocks)}  # the first of each side
+    if len(texts) == 2:
+        return texts["SAMPLE_1"], texts["SAMPLE_2"]
     return locate_samples(prompt, is_choice=is_choice)
 
 
-def answer(prompt: str, behaviour: Behaviour, *, structured: str | None = None) -> Said:
+def answer(prompt: str, behaviour: Behaviour, *, structured: str | None = None) -> SimulatedReply:
     """What the model says to a prompt.
 
     Args:
@@ -121,31 +120,31 @@ def answer(prompt: str, behaviour: Behaviour, *, structured: str | None = None) 
     draw = random.Random(f"{behaviour.seed}|{prompt}").random  # noqa: S311 - a simulation, not a secret
     texts = samples_of(prompt, is_choice=structured is not None)
     if texts is None:
-        return Said("I see no two samples to compare.", thoughts=behaviour.thoughts)
-    first, second = (behaviour.quality_of(text) for text in texts)
-    logit = behaviour.sharpness * (first - second) + behaviour.bias
+        return SimulatedReply("I see no two samples to compare.", thoughts=behaviour.thoughts)
+    difference = behaviour.quality_of(texts[0]) - behaviour.quality_of(texts[1])
+    logit = behaviour.sharpness * difference + behaviour.bias
     if behaviour.error:
         erring = random.Random(f"{behaviour.seed}|{'|'.join(sorted(texts))}").gauss(0, behaviour.error)  # noqa: S311
         logit += erring if texts[0] <= texts[1] else -erring
     p = (1 - behaviour.lapse) * 0.5 * (1 + math.tanh(logit / 2)) + behaviour.lapse / 2
     fate = draw()
-    for rate, said in (
-        (behaviour.refusal_rate, Said("", "refusal")),
-        (behaviour.filtered_rate, Said("", "content_filter")),
-        (behaviour.empty_rate, Said("")),
-        (behaviour.truncated_rate, Said("Let me see. The first text", "length")),
-        (behaviour.malformed_rate, Said("Both have their merits, but on balance the first.")),
-        (behaviour.echo_rate, Said(texts[0])),
+    for rate, reply in (
+        (behaviour.refusal_rate, SimulatedReply("", "refusal")),
+        (behaviour.filtered_rate, SimulatedReply("", "content_filter")),
+        (behaviour.empty_rate, SimulatedReply("")),
+        (behaviour.truncated_rate, SimulatedReply("Let me see. The first text", "length")),
+        (behaviour.malformed_rate, SimulatedReply("Both have their merits, but on balance the first.")),
+        (behaviour.echo_rate, SimulatedReply(texts[0])),
     ):
         if fate < rate:
-            return said
+            return reply
         fate -= rate
     choice = 1 if draw() < p else 2
     text = f'{{"{structured}": "SAMPLE_{choice}"}}' if structured else _worded(prompt, texts, choice)
     sure = ""
     if behaviour.confidence and not structured and "<CONFIDENCE>" in prompt:
         sure = f"\n<CONFIDENCE>{100 * (p if choice == 1 else 1 - p):.0f}</CONFIDENCE>"
-    return Said(f"{text}{sure}", "stop", behaviour.thoughts, p, choice)
+    return SimulatedReply(f"{text}{sure}", "stop", behaviour.thoughts, p, choice)
 
 
 def _worded(prompt: str, texts: tuple[str, str], choice: int) -> str:
@@ -158,9 +157,3 @@ def _worded(prompt: str, texts: tuple[str, str], choice: int) -> str:
     if form[1]:
         return f"{form[1]}SAMPLE_{choice}{form[3]}"
     return f"{form[4]}SAMPLE_{choice}{form[5]}\n{usual}"
-
-
-def _lexical(text: str) -> float:
-    from pairscale.judges.lexical import lexical_score
-
-    return lexical_score(text)

@@ -17,22 +17,18 @@ from aiohttp import web
 
 from pairscale.core.errors import InputError
 from pairscale.core.options import require_number
-from pairscale.testing._batches import Batches
-from pairscale.testing._formats import ReadRequest, asked_by, error_body, reply_body
+from pairscale.testing._batches import Batches, cut
+from pairscale.testing._formats import ReadRequest, error_body, read_request, reply_body
 from pairscale.testing._judging import Behaviour, answer
 
 _KEY_HEADERS = ("authorization", "x-api-key", "x-goog-api-key")
-_ROUTES = {
-    "/v1/chat/completions": "chat",
+_KINDS = {
     "/chat/completions": "chat",
-    "/v1/responses": "responses",
     "/responses": "responses",
-    "/v1/decisions": "decisions",
     "/decisions": "decisions",
-    "/v1/messages": "messages",
     "/messages": "messages",
-    "/api/chat": "ollama-chat",
-    "/api/generate": "ollama-generate",
+    "/api/chat": "ollama",
+    "/api/generate": "ollama",
 }
 _GEMINI = re.compile(r"/(?:v1|v1beta)/models/([^:]+):generateContent")
 
@@ -67,11 +63,6 @@ class Faults:
     retry_after_ms: str = ""
     slow_s: float = 1.0
     script: Sequence[int | str] = ()
-
-    def headers(self) -> dict[str, str]:
-        """The headers of a 429."""
-        given = {"Retry-After": self.retry_after, "retry-after-ms": self.retry_after_ms}
-        return {name: value for name, value in given.items() if value}
 
     def fate(self, number: int, seed: int) -> int | str:
         """What happens to a request."""
@@ -207,7 +198,8 @@ class ProviderSimulator:
 
     async def serve(self, started: Future[int] | None = None) -> None:
         """Serve until told to stop, or cancelled."""
-        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self._stop = asyncio.Event()
         app = web.Application(client_max_size=256 * 1024 * 1024)
         app.router.add_route("*", "/{tail:.*}", self._handle)
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
@@ -231,24 +223,29 @@ class ProviderSimulator:
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         self.served += 1
         number = self.served
-        if (batched := await self.batches.answer(request, self, number)) is not None:
+        batched = await self.batches.answer(request, self, number)
+        if batched is not None:
             return batched
         try:
             body = await request.json() if request.can_read_body else None
         except ValueError:
             body = None
-        kind, model = self._kind(request.path)
+        gemini = _GEMINI.fullmatch(request.path)
+        kind = "gemini" if gemini else _KINDS.get(request.path.removeprefix("/together").removeprefix("/v1"), "")
         fate = self.faults.fate(number, self.behaviour.seed) if kind else "ok"
-        if fate == "slow":
-            await asyncio.sleep(self.faults.slow_s)
-        if self.latency_s:
-            await asyncio.sleep(self.latency_s)
+        await asyncio.sleep(self.latency_s + (self.faults.slow_s if fate == "slow" else 0))
         if fate == "reset":
             self._note(number, request, body, 0, "reset")
-            if request.transport is not None:
-                request.transport.abort()
-            return web.Response(status=500)
-        status, document, headers = self._answer(request, kind, model, body, fate, number)
+            return cut(request)
+        refused = self._refused(request, kind, fate)
+        headers: Mapping[str, str] = {}
+        if refused is not None:
+            status, document, headers = refused
+        elif kind:
+            status, document = self._answer(kind, gemini[1] if gemini else "", body, number)
+            headers = {"x-request-id": f"req_{number}"}
+        else:
+            status, document = self._other(request.path)
         if self.repeats_keys:
             document = _with_key(document, self._key(request))
         text = json.dumps(document, ensure_ascii=False)
@@ -270,42 +267,33 @@ class ProviderSimulator:
         await response.write_eof()
         return response
 
-    def _kind(self, path: str) -> tuple[str, str]:
-        path = path.removeprefix("/together")
-        if path in _ROUTES:
-            return _ROUTES[path], ""
-        found = _GEMINI.fullmatch(path)
-        return ("gemini", found[1]) if found else ("", "")
-
-    def _answer(
-        self, request: web.Request, kind: str, model: str, body: Any, fate: int | str, number: int
-    ) -> tuple[int, Any, dict[str, str]]:
-        if not kind:
-            return self._other(request)
-        if (refused := self._refused(request, kind, fate)) is not None:
-            return refused
+    def _answer(self, kind: str, model: str, body: Any, number: int) -> tuple[int, dict[str, Any]]:
         try:
-            asked = asked_by(kind, body, model)
+            asked = read_request(kind, body, model)
         except (KeyError, TypeError, IndexError, AttributeError) as error:
-            return 400, error_body(kind, 400, f"the body of the request lacks something: {error}"), {}
-        if (problem := self._problem(kind, asked, body)) is not None:
-            return *problem, {}
-        if kind.startswith("ollama") and self._unloads(asked, body):
-            return 200, {"model": asked.model, "response": "", "done": True, "done_reason": "unload"}, {}
-        said = answer(asked.prompt, self.behaviour, structured=asked.structured)
-        return 200, reply_body(kind, asked, said, number, body), {"x-request-id": f"req_{number}"}
+            return 400, error_body(kind, 400, f"the body of the request lacks something: {error}")
+        problem = self._problem(kind, asked, body)
+        if problem is not None:
+            return problem
+        if kind == "ollama" and self._unloads(asked, body):
+            return 200, {"model": asked.model, "response": "", "done": True, "done_reason": "unload"}
+        reply = answer(asked.prompt, self.behaviour, structured=asked.structured)
+        return 200, reply_body(kind, asked, reply, number, body)
 
     def _refused(
         self, request: web.Request, kind: str, fate: int | str
     ) -> tuple[int, dict[str, Any], dict[str, str]] | None:
         """Why a request is not even read."""
-        if self.keys is not None and self._key(request) not in self.keys and not kind.startswith("ollama"):
-            if kind == "gemini":  # which has a 400 for this
-                return 400, error_body(kind, 400, "API key not valid. Please pass a valid API key."), {}
-            return 401, error_body(kind, 401, "Incorrect API key provided."), {}
-        if isinstance(fate, int) and fate >= 400:
-            return fate, error_body(kind, fate, f"simulated fault {fate}"), self.faults.headers() if fate == 429 else {}
-        return None
+        if self.keys is not None and kind not in {"", "ollama"} and self._key(request) not in self.keys:
+            status = 400 if kind == "gemini" else 401
+            return status, error_body(kind, status, "API key not valid. Please pass a valid API key."), {}
+        if isinstance(fate, str):
+            return None
+        headers = {}
+        if fate == 429:
+            waits = {"Retry-After": self.faults.retry_after, "retry-after-ms": self.faults.retry_after_ms}
+            headers = {name: value for name, value in waits.items() if value}
+        return fate, error_body(kind, fate, f"simulated fault {fate}"), headers
 
     def _unloads(self, asked: ReadRequest, body: Mapping[str, Any]) -> bool:
         """Load a model that is asked, as Ollama does; whether it is to be forgotten instead."""
@@ -319,37 +307,29 @@ class ProviderSimulator:
     def _problem(self, kind: str, asked: ReadRequest, body: Mapping[str, Any]) -> tuple[int, dict[str, Any]] | None:
         """Why a request that can be read is not answered."""
         if self.models is not None and asked.model not in self.models:
-            missing = f"model '{asked.model}' not found" + (", try pulling it first" if kind[:6] == "ollama" else "")
-            return 404, error_body(kind, 404, missing)
-        if (refused := self._rejected(asked, body)) is None:
-            return None
-        message = f"Unsupported parameter: '{refused}' is not supported with this model."
-        return 400, error_body(kind, 400, message, refused)
-
-    def _rejected(self, asked: ReadRequest, body: Mapping[str, Any]) -> str | None:
-        """The first field of a request that this model does not take."""
+            more = ", try pulling it first" if kind == "ollama" else ""
+            return 404, error_body(kind, 404, f"model '{asked.model}' not found{more}")
         inner = {**body, **(body.get("generationConfig") or {}), **(body.get("options") or {})}
         for pattern, names in self.rejects.items():
-            if re.search(pattern, asked.model):
-                return next((name for name in names if name in inner), None)
+            for name in names:
+                if name in inner and re.search(pattern, asked.model):
+                    message = f"Unsupported parameter: '{name}' is not supported with this model."
+                    return 400, error_body(kind, 400, message, name)
         return None
 
-    def _other(self, request: web.Request) -> tuple[int, Any, dict[str, str]]:
+    def _other(self, path: str) -> tuple[int, dict[str, Any]]:
         """Models that there are, and those that Ollama has loaded."""
         names = list(self.models or ("simulated-1",))
-        if request.path == "/api/tags":
-            return 200, {"models": [{"name": name, "model": name} for name in names]}, {}
-        if request.path == "/api/ps":
-            return 200, {"models": [{"name": name, "model": name} for name in self.loaded]}, {}
-        if request.path in {"/v1/models", "/models"}:
-            return 200, {"object": "list", "data": [{"id": name, "object": "model"} for name in names]}, {}
-        return 404, {"error": {"message": f"no such address: {request.path}", "type": "invalid_request_error"}}, {}
+        if path in {"/v1/models", "/models"}:
+            return 200, {"object": "list", "data": [{"id": name, "object": "model"} for name in names]}
+        if path in {"/api/tags", "/api/ps"}:
+            shown = names if path == "/api/tags" else self.loaded
+            return 200, {"models": [{"name": name, "model": name} for name in shown]}
+        return 404, {"error": {"message": f"no such address: {path}", "type": "invalid_request_error"}}
 
     def _key(self, request: web.Request) -> str:
-        for name in _KEY_HEADERS:
-            if (value := request.headers.get(name)) is not None:
-                return value.removeprefix("Bearer ")
-        return request.query.get("key", "")
+        sent = [request.headers[name] for name in _KEY_HEADERS if name in request.headers]
+        return (sent or [request.query.get("key", "")])[0].removeprefix("Bearer ")
 
     def _note(self, number: int, request: web.Request, body: Any, status: int, fault: str) -> None:
         headers = {name.lower(): value for name, value in request.headers.items()}
