@@ -180,7 +180,7 @@ def answering(judge: Any, people: Sequence[str], answer: Callable[[str, str, str
             person = people[turn % len(people)]
             said, words = answer(person, question.first, question.second)
             if said == "skip":
-                board.skip(person, question.number, words or "no reason")
+                board.answer(person, question.number, None, skipped=words or "no reason")
             else:
                 board.answer(person, question.number, said, comment=words)
             turn += 1

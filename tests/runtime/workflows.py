@@ -208,7 +208,7 @@ def _somebody(judge: ps.HumanJudge, url: str) -> Any:
                 here.set()
                 queue.close()
             if "skip" in said:
-                queue.skip("ann", question.number, said["skip"])
+                queue.answer("ann", question.number, None, skipped=said["skip"])
             else:
                 queue.answer("ann", question.number, said["choice"])
 
