@@ -446,8 +446,8 @@ def test_a_judge_may_read_the_log_of_the_run_from_its_thread() -> None:
 
     log = rank(10, judge, n_steps=80, concurrency=8).logs["step_log"]
     assert log.height == 80
-    assert log["pair_id"].drop_nulls().to_list() == list(range(1, 1 + (log["status"] == "committed").sum()))
-    assert log["status"].is_in(["committed", "starved"]).all()
+    assert log["pair_id"].drop_nulls().to_list() == list(range(1, 1 + (log["status"] == "ok").sum()))
+    assert log["status"].is_in(["ok", "starved"]).all()
 
 
 # Many at once

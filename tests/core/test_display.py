@@ -264,7 +264,7 @@ InMemoryTraceSource RunFile AdaptiveBothOrders AdaptiveLLMJudge
 """What public functions return that is no result: settings, judges, comparators, sources, the run file itself."""
 
 RECORDS = """
-Bounds CaseChange FileRead PairwiseCase PairwiseOutcome Unmatched Verdict Trace TraceRef JudgePair Task
+Bounds CaseChange Comparisons FileRead PairwiseCase PairwiseOutcome Unmatched Verdict Trace TraceRef JudgePair Task
 """.split()
 """One case, one answer: rows of results."""
 

@@ -31,7 +31,7 @@ def test_an_adaptive_run_goes_on_there_and_is_audited(address):
     with open_run(address) as store:
         status = adaptive_status(store)
         assert check_evidence(store).problems == []
-        committed = result.logs["step_log"].filter(status="committed").height
+        committed = result.logs["step_log"].filter(status="ok").height
         assert store.results().height == status["committed_pairs"] == committed >= 15
         assert store.spending()["attempts"].sum() == committed
     assert ps.load_adaptive_session(address).step_log.equals(result.state.step_log)

@@ -15,7 +15,7 @@ EXAMPLES = ("pairscale doctor", "pairscale doctor --json", "pairscale doctor --c
 CORE = (
     "aiohttp", "filelock", "jinja2", "joblib", "lazy-loader", "msgspec", "numpy", "orjson", "platformdirs", "polars",
     "rich", "scipy", "sqlalchemy", "threadpoolctl", "typer",
-    *(["backports.zstd"] if sys.version_info < (3, 14) else []),
+    *(["backports-zstd"] if sys.version_info < (3, 14) else []),
 )  # fmt: skip
 """What is always installed; a test holds it, and the extras, against the project's own list."""
 

@@ -7,7 +7,8 @@ prints it as ``note: …``, and ``logging.getLogger("pairscale").setLevel("ERROR
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 from pairscale.core.addresses import without_logins
 
@@ -22,6 +23,17 @@ def notice(message: str) -> str:
     message = without_logins(message)
     _LOG.warning("%s", message)
     return message
+
+
+@contextmanager
+def without_notices() -> Iterator[None]:
+    """Inside the block nothing is said: for a step of the work whose notices are not about what the user asked for."""
+    was_disabled = _LOG.disabled
+    _LOG.disabled = True
+    try:
+        yield
+    finally:
+        _LOG.disabled = was_disabled
 
 
 def plural(n: int, word: str) -> str:

@@ -18,7 +18,7 @@ from pairscale.collect.live import SubmitResult, submit_pairs
 from pairscale.core.comparisons import Outcome
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError
-from pairscale.core.notices import notice
+from pairscale.core.notices import notice, without_notices
 from pairscale.core.options import ProgressMode, checked, optional, require_choice, require_int
 from pairscale.core.samples import read_samples
 from pairscale.evaluate.judge import make_task_judge
@@ -336,10 +336,11 @@ def _spread(results: pl.DataFrame, answer: Answer, seed: int) -> tuple[float | N
     ids = pl.concat([rows["ID1"], rows["ID2"]]).unique(maintain_order=True).to_list()
     if answer == "probability" and rows["probability"].is_null().all():
         return None, None
-    if answer == "probability":
-        stated = fit_logits(rows, ids, seed=seed)
-        return _median(stated.prior_sd), _median(stated.error)
-    return _median(fit_btl(rows, ids, seed=seed, prior_sd="learned", repeats="learned").prior_sd), None
+    with without_notices():  # some pairs need not link all texts, and a spread is told all the same
+        if answer == "probability":
+            stated = fit_logits(rows, ids, seed=seed)
+            return _median(stated.prior_sd), _median(stated.error)
+        return _median(fit_btl(rows, ids, seed=seed, prior_sd="learned", repeats="learned").prior_sd), None
 
 
 def _median(draws: NDArray[np.float64] | None) -> float | None:
