@@ -112,7 +112,7 @@ def test_the_page_has_board_groups_pairs_and_what_answers_took(kept, tmp_path):
     assert found.report(tmp_path / "r.html").exists()
     table = ps.report(run, out=tmp_path / "v.csv")
     assert pl.read_csv(table).height == 2 * len(NAMES)
-    with pytest.raises(ps.errors.InputError, match="again is for the cases of two variants"):
+    with pytest.raises(ps.errors.InputError, match="`again=` is for the cases of two variants"):
         ps.report(run, again=tmp_path / "again.jsonl")
 
 

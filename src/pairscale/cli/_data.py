@@ -43,7 +43,7 @@ def as_text(found: Mapping[str, Any]) -> dict[str, Any]:
     for key, value in found.items():
         if isinstance(value, Mapping):
             said[key] = ", ".join(f"{name} {one}" for name, one in value.items()) or "none"
-        elif isinstance(value, list):
+        elif isinstance(value, list | tuple):
             said[key] = ", ".join(map(str, value))
     return said
 

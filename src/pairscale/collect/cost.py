@@ -22,6 +22,7 @@ from pairscale.core.options import (
     require_choice,
     require_int,
     require_number,
+    require_progress,
     require_seed,
 )
 from pairscale.core.provenance import Provenance
@@ -265,6 +266,7 @@ def cost(
     pilot = require_int(pilot, "pilot", least=0 if offline else 1)
     quantile = require_number(quantile, "quantile", least=0.5, below=1)
     require_choice(select, "select", ("stratified", "random", "first"))
+    require_progress(progress)
     settings = dict(judge_args or {})
     of_model: dict[str, Any] = {"base_url": base_url, "cache": cache}
     own_price = None
