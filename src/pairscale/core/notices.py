@@ -27,7 +27,7 @@ def notice(message: str) -> str:
 
 @contextmanager
 def without_notices() -> Iterator[None]:
-    """Inside the block nothing is said: for a step of the work whose notices are not about what the user asked for."""
+    """Silence notices inside the block, for a step whose notices are not about what the user asked for."""
     was_disabled = _LOG.disabled
     _LOG.disabled = True
     try:
