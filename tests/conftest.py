@@ -2,15 +2,19 @@
 
 import gc
 import os
+import re
 import shutil
 import signal
 import zlib
 from fnmatch import fnmatchcase
 from functools import cache
 from itertools import count
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+ROOT = Path(__file__).parents[1]
 
 # No test depends on the clock, on a quiet machine or on luck: properties see the same examples at every run, and
 # `make validate` draws new ones, and many more.
@@ -43,6 +47,32 @@ def clean_environment(monkeypatch, homes):
     home = folder / str(next(number))
     home.mkdir()
     monkeypatch.setenv("PAIRSCALE_HOME", str(home))
+
+
+VARYING = {
+    r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d": "TIME",
+    r"process \d+ on [^\s,)]+": "process PID on HOST",
+    r"127\.0\.0\.1(:|', )\d+": r"127.0.0.1\1PORT",
+    r"\bps[0-9a-f]{20}": "BATCH",
+}
+"""What differs between runs of the same test, and what stands for it in a snapshot."""
+
+
+@pytest.fixture
+def message_snapshot(snapshot, request, tmp_path_factory):
+    """Compare a message with the stored one in ``__snapshots__``; ``--snapshot-update`` stores the present one."""
+
+    def compare(message):
+        text = str(getattr(message, "value", message))  # of pytest.raises, too
+        if "tmp_path" in request.fixturenames:
+            text = text.replace(str(request.getfixturevalue("tmp_path")), "TMP")
+        text = text.replace(os.environ["PAIRSCALE_HOME"], "HOME")
+        text = text.replace(str(tmp_path_factory.getbasetemp()), "TMP").replace(str(ROOT), "ROOT")
+        for pattern, name in VARYING.items():
+            text = re.sub(pattern, name, text)
+        assert text == snapshot
+
+    return compare
 
 
 @pytest.fixture

@@ -251,15 +251,14 @@ def test_every_setting_may_be_at_either_end_of_its_range(kind: type[AdaptiveConf
                 assert getattr(btl if kind is BTLConfig else ours, field["name"]) == value
 
 
-def test_a_long_way_between_refits_is_not_refused_as_another_setting() -> None:
+def test_a_long_way_between_refits_is_not_refused_as_another_setting(message_snapshot) -> None:
     far = Engine(names(40), btl_config={"refit_pairs_target": 10**7})
     assert (far.btl.refit_pairs_target, far.config.round_pairs_target, far.config.W_cap) == (10**7, 5 * 10**6, 2000)
     assert far.config.round_pairs_effective(40) == 21  # what a round of 40 items can hold at most
     assert BTLConfig.for_items(40, {"refit_pairs_target": 10**9}).refit_pairs_target == 10**9
-    with pytest.raises(
-        InputError, match=r"^btl_config: refit_pairs_target must be a whole number from 1 to 1,000,000,000"
-    ):
+    with pytest.raises(InputError) as refused:
         Engine(names(40), btl_config={"refit_pairs_target": 10**9 + 1})
+    message_snapshot(refused)
 
 
 def test_settings_are_kept_as_plain_numbers() -> None:
@@ -270,9 +269,10 @@ def test_settings_are_kept_as_plain_numbers() -> None:
     assert [type(value) for value in kept.values()] == [int, float, float, int]
 
 
-def test_settings_are_a_mapping() -> None:
-    with pytest.raises(InputError, match="adaptive_config must be a mapping"):
+def test_settings_are_a_mapping(message_snapshot) -> None:
+    with pytest.raises(InputError) as refused:
         Engine(names(4), adaptive_config="fast")  # type: ignore[arg-type]
+    message_snapshot(refused)
     whole = AdaptiveConfig.for_items(4)
     assert Engine(names(4), adaptive_config=whole).config == whole  # type: ignore[arg-type]
 

@@ -284,15 +284,17 @@ def test_the_approximation_rules_a_stop_out_only_when_it_is_far(wrong, may):
 # Settings
 
 
-def test_settings_that_do_not_fit_the_goal():
-    with pytest.raises(InputError, match="needs more than 30 texts"):
+def test_settings_that_do_not_fit_the_goal(message_snapshot):
+    with pytest.raises(InputError) as refused:
         ps.rank(texts(), judge=judge, goal="top:30", steps=1, progress="none")
+    message_snapshot(refused)
     with pytest.raises(InputError, match="top_wrong_max"):
         ps.rank(texts(), judge=judge, goal="top:3", reliability=0.9, steps=1, progress="none")
     with pytest.raises(InputError, match="differ"):
         ps.rank(texts(), judge=judge, goal="top:3", adaptive_config={"goal": "top:4"}, steps=1, progress="none")
-    with pytest.raises(InputError, match="needs more than 5 items"):
+    with pytest.raises(InputError) as refused:
         ps.plan(5, goal="top:5", progress=False)
+    message_snapshot(refused)
 
 
 def test_the_selector_follows_the_goal_and_another_one_is_told(caplog):
@@ -356,7 +358,7 @@ def marked(n: int = 30) -> list[dict[str, object]]:
 
 
 @pytest.mark.slow
-def test_a_run_with_a_column_is_resumed_joined_and_audited(tmp_path, caplog):
+def test_a_run_with_a_column_is_resumed_joined_and_audited(message_snapshot, tmp_path, caplog):
     run = tmp_path / "run.db"
     options = {
         "judge": judge, "prior": "mark", "selector": "information", "run": run, "fit": "laplace", "progress": "none",
@@ -374,8 +376,9 @@ def test_a_run_with_a_column_is_resumed_joined_and_audited(tmp_path, caplog):
         ps.rank(marked(), steps=1, **{**options, "prior": None})
     other = marked()
     other[1]["mark"] = 99.0
-    with pytest.raises(StoreMismatchError, match="other numbers in 'mark' for 't01'"):
+    with pytest.raises(StoreMismatchError) as refused:
         ps.rank(other, steps=1, **options)
+    message_snapshot(refused)
     fitted = ps.fit(run, model="bayes", engine="laplace", prior="mark")
     assert fitted.round_log["prior_slope_mean"].item() > 0
 

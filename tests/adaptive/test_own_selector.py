@@ -74,14 +74,17 @@ def test_what_the_log_calls_it(selector: Any, name: str) -> None:
     assert selector_name(named_selector(selector)) == name
 
 
-def test_by_module_and_function_also_from_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_by_module_and_function_also_from_the_current_folder(
+    message_snapshot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "my_own_selector_module.py").write_text("def first(now):\n    return [at[0] for at in now.pairs]\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.path", list(__import__("sys").path))
     found = rank(5, n_steps=12, selector="my_own_selector_module:first")
     assert found.logs["step_log"]["selector"].unique().to_list() == ["my_own_selector_module.first"]
-    with pytest.raises(UnknownNameError, match="has no function 'second'"):
+    with pytest.raises(UnknownNameError) as refused:
         rank(5, selector="my_own_selector_module:second")
+    message_snapshot(refused)
     with pytest.raises(UnknownNameError, match="no module 'nowhere_at_all'"):
         rank(5, selector="nowhere_at_all:first")
 
@@ -93,11 +96,12 @@ def test_what_is_no_selector(wrong: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["pollitt", "random", " ", 7])
-def test_a_name_that_is_taken_or_none(name: Any) -> None:
+def test_a_name_that_is_taken_or_none(message_snapshot, name: Any) -> None:
     own = Named()
     own.name = name
-    with pytest.raises(InputError, match="needs a name of its own"):
+    with pytest.raises(InputError) as refused:
         ps.adaptive_rank_start(["a", "b"], selector=own)
+    message_snapshot(refused)
 
 
 # What it is shown
@@ -159,7 +163,7 @@ def test_an_answer_that_is_none_is_refused(answer: Any, words: str) -> None:
 
 
 @pytest.mark.slow
-def test_nothing_is_lost_when_it_errs(tmp_path: Path) -> None:
+def test_nothing_is_lost_when_it_errs(message_snapshot, tmp_path: Path) -> None:
     def bad(now: Situation) -> tuple[int, int]:
         return (0, 0) if len(now.history) >= 6 else by_chance(now)
 
@@ -167,8 +171,9 @@ def test_nothing_is_lost_when_it_errs(tmp_path: Path) -> None:
     good = partial(by_chance)
     good.name = "mended"  # type: ignore[attr-defined]
     run = tmp_path / "run.db"
-    with pytest.raises(InputError, match="selector mended chose 0 and 0, which may not be asked"):
+    with pytest.raises(InputError) as refused:
         rank(5, selector=bad, n_steps=12, run=run)
+    message_snapshot(refused)
     assert ps.validate_session_dir(run)["steps"] == 6
     result = rank(5, selector=good, n_steps=6, run=run)
     assert steps(result.state).equals(steps(rank(5, selector=good, n_steps=12).state))

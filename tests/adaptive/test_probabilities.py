@@ -80,18 +80,20 @@ def test_a_function_may_give_a_probability_alone() -> None:
     assert out.items["ID"][0] == SAMPLES["ID"][int(np.argmax(TRUTH))]
 
 
-def test_what_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="answer must be 'winner' or 'probability'"):
+def test_what_is_refused(message_snapshot, tmp_path: Path) -> None:
+    with pytest.raises(InputError) as refused:
         ps.rank(SAMPLES, judge=JUDGE, answer="odds", progress="none")  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="people give no probabilities"):
+    message_snapshot(refused)
+    with pytest.raises(InputError) as refused:
         ps.rank(SAMPLES, judge="human", answer="probability", progress="none")
+    message_snapshot(refused)
     ranked(tmp_path / "run.db", max_comparisons=20)
     with pytest.raises(ps.StoreMismatchError, match="btl_config"):
         ps.rank(SAMPLES, judge=JUDGE, run=tmp_path / "run.db", fit="laplace", progress="none", seed=2)
 
 
 @pytest.mark.parametrize("concurrency", [1, 4])
-def test_a_judge_that_gives_none_is_named_after_ten_answers(tmp_path: Path, concurrency: int) -> None:
+def test_a_judge_that_gives_none_is_named_after_ten_answers(message_snapshot, tmp_path: Path, concurrency: int) -> None:
     asked = []
 
     def judge(A: Any, B: Any) -> dict[str, Any]:
@@ -101,11 +103,12 @@ def test_a_judge_that_gives_none_is_named_after_ten_answers(tmp_path: Path, conc
     named = ps.FunctionJudge(judge, name="plain")
     run = tmp_path / "run.db"
     for _ in range(2):  # the same call again says the same, and asks nothing
-        with pytest.raises(JudgeError, match="no probability in its first 10 answers") as caught:
+        with pytest.raises(JudgeError) as caught:
             ps.rank(
                 SAMPLES, judge=named, answer="probability", run=run, fit="laplace", progress="none",
                 concurrency=concurrency,
             )  # fmt: skip
+        message_snapshot(caught)
         assert 10 <= len(asked) <= 10 + concurrency - 1
         assert caught.value.result.summary["committed_pairs"].item() == len(asked)
     assert ps.audit(run).passed

@@ -24,7 +24,7 @@ from tests.adaptive.running import LATE, Tamper, audited, better, rank, simulate
 
 
 @pytest.mark.slow
-def test_a_run_whose_log_does_not_say_what_fits_goes_on(tmp_path: Path) -> None:
+def test_a_run_whose_log_does_not_say_what_fits_goes_on(message_snapshot, tmp_path: Path) -> None:
     run = tmp_path / "run.db"
     rank(8, n_steps=20, run=run)
     with Tamper(run) as log:  # as the first versions wrote it
@@ -35,8 +35,9 @@ def test_a_run_whose_log_does_not_say_what_fits_goes_on(tmp_path: Path) -> None:
     result = rank(8, n_steps=14, run=run)
     assert steps(result.state).equals(steps(rank(8, n_steps=34).state))
     assert ps.adaptive_rank_resume(run=run).fit_fn == "laplace"  # known from now on
-    with pytest.raises(ps.StoreMismatchError, match="started with fit_fn='laplace', not 'exact'"):
+    with pytest.raises(ps.StoreMismatchError) as refused:
         rank(8, n_steps=1, run=run, fit_fn=None)
+    message_snapshot(refused)
     audited(run)
 
 
@@ -172,10 +173,11 @@ def test_settings_changed_while_a_refit_was_due_pass_the_audit(tmp_path: Path) -
     audited(run)
 
 
-def test_what_cannot_fit_is_refused_before_anything_is_asked() -> None:
+def test_what_cannot_fit_is_refused_before_anything_is_asked(message_snapshot) -> None:
     for wrong in (7, [], {"fit": 1}):
-        with pytest.raises(InputError, match="fit_fn must be one of 'exact', 'laplace', or a function, not"):
+        with pytest.raises(InputError) as refused:
             rank(5, better, fit_fn=wrong)
+        message_snapshot(refused)
 
 
 def test_partials_are_told_apart() -> None:
@@ -186,13 +188,14 @@ def test_partials_are_told_apart() -> None:
     assert fit_name(functools.partial(one, draws=20)) == fit_name(functools.partial(two, by=object()))
 
 
-def test_the_sampler_has_no_seed_of_its_own() -> None:
-    with pytest.raises(InputError, match="mcmc takes no seed; the seed of the run"):
+def test_the_sampler_has_no_seed_of_its_own(message_snapshot) -> None:
+    with pytest.raises(InputError) as refused:
         Engine(names(3), btl_config={"mcmc": {"seed": 7}})
+    message_snapshot(refused)
     assert Engine(names(3), btl_config={"mcmc": {"chains": 4}}).btl.mcmc == {"chains": 4}
 
 
-def test_a_paused_run_goes_on_when_a_default_is_said(tmp_path: Path) -> None:
+def test_a_paused_run_goes_on_when_a_default_is_said(message_snapshot, tmp_path: Path) -> None:
     run = tmp_path / "run.db"
     result = rank(8, n_steps=4, run=run)
     engine = result.state.engine
@@ -200,10 +203,12 @@ def test_a_paused_run_goes_on_when_a_default_is_said(tmp_path: Path) -> None:
     again = rank(8, n_steps=4, run=run, **said)
     assert again.state.engine.committed == 8
     assert "configure" not in [event["event"] for event in events_of(run)]
-    with pytest.raises(ps.StoreMismatchError, match=r"was started with btl_config=\{\}, not .*1\.2"):
+    with pytest.raises(ps.StoreMismatchError) as refused:
         rank(8, n_steps=4, run=run, adaptive_config=said["adaptive_config"], btl_config={"max_rhat": 1.2})
-    with pytest.raises(ps.StoreMismatchError, match="was started with seed="):
+    message_snapshot(refused)
+    with pytest.raises(ps.StoreMismatchError) as refused:
         rank(8, n_steps=4, run=run, seed=99, **said)
+    message_snapshot(refused)
     audited(run)
 
 

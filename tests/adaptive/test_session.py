@@ -163,22 +163,25 @@ def test_the_example_of_adaptive_rank_in_the_manual() -> None:
     assert out.items.height == 8
 
 
-def test_an_item_log_by_its_number(tmp_path: Path) -> None:
+def test_an_item_log_by_its_number(message_snapshot, tmp_path: Path) -> None:
     state = rank(6, n_steps=30).state
     tables = ps.adaptive_get_logs(state)["item_log"]
     assert ps.adaptive_item_log(state).equals(tables[-1])
     assert ps.adaptive_item_log(state, 2).equals(tables[1])
     stacked = ps.adaptive_item_log(state, stack=True)
     assert stacked["refit_id"].unique(maintain_order=True).to_list() == list(range(1, len(tables) + 1))
-    with pytest.raises(InputError, match=f"there is no refit {len(tables) + 1}; there are {len(tables)}"):
+    with pytest.raises(InputError) as refused:
         ps.adaptive_item_log(state, len(tables) + 1)
+    message_snapshot(refused)
     for wrong in (0, "last"):
-        with pytest.raises(InputError, match=f"refit_id must be a whole number of 1 or more, not {wrong!r}"):
+        with pytest.raises(InputError) as refused:
             ps.adaptive_item_log(state, wrong)
+        message_snapshot(refused)
     with pytest.raises(InputError, match="stack"):
         ps.adaptive_item_log(state, 1, stack=True)
-    with pytest.raises(InputError, match="state of an adaptive run"):
+    with pytest.raises(InputError) as refused:
         ps.adaptive_step_log("run.db")
+    message_snapshot(refused)
 
 
 # Where it is kept
@@ -244,10 +247,11 @@ def test_a_copy_of_a_run_is_a_run_of_its_own(tmp_path: Path) -> None:
     assert ps.validate_session_dir(tmp_path / "run.db")["steps"] == 10
 
 
-def test_start_refuses_a_file_that_holds_a_run(tmp_path: Path) -> None:
+def test_start_refuses_a_file_that_holds_a_run(message_snapshot, tmp_path: Path) -> None:
     ps.adaptive_rank_start(["a", "b"], session_dir=tmp_path)
-    with pytest.raises(StoreMismatchError, match="holds an adaptive run already"):
+    with pytest.raises(StoreMismatchError) as refused:
         ps.adaptive_rank_start(["a", "b"], session_dir=tmp_path)
+    message_snapshot(refused)
     with pytest.raises(InputError, match="not both"):
         ps.adaptive_rank_start(["a", "b"], session_dir=tmp_path, run=tmp_path / "x.db")
     with pytest.raises(InputError, match="not both"):
@@ -404,15 +408,17 @@ def test_what_fits_is_known_by_its_function(tmp_path: Path) -> None:
     assert rank(8, n_steps=1, run=own, fit_fn=Counting()).state.fit_fn == "tests.adaptive.test_session.Counting"
 
 
-def test_until_something_was_fitted_the_fit_is_open(tmp_path: Path) -> None:
+def test_until_something_was_fitted_the_fit_is_open(message_snapshot, tmp_path: Path) -> None:
     state = ps.adaptive_rank_start(samples(8), run=tmp_path / "run.db")
     go(state, 0, fit_fn=None)
     go(state, 12, fit_fn="laplace")
-    with pytest.raises(ps.StoreMismatchError, match=r"run\.db was started with fit_fn='laplace', not 'exact'"):
+    with pytest.raises(ps.StoreMismatchError) as refused:
         go(state, 1, fit_fn="exact")
+    message_snapshot(refused)
     kept_in_memory = rank(8, n_steps=12).state
-    with pytest.raises(ps.StoreMismatchError, match="this run was started with fit_fn='laplace'"):
+    with pytest.raises(ps.StoreMismatchError) as refused:
         go(kept_in_memory, 1, fit_fn=None)
+    message_snapshot(refused)
 
 
 def test_a_killed_run_still_knows_its_judge(tmp_path: Path) -> None:
@@ -554,13 +560,14 @@ def test_a_row_in_the_middle_that_was_changed_is_found_before_loading(tmp_path: 
         ps.adaptive_rank_resume(run=run)
 
 
-def test_a_log_that_does_not_fit_together_is_damaged(tmp_path: Path) -> None:
+def test_a_log_that_does_not_fit_together_is_damaged(message_snapshot, tmp_path: Path) -> None:
     run = tmp_path / "run.db"
     rank(5, n_steps=6, run=run)
     with Tamper(run) as tamper:
         del tamper.logs["step_log"][2]["Y"]
-    with pytest.raises(StoreDamagedError, match="does not fit together"):
+    with pytest.raises(StoreDamagedError) as refused:
         ps.adaptive_rank_resume(run=run)
+    message_snapshot(refused)
 
 
 def test_columns_that_nobody_knows_are_refused(tmp_path: Path) -> None:
@@ -573,18 +580,20 @@ def test_columns_that_nobody_knows_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="permissions do not bind everybody")
-def test_a_run_file_that_may_not_be_written(tmp_path: Path) -> None:
+def test_a_run_file_that_may_not_be_written(message_snapshot, tmp_path: Path) -> None:
     run = tmp_path / "run.db"
     rank(6, n_steps=20, run=run)
     run.chmod(0o444)
-    with pytest.raises(StoreError, match="may not be written"):
+    with pytest.raises(StoreError) as refused:
         rank(6, n_steps=20, run=run)
+    message_snapshot(refused)
 
 
-def test_no_session_is_no_session(tmp_path: Path) -> None:
+def test_no_session_is_no_session(message_snapshot, tmp_path: Path) -> None:
     for call in (ps.adaptive_rank_resume, ps.load_adaptive_session, ps.validate_session_dir):
-        with pytest.raises(StoreError, match=r"no session \(no run.db in it\)"):
+        with pytest.raises(StoreError) as refused:
             call(tmp_path)
+        message_snapshot(refused)
         with pytest.raises(StoreError, match="no session"):
             call(tmp_path / "missing.db")
     with pytest.raises(InputError, match="name the session"):
@@ -595,8 +604,9 @@ def test_no_session_is_no_session(tmp_path: Path) -> None:
         rank(5, n_steps=1, run=tmp_path / "no" / "run.db")
     other = tmp_path / "pairs.db"
     ps.submit_pairs(ps.make_pairs(samples(4)), simulated(), run=other, progress=False)
-    with pytest.raises(StoreDamagedError, match="holds no adaptive run"):
+    with pytest.raises(StoreDamagedError) as refused:
         ps.adaptive_rank_resume(run=other)
+    message_snapshot(refused)
 
 
 def test_a_run_file_of_given_pairs_may_hold_an_adaptive_run_too(tmp_path: Path) -> None:
@@ -622,7 +632,7 @@ ps.adaptive_rank_run_live(state, ps.FunctionJudge(judge, name="held"), 1, fit_fn
 
 
 @pytest.mark.slow
-def test_two_runners_on_one_file(tmp_path: Path) -> None:
+def test_two_runners_on_one_file(message_snapshot, tmp_path: Path) -> None:
     run, calls = tmp_path / "run.db", []
 
     def judge(A: Any, B: Any) -> dict[str, Any]:
@@ -636,8 +646,9 @@ def test_two_runners_on_one_file(tmp_path: Path) -> None:
         assert child.stdout.readline() == "asked\n"
         with pytest.raises(StoreBusyError, match=f"process {child.pid}"):
             go(state, 3, mine)
-        with pytest.raises(StoreBusyError, match="is being written by another run"):
+        with pytest.raises(StoreBusyError) as refused:
             rank(5, mine, run=run, n_steps=3)
+        message_snapshot(refused)
         child.communicate("\n", timeout=600)
         assert child.returncode == 0
     assert not calls

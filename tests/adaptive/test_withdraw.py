@@ -248,12 +248,13 @@ def test_from_a_run_that_has_stopped(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_text_that_is_no_longer_there(tmp_path: Path) -> None:
+def test_a_text_that_is_no_longer_there(message_snapshot, tmp_path: Path) -> None:
     run = tmp_path / "run.db"
     rank(8, n_steps=9, run=run)
     fewer = samples(8).filter(pl.col("ID") != "s06")
-    with pytest.raises(StoreMismatchError, match=r"ranks 's06', which the data lack.*name it in `without=`"):
+    with pytest.raises(StoreMismatchError) as refused:
         rank(fewer, n_steps=9, run=run)
+    message_snapshot(refused)
     assert rank(fewer, n_steps=9, run=run, without="s06").state.withdrawn == ["s06"]
     assert rank(fewer, n_steps=9, run=run).state.engine.rows == 27
     audited(run)
@@ -263,19 +264,22 @@ def test_a_text_that_is_no_longer_there(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_what_cannot_be_withdrawn_is_refused_and_nothing_is_touched(tmp_path: Path) -> None:
+def test_what_cannot_be_withdrawn_is_refused_and_nothing_is_touched(message_snapshot, tmp_path: Path) -> None:
     run = tmp_path / "run.db"
     rank(4, n_steps=5, run=run)
-    with pytest.raises(InputError, match=r"`without=`: the run has no text 's0'\. Did you mean 's0"):
+    with pytest.raises(InputError) as refused:
         rank(4, n_steps=5, run=run, without=["s00", "s0"])
-    with pytest.raises(InputError, match="3 items cannot be withdrawn: a ranking needs at least two texts"):
+    message_snapshot(refused)
+    with pytest.raises(InputError) as refused:
         rank(4, n_steps=5, run=run, without=["s00", "s01", "s02"])
+    message_snapshot(refused)
     assert events_of(run, "withdraw") == []
     rank(4, n_steps=1, run=run, without=["s00"])
     rank(4, n_steps=1, run=run, without=["s00", "s00"])
     assert len(events_of(run, "withdraw")) == 1
-    with pytest.raises(InputError, match="2 items cannot be withdrawn"):
+    with pytest.raises(InputError) as refused:
         rank(4, n_steps=1, run=run, without=["s01", "s02"])
+    message_snapshot(refused)
 
 
 def test_it_is_marked_everywhere(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

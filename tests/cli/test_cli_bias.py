@@ -86,14 +86,16 @@ def test_one_table_or_run_file_may_hold_both_orders(call, cli, orders, pairs):
     assert "no sign of position bias: of 6 pairs none went to one position in both orders" in result.stdout
 
 
-def test_one_order_is_not_enough(call, orders):
-    with pytest.raises(InputError, match="holds every pair in one order only; reverse them"):
+def test_one_order_is_not_enough(message_snapshot, call, orders):
+    with pytest.raises(InputError) as refused:
         call("bias", "forward.csv")
+    message_snapshot(refused)
 
 
-def test_bias_refuses_pairs_without_answers(call, pairs):
-    with pytest.raises(InputError, match="holds pairs without answers"):
+def test_bias_refuses_pairs_without_answers(message_snapshot, call, pairs):
+    with pytest.raises(InputError) as refused:
         call("bias", pairs)
+    message_snapshot(refused)
 
 
 # bias-study
@@ -124,7 +126,7 @@ def test_a_study_asks_ranks_and_resumes(call, templates):
     assert pl.read_csv("study.csv").height == 2
 
 
-def test_a_study_of_one_model_under_two_settings_through_batches(call, folder, monkeypatch):
+def test_a_study_of_one_model_under_two_settings_through_batches(message_snapshot, call, folder, monkeypatch):
     judges = ["openai:gpt-5.1,reasoning=none", "openai:gpt-5.1,reasoning=low"]
     with simulator() as server:
         for name, value in server.environment().items():
@@ -135,8 +137,9 @@ def test_a_study_of_one_model_under_two_settings_through_batches(call, folder, m
     table = json.loads(result.stdout)["table"]
     assert [row["judge"] for row in table] == judges
     assert [row["thinking"] for row in table] == ["no_thinking", "with_thinking"]
-    with pytest.raises(InputError, match="batches are for models"):
+    with pytest.raises(InputError) as refused:
         call("bias-study", "essays", "--judge", "lexical", "--run", "t.db", "--batch")
+    message_snapshot(refused)
 
 
 def test_a_study_of_judgements_made_already(call, orders):

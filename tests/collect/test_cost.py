@@ -258,14 +258,15 @@ def test_prices_by_argument_hold_for_the_pilot_too():
     assert one.select("cost_per_million_input", "cost_per_million_output").row(0) == (1.25, 4.0)
 
 
-def test_without_prices_there_are_tokens():
+def test_without_prices_there_are_tokens(message_snapshot):
     found = estimate(table(), Fake(price=None))
     assert (found.expected_cost, found.budget_cost) == (None, None)
     assert found.summary["expected_completion_tokens_total"][0] > 0
     assert "cost           not known" in repr(found)
     assert "no price of fake:m is known" in repr(found)
-    with pytest.raises(InputError, match="both cost_per_million_input and cost_per_million_output"):
+    with pytest.raises(InputError) as refused:
         estimate(table(), Fake(price=None), cost_per_million_input=1.0)
+    message_snapshot(refused)
 
 
 def test_cached_tokens_cost_less_live_but_not_in_batches():
@@ -348,20 +349,26 @@ def test_bad_settings_are_refused_before_anything_is_asked(options, message):
     assert judge.asked == 0
 
 
-def test_there_must_be_pairs_tokens_and_answers():
-    with pytest.raises(InputError, match="there are no pairs"):
+def test_there_must_be_pairs_tokens_and_answers(message_snapshot):
+    with pytest.raises(InputError) as refused:
         estimate(table(5).clear(), Fake())
-    with pytest.raises(InputError, match="does not say how many tokens"):
+    message_snapshot(refused)
+    with pytest.raises(InputError) as refused:
         estimate(table(5), Fake(silent=True))
-    with pytest.raises(InputError, match="does not say how many tokens"):
+    message_snapshot(refused)
+    with pytest.raises(InputError) as refused:
         estimate(table(5), "lexical")
+    message_snapshot(refused)
     refusing = ps.FunctionJudge(lambda A, B: {"is_valid": False, "Y": None}, name="no")
-    with pytest.raises(InputError, match=r"none of the 6 pairs of the pilot was answered; the first: refusal"):
+    with pytest.raises(InputError) as refused:
         estimate(table(4), refusing)
-    with pytest.raises(JudgeError, match="failed in the same way on 10 different questions in a row"):
+    message_snapshot(refused)
+    with pytest.raises(JudgeError) as refused:
         estimate(table(5), refusing)
-    with pytest.raises(InputError, match="name a model of openai"):
+    message_snapshot(refused)
+    with pytest.raises(InputError) as refused:
         ps.estimate_llm_pairs_cost(table(5), offline=True)
+    message_snapshot(refused)
 
 
 # Models
@@ -423,12 +430,13 @@ def test_offline_asks_nothing_and_needs_no_key(monkeypatch):
     assert given.summary.select("expected_completion_tokens_total", "batch_discount").row(0) == (950.0, 0.5)
 
 
-def test_prices_by_table():
+def test_prices_by_table(message_snapshot):
     mine = {"as_of": "2030-01-01", "prices": [{"provider": "openai", "model": "^gpt-x", "input": 1, "output": 2}]}
     assert price_of("openai", "gpt-x-mini", mine).to_dict() == Price(1, 2, as_of="2030-01-01").to_dict()
     assert price_of("openai", "gpt-4.1", mine) == price_of("openai", "gpt-4.1")
-    with pytest.raises(InputError, match="price: row 1: Object missing required field output"):
+    with pytest.raises(InputError) as refused:
         price_of("openai", "gpt-x", {"prices": [{"provider": "openai", "model": "gpt-x", "input": 1}]})
+    message_snapshot(refused)
 
 
 # What was spent

@@ -199,7 +199,7 @@ def test_a_place_that_no_copy_can_have_is_refused_before_anything_is_paid_for(se
     assert server.batches.created == 0
 
 
-def test_a_copy_that_cannot_be_written_costs_nothing(server, tmp_path, monkeypatch):
+def test_a_copy_that_cannot_be_written_costs_nothing(message_snapshot, server, tmp_path, monkeypatch):
     run, target = tmp_path / "run.db", tmp_path / "out.jsonl"
     target.write_text("of before")
 
@@ -210,8 +210,9 @@ def test_a_copy_that_cannot_be_written_costs_nothing(server, tmp_path, monkeypat
     wanted = {"run": run, "interval_seconds": 0.01, "batch_output_path": target}
     with monkeypatch.context() as patched:
         patched.setattr("shutil.copyfile", full)
-        with pytest.raises(FileFormatError, match=f"out.jsonl cannot be written: No space .* in the run file {run}"):
+        with pytest.raises(FileFormatError) as refused:
             pipelines.run_openai_batch_pipeline(pairs_of(4), MODEL, **wanted)
+        message_snapshot(refused)
     assert target.read_text() == "of before"
     assert pipelines.run_openai_batch_pipeline(pairs_of(4), MODEL, **wanted).results.height == 6
     assert len(target.read_text().splitlines()) == 6
@@ -232,9 +233,10 @@ def test_poll_false_returns_at_once_and_can_be_taken_up(server, tmp_path):
     assert server.batches.created == 2
 
 
-def test_no_batches_there():
-    with pytest.raises(InputError, match="ollama has no batches"):
+def test_no_batches_there(message_snapshot):
+    with pytest.raises(InputError) as refused:
         pipelines.llm_submit_pairs_batch(pairs_of(2), "ollama", "qwen3")
+    message_snapshot(refused)
     with pytest.raises(InputError, match="name a model"):
         pipelines.llm_submit_pairs_batch(pairs_of(2), "openai")
 
@@ -266,7 +268,7 @@ def test_many_batches(server, tmp_path, backend):
     assert server.batches.created == 3
 
 
-def test_many_batches_of_which_one_expires(server, tmp_path):
+def test_many_batches_of_which_one_expires(message_snapshot, server, tmp_path):
     server.batches.ends = ["done", "expired"]
     made = multi.llm_submit_pairs_multi_batch(pairs_of(6), MODEL, n_segments=2, output_dir=tmp_path)
     done = multi.llm_resume_multi_batches(made, interval_seconds=0.01, per_job_delay=0, combined_csv_path="all.csv")
@@ -277,8 +279,9 @@ def test_many_batches_of_which_one_expires(server, tmp_path):
     assert done.combined["better_id"].null_count() == done.rest.height
     with pytest.raises(InputError, match="jobs or output_dir"):
         multi.llm_resume_multi_batches()
-    with pytest.raises(InputError, match="no such run file"):
+    with pytest.raises(InputError) as refused:
         multi.llm_resume_multi_batches(output_dir=tmp_path / "elsewhere")
+    message_snapshot(refused)
 
 
 @pytest.mark.parametrize(

@@ -80,26 +80,29 @@ def test_a_registry_of_our_own_without_its_run_file_reads_both_orders(tmp_path):
 
 
 @pytest.mark.usefixtures("server")
-def test_a_file_far_from_its_run_file_is_refused_until_the_run_file_is_named(tmp_path):
+def test_a_file_far_from_its_run_file_is_refused_until_the_run_file_is_named(message_snapshot, tmp_path):
     done = judged(run=tmp_path / "run.db")
     alone = tmp_path / "elsewhere" / "out.jsonl"
     alone.parent.mkdir()
     alone.write_bytes(done.batch_output_path.read_bytes())
-    with pytest.raises(InputError, match=r"out\.jsonl: .* hold no ids; pass `run=`.* or requests_tbl="):
+    with pytest.raises(InputError) as refused:
         parse_openai_batch_output(alone)
+    message_snapshot(refused)
     assert answers(parse_openai_batch_output(alone, run=tmp_path / "run.db")) == answers(done.results)
     names = parse_openai_batch_output(alone, run=tmp_path / "run.db").select("custom_id", "ID1", "ID2")
     assert answers(parse_openai_batch_output(alone, requests_tbl=names)) == answers(done.results)
 
 
 @pytest.mark.usefixtures("server")
-def test_a_run_file_that_does_not_know_the_batch_is_refused(tmp_path):
+def test_a_run_file_that_does_not_know_the_batch_is_refused(message_snapshot, tmp_path):
     done = judged(run=tmp_path / "run.db")
     ps.submit_pairs(pairs_of(2), "lexical", run=tmp_path / "other.db", progress=False)
-    with pytest.raises(InputError, match=r"other\.db does not hold the batch ps"):
+    with pytest.raises(InputError) as refused:
         parse_openai_batch_output(done.batch_output_path, run=tmp_path / "other.db")
-    with pytest.raises(InputError, match=r"none\.db: no such run file"):
+    message_snapshot(refused)
+    with pytest.raises(InputError) as refused:
         parse_openai_batch_output(done.batch_output_path, run=tmp_path / "none.db")
+    message_snapshot(refused)
 
 
 def test_names_that_do_not_say_their_ids_are_named(tmp_path, caplog):

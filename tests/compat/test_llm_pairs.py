@@ -150,9 +150,10 @@ def test_submit_pairs_of_each_backend(server, backend, tmp_path):
     assert again.results["better_id"].to_list() == done.results["better_id"].to_list()
 
 
-def test_a_trait_of_your_own_needs_both():
-    with pytest.raises(InputError, match="both trait_name and trait_description"):
+def test_a_trait_of_your_own_needs_both(message_snapshot):
+    with pytest.raises(InputError) as refused:
         ps.submit_llm_pairs(PAIRS, "gpt-4.1", trait_name="Warmth", api_key=KEY)
+    message_snapshot(refused)
     with pytest.raises(InputError, match="OPENAI_API_KEY"):
         ps.submit_llm_pairs(PAIRS, "gpt-4.1")
 
@@ -193,11 +194,12 @@ def test_a_run_goes_on_where_it_was(server, tmp_path):
     assert other.asked == 20
 
 
-def test_a_wrong_key_in_the_middle_keeps_what_was_answered(server, tmp_path):
+def test_a_wrong_key_in_the_middle_keeps_what_was_answered(message_snapshot, server, tmp_path):
     run = tmp_path / "run.db"
     server.faults = Faults(script=["ok"] * 7 + [401])
-    with pytest.raises(JudgeError, match="key is not accepted"):
+    with pytest.raises(JudgeError) as refused:
         ps.submit_llm_pairs(PAIRS, "gpt-4.1", run=run, progress=False)
+    message_snapshot(refused)
     assert server.served == 8
     server.faults = Faults()
     assert ps.submit_llm_pairs(PAIRS, "gpt-4.1", run=run, progress=False).asked == 13

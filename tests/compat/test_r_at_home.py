@@ -64,7 +64,7 @@ def test_both_engines_fit_the_example_of_the_manual() -> None:
         assert (table["ID"][0], table["theta"].is_finite().all()) == ("S20", True)
 
 
-def test_arguments_of_sirt(said: Any) -> None:
+def test_arguments_of_sirt(message_snapshot, said: Any) -> None:
     data = ps.build_bt_data(RESULTS_20)
     narrow = ps.fit_bt_model(data, "sirt", eps=0.1)
     assert narrow.theta.equals(ps.fit_bt_model(data, **{"eps": 0.1, "fix.eta": 0, "ignore.ties": True}).theta)
@@ -75,25 +75,28 @@ def test_arguments_of_sirt(said: Any) -> None:
     for option, message in (("judge", "fit_statistics"), ("fix_theta", "reference="), ("fix.delta", "ties=")):
         with pytest.raises(InputError, match=message):
             ps.fit_bt_model(data, **{option: 1})
-    with pytest.raises(InputError, match="has no option 'warmth'"):
+    with pytest.raises(InputError) as refused:
         ps.fit_bt_model(data, warmth=1)
+    message_snapshot(refused)
     with pytest.raises(InputError, match="fix_eta is 2"):
         ps.fit_bt_model(data, fix_eta=2)
     with pytest.raises(InputError, match="engine='firth'"):
         ps.fit_bt_model(data, "sirt", br=True)
 
 
-def test_arguments_of_elochoice() -> None:
+def test_arguments_of_elochoice(message_snapshot) -> None:
     theirs = ps.fit_elo_model(RESULTS_20, 3, False, kval=50, startvalue=1000, seed=1)
     ours = ps.fit_elo_model(RESULTS_20, runs=3, k=50, start=1000, seed=1)
     assert theirs.elo.equals(ours.elo)
-    with pytest.raises(InputError, match="two names of the same option"):
+    with pytest.raises(InputError) as refused:
         ps.fit_elo_model(RESULTS_20, k=50, kval=50)
-    with pytest.raises(InputError, match="normprob is not implemented"):
+    message_snapshot(refused)
+    with pytest.raises(InputError) as refused:
         ps.fit_elo_model(RESULTS_20, normprob=True)
+    message_snapshot(refused)
 
 
-def test_cmdstan_is_mcmc(said: Any) -> None:
+def test_cmdstan_is_mcmc(message_snapshot, said: Any) -> None:
     ids = ps.example_writing_samples["ID"].to_list()
     settings = {"chains": 2, "iter_warmup": 40, "iter_sampling": 40, "seed": None, "extend": 1}
     theirs = ps.fit_bayes_btl_mcmc(RESULTS_20, ids, "btl", {**settings, "core_fraction": 0.8}, None, "first", 3)
@@ -103,8 +106,9 @@ def test_cmdstan_is_mcmc(said: Any) -> None:
     log = theirs.round_log
     assert log.columns == [*ROUND_LOG, "mcmc_cmdstanr_version"]
     assert log["mcmc_cmdstanr_version"].equals(log["mcmc_engine_version"], check_names=False)
-    with pytest.raises(InputError, match="two names of the same settings"):
+    with pytest.raises(InputError) as refused:
         ps.fit_bayes_btl_mcmc(RESULTS_20, cmdstan=settings, mcmc=settings)
+    message_snapshot(refused)
     with pytest.raises(InputError, match="no field 'warp'"):
         ps.fit_bayes_btl_mcmc(RESULTS_20, cmdstan={"warp": 9})
 
@@ -265,7 +269,7 @@ def test_defaults_of_r_make_no_other_condition(server: Any, said: Any) -> None:
     assert "include_thoughts=False has no effect" in said()
 
 
-def test_positions_of_the_families(server: Any) -> None:
+def test_positions_of_the_families(message_snapshot, server: Any) -> None:
     texts = ("a", "One.", "b", "Two words.")
     tags = ("<BETTER_SAMPLE>", "</BETTER_SAMPLE>")
     assert ps.openai_compare_pair_live(*texts, "gpt-4.1", None, None, None, "responses", *tags).height == 1
@@ -273,10 +277,12 @@ def test_positions_of_the_families(server: Any) -> None:
     ps.ollama_compare_pair_live(*texts, "qwen3:8b", None, None, None, None, *tags, True, 4096)
     assert server.journal[-1].body["options"]["num_ctx"] == 4096
     assert server.journal[-1].body["think"] is True
-    with pytest.raises(InputError, match="too many positional arguments"):
+    with pytest.raises(InputError) as refused:
         ps.together_compare_pair_live(*texts, "deepseek-ai/DeepSeek-V3", *[None] * 9)
-    with pytest.raises(InputError, match="missing a required argument: 'model'"):
+    message_snapshot(refused)
+    with pytest.raises(InputError) as refused:
         ps.submit_ollama_pairs_live(PAIRS)
+    message_snapshot(refused)
 
 
 def test_the_judge_of_an_adaptive_run_can_be_called(server: Any) -> None:
@@ -328,7 +334,9 @@ def test_the_names_of_r_templates_are_listed() -> None:
 OWN = "{TRAIT_NAME} {TRAIT_DESCRIPTION} {SAMPLE_1} {SAMPLE_2}: the text of R's template."
 
 
-def test_templates_of_the_r_package_are_read_from_its_library(monkeypatch: Any, tmp_path: Any) -> None:
+def test_templates_of_the_r_package_are_read_from_its_library(
+    message_snapshot, monkeypatch: Any, tmp_path: Any
+) -> None:
     folder = tmp_path / "library" / "pairwiseLLM" / "templates"
     folder.mkdir(parents=True)
     (folder / "default.txt").write_text(OWN, "utf-8")
@@ -337,8 +345,9 @@ def test_templates_of_the_r_package_are_read_from_its_library(monkeypatch: Any, 
     assert ps.get_prompt_template("pairwiseLLM/default") == OWN
     judge = ps.make_judge("ollama:qwen3:8b", template="pairwiseLLM/test1")
     assert judge.condition.template_id == "pairwiseLLM/test1"
-    with pytest.raises(TemplateError, match=r"there is no .*test2\.txt\. .*PAIRSCALE_R_LIBRARY"):
+    with pytest.raises(TemplateError) as refused:
         ps.get_prompt_template("pairwiseLLM/test2")
+    message_snapshot(refused)
     assert ps.set_prompt_template(file=folder / "default.txt") == OWN
 
 

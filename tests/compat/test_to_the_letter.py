@@ -53,26 +53,28 @@ def test_steps_that_were_committed_are_ok():
     assert out.state.step_log["status"].replace("committed", "ok").equals(log["status"])
 
 
-def test_a_judge_without_a_key_fails_when_it_is_asked(keys, monkeypatch):
+def test_a_judge_without_a_key_fails_when_it_is_asked(message_snapshot, keys, monkeypatch):
     texts = {"ID": "a", "text": "Rain."}, {"ID": "b", "text": "It is raining, as it has all week."}
     for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
         monkeypatch.delenv(name)
     judge = ps.make_adaptive_judge_llm("openai", "gpt-4.1")
     both = ps.make_adaptive_judge_llm("anthropic", "claude-sonnet-4-5", judge_args={"both_orders": True})
     for asked in (judge, both):
-        with pytest.raises(InputError, match="there is no key for"):
+        with pytest.raises(InputError) as refused:
             asked(*texts)
+        message_snapshot(refused)
     monkeypatch.setenv("OPENAI_API_KEY", "simulated-key")
     assert judge(*texts)["Y"] == 0
 
 
-def test_a_fit_function_of_r_is_refused_before_anything_is_asked():
+def test_a_fit_function_of_r_is_refused_before_anything_is_asked(message_snapshot):
     state = ps.adaptive_rank_start(["a", "b", "c"], seed=1)
     asked = []
-    with pytest.raises(InputError, match=r"fit_fn is called with rows and ids.* instead of R's \(state, config\)"):
+    with pytest.raises(InputError) as refused:
         ps.adaptive_rank_run_live(
             state, lambda A, B: asked.append(A), n_steps=2, fit_fn=lambda state, config: None, progress="none"
         )
+    message_snapshot(refused)
     assert asked == []
 
 
@@ -119,7 +121,7 @@ def test_a_comparator_of_ones_own_may_flip(outcome, directions):
     assert isinstance(found.win_rate("own"), ps.WinRate)
 
 
-def test_labels_are_matched_by_task_and_criterion(tmp_path):
+def test_labels_are_matched_by_task_and_criterion(message_snapshot, tmp_path):
     row = {"task_id": "t1", "criterion": "more helpful", "preferred": "2", "first_variant": "b"}
     pl.DataFrame([row]).write_ndjson(tmp_path / "labels.jsonl")
     assert ps.read_labels(tmp_path / "labels.jsonl").table["case_id"].to_list() == ["t1::more helpful"]
@@ -127,5 +129,6 @@ def test_labels_are_matched_by_task_and_criterion(tmp_path):
     old, new = (ps.InMemoryTraceSource({"t1": text}) for text in ("Paris.", "Rome."))
     assert ps.evaluate_pairwise(old, new, comparators=[judge]).tally("people") == (1, 0, 0)
     pl.DataFrame([{"task_id": "t1", "preferred": "2"}]).write_ndjson(tmp_path / "bare.jsonl")
-    with pytest.raises(FileFormatError, match="no column 'case_id', nor both 'task_id' and 'criterion'"):
+    with pytest.raises(FileFormatError) as refused:
         ps.read_labels(tmp_path / "bare.jsonl")
+    message_snapshot(refused)

@@ -98,10 +98,11 @@ def test_columns_are_chosen_before_cells_become_numbers(tmp_path):
     assert ps.read_samples(path)["ID"].to_list() == ["007", "7"]
 
 
-def test_one_spelling_of_an_id():
+def test_one_spelling_of_an_id(message_snapshot):
     """The é of one system is a letter with an accent behind it on another; both look the same."""
-    with pytest.raises(TableError, match="ids must be unique"):
+    with pytest.raises(TableError) as refused:
         ps.read_samples([{"ID": "Ren\u00e9", "text": "a"}, {"ID": "Rene\u0301", "text": "b"}])
+    message_snapshot(refused)
     kept = ps.read_samples([{"ID": "Rene\u0301", "text": "e\u0301"}])
     assert kept.row(0) == ("Rene\u0301", "e\u0301")
 
@@ -131,7 +132,7 @@ def test_paths(path, found):
 
 
 @pytest.mark.parametrize("suffix", ["json", "jsonl"])
-def test_columns_by_path_in_files(tmp_path, suffix):
+def test_columns_by_path_in_files(message_snapshot, tmp_path, suffix):
     rows = [{"meta": {"id": at}, "turns": [{"said": f"Text {at}."}]} for at in range(3)]
     path = tmp_path / f"a.{suffix}"
     path.write_text(json.dumps(rows) if suffix == "json" else "\n".join(map(json.dumps, rows)), "utf-8")
@@ -139,8 +140,9 @@ def test_columns_by_path_in_files(tmp_path, suffix):
     assert found.select("ID", "text").rows() == [(str(at), f"Text {at}.") for at in range(3)]
     memory = ps.read_samples(rows, id_col="meta.id", text_col="$.turns[0].said")
     assert memory.select("ID", "text").equals(found.select("ID", "text"))
-    with pytest.raises(TableError, match=r"there is nothing at 'meta\.name'; the columns are 'meta', 'turns'"):
+    with pytest.raises(TableError) as refused:
         ps.read_samples(path, id_col="meta.name", text_col="$.turns[0].said")
+    message_snapshot(refused)
 
 
 def test_a_column_with_a_dot_in_its_name_goes_first():
@@ -148,6 +150,7 @@ def test_a_column_with_a_dot_in_its_name_goes_first():
     assert with_paths([], ["meta.id"], "x") == []
 
 
-def test_a_path_in_a_table_that_is_no_json_is_no_column():
-    with pytest.raises(TableError, match=r"no column 'meta\.id' \(id_col\)"):
+def test_a_path_in_a_table_that_is_no_json_is_no_column(message_snapshot):
+    with pytest.raises(TableError) as refused:
         choose_columns(CLASS, "meta.id", None, "x")
+    message_snapshot(refused)

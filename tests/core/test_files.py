@@ -207,18 +207,20 @@ def test_unknown_endings_are_refused(tmp_path, name):
     assert not list(tmp_path.iterdir())
 
 
-def test_texts_are_read_as_they_are(tmp_path):
+def test_texts_are_read_as_they_are(message_snapshot, tmp_path):
     path = tmp_path / "a.txt"
     path.write_bytes("a\r\nb\n é ".encode())
     assert read_text(path) == "a\r\nb\n é "
-    with pytest.raises(FileFormatError, match="is a folder, not a file"):
+    with pytest.raises(FileFormatError) as refused:
         read_text(tmp_path)
+    message_snapshot(refused)
 
 
-def test_a_folder_is_no_table(tmp_path):
+def test_a_folder_is_no_table(message_snapshot, tmp_path):
     (tmp_path / "a.csv").mkdir()
-    with pytest.raises(FileFormatError, match=r"a\.csv is a folder, not a file"):
+    with pytest.raises(FileFormatError) as refused:
         read_table(tmp_path / "a.csv")
+    message_snapshot(refused)
 
 
 # Excel.
@@ -257,7 +259,7 @@ def test_excel_shows_dates_numbers_and_truth_values_as_such(tmp_path):
     assert sheet.row(1) == (None, None, None, None, 0.5, False, "b", "d")
 
 
-def test_what_excel_would_cut_off_is_refused(tmp_path):
+def test_what_excel_would_cut_off_is_refused(message_snapshot, tmp_path):
     path = tmp_path / "a.xlsx"
     fits = "x" * 32_767
     assert read_table(write_table(pl.DataFrame({"ID": ["a"], "text": [fits]}), path))["text"][0] == fits
@@ -269,19 +271,21 @@ def test_what_excel_would_cut_off_is_refused(tmp_path):
             f"{path}: an Excel cell holds 32,767 characters, and column 'text' has more in row 2; write csv or parquet"
         )
     for frame in (pl.DataFrame({"n": range(1_048_576)}), pl.DataFrame({f"c{n}": [1] for n in range(16_385)})):
-        with pytest.raises(FileFormatError, match=r"is too large for an Excel sheet; write csv or parquet"):
+        with pytest.raises(FileFormatError) as refused:
             write_table(frame, path)
+        message_snapshot(refused)
     assert path.read_bytes() == kept
 
 
 @pytest.mark.parametrize(("module", "verb"), [("fastexcel", "reading"), ("xlsxwriter", "writing")])
-def test_a_missing_excel_package_is_named(tmp_path, monkeypatch, module, verb):
+def test_a_missing_excel_package_is_named(message_snapshot, tmp_path, monkeypatch, module, verb):
     frame = pl.DataFrame({"ID": ["a"]})
     path = write_table(frame, tmp_path / "a.xlsx")
     kept = path.read_bytes()
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(MissingExtraError, match=rf'{verb} an Excel file needs .*pip install "pairscale\[documents\]"'):
+    with pytest.raises(MissingExtraError) as refused:
         read_table(path) if verb == "reading" else write_table(frame, path)
+    message_snapshot(refused)
     assert path.read_bytes() == kept
     assert names_in(tmp_path) == ["a.xlsx"]
 
@@ -346,26 +350,28 @@ def test_readers_see_the_old_file_until_the_new_one_is_whole(tmp_path):
     assert path.read_text() == "new"
 
 
-def test_columns_that_no_file_holds_are_named(tmp_path):
+def test_columns_that_no_file_holds_are_named(message_snapshot, tmp_path):
     frame = pl.DataFrame({"ID": ["a"], "raw": [b"\xff"], "any": pl.Series([object()], dtype=pl.Object)})
     for suffix in SUFFIXES:
-        with pytest.raises(FileFormatError, match=r"column 'raw', 'any' holds neither text nor numbers; leave it out"):
+        with pytest.raises(FileFormatError) as refused:
             write_table(frame, tmp_path / f"a{suffix}")
+        message_snapshot(refused)
     assert not names_in(tmp_path)
 
 
-def test_what_polars_cannot_write_is_said_in_one_line(tmp_path, monkeypatch):
+def test_what_polars_cannot_write_is_said_in_one_line(message_snapshot, tmp_path, monkeypatch):
     def broken(*_args, **_options):
         raise pl.exceptions.ComputeError("no such thing\n\nhint: do something else")
 
     monkeypatch.setattr(pl.DataFrame, "write_csv", broken)
-    with pytest.raises(FileFormatError, match=r"^\S*a\.csv cannot be written: no such thing$"):
+    with pytest.raises(FileFormatError) as refused:
         write_table(pl.DataFrame({"ID": ["a"]}), tmp_path / "a.csv")
+    message_snapshot(refused)
     assert not names_in(tmp_path)
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_targets_that_cannot_be_written_are_named(tmp_path, suffix):
+def test_targets_that_cannot_be_written_are_named(message_snapshot, tmp_path, suffix):
     frame = pl.DataFrame({"ID": ["a"]})
     missing = tmp_path / "nowhere" / f"a{suffix}"
     with pytest.raises(FileFormatError) as caught:
@@ -373,34 +379,39 @@ def test_targets_that_cannot_be_written_are_named(tmp_path, suffix):
     assert str(caught.value) == f"{missing} cannot be written: there is no folder {missing.parent}; make it first"
     folder = tmp_path / f"folder{suffix}"
     folder.mkdir()
-    with pytest.raises(FileFormatError, match=r"cannot be written: it is a folder"):
+    with pytest.raises(FileFormatError) as refused:
         write_table(frame, folder)
+    message_snapshot(refused)
     file = tmp_path / "file"
     file.touch()
-    with pytest.raises(FileFormatError, match=r"cannot be written: there is no folder"):
+    with pytest.raises(FileFormatError) as refused:
         write_table(frame, file / f"a{suffix}")
-    with pytest.raises(FileFormatError, match=r"cannot be the name of a file"):
+    message_snapshot(refused)
+    with pytest.raises(FileFormatError) as refused:
         write_table(frame, f"a\0b{suffix}")
+    message_snapshot(refused)
     assert names_in(tmp_path) == ["file", folder.name]
     assert not names_in(folder)
 
 
-def test_a_pipe_is_not_replaced(tmp_path):
+def test_a_pipe_is_not_replaced(message_snapshot, tmp_path):
     pipe = tmp_path / "pipe.csv"
     os.mkfifo(pipe)
-    with pytest.raises(FileFormatError, match=r"pipe\.csv cannot be written: it is a device or a pipe$"):
+    with pytest.raises(FileFormatError) as refused:
         write_table(pl.DataFrame({"a": [1]}), pipe)
+    message_snapshot(refused)
     assert pipe.is_fifo()
     assert [path.name for path in tmp_path.iterdir()] == ["pipe.csv"]
 
 
-def test_a_folder_that_may_not_be_written(tmp_path, monkeypatch):
+def test_a_folder_that_may_not_be_written(message_snapshot, tmp_path, monkeypatch):
     def forbidden(*_args, **_options):
         raise PermissionError(errno.EACCES, "Permission denied")
 
     monkeypatch.setattr(Path, "open", forbidden)
-    with pytest.raises(FileFormatError, match=r"a\.csv cannot be written: Permission denied$"):
+    with pytest.raises(FileFormatError) as refused:
         write_table(pl.DataFrame({"ID": ["a"]}), tmp_path / "a.csv")
+    message_snapshot(refused)
 
 
 def test_the_longest_name_can_be_written(tmp_path):

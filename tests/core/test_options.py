@@ -73,19 +73,22 @@ def test_the_sentence_gives_the_range_that_is_checked(limits, words, inside, out
         assert str(error.value) == f"x must be {words}, not {value!r}"
 
 
-def test_infinity_is_a_number_only_where_it_is_allowed() -> None:
+def test_infinity_is_a_number_only_where_it_is_allowed(message_snapshot) -> None:
     assert options.require_number(math.inf, "seconds", least=0, infinite=True) == math.inf
-    with pytest.raises(InputError, match=r"^seconds must be a number of 0 or more, not -inf$"):
+    with pytest.raises(InputError) as refused:
         options.require_number(-math.inf, "seconds", least=0, infinite=True)
+    message_snapshot(refused)
     with pytest.raises(InputError, match=r"not nan$"):
         options.require_number(math.nan, "seconds", infinite=True)
 
 
-def test_numbers_that_no_float_holds_are_refused_in_words() -> None:
-    with pytest.raises(InputError, match=r"^x must be a number of 0 or more, not 1000000.*…$"):
+def test_numbers_that_no_float_holds_are_refused_in_words(message_snapshot) -> None:
+    with pytest.raises(InputError) as refused:
         options.require_number(10**400, "x", least=0)
-    with pytest.raises(InputError, match=r"^x must be a number, not a number with too many digits$"):
+    message_snapshot(refused)
+    with pytest.raises(InputError) as refused:
         options.require_number(10**5000, "x")
+    message_snapshot(refused)
     assert options.require_int(10**5000, "n") == 10**5000
 
 
@@ -124,7 +127,7 @@ def test_probabilities_levels_and_seeds() -> None:
         assert str(error.value) == said
 
 
-def test_choices() -> None:
+def test_choices(message_snapshot) -> None:
     assert options.require_choice("b", "by", ("a", "b")) == "b"
     assert options.require_choice(None, "by", ("a", None)) is None
     assert options.require_choice(np.str_("a"), "by", ("a", "b")) == "a"
@@ -132,10 +135,12 @@ def test_choices() -> None:
         with pytest.raises(InputError) as error:
             options.require_choice(value, "by", ["a", "b"])
         assert str(error.value) == f"by must be 'a' or 'b', not {options.shown(value)}"
-    with pytest.raises(InputError, match=r"^by must be 'a', 'b' or None, not 'c'$"):
+    with pytest.raises(InputError) as refused:
         options.require_choice("c", "by", ("a", "b", None))
-    with pytest.raises(InputError, match=r"^by must be 'a', not 'c'$"):
+    message_snapshot(refused)
+    with pytest.raises(InputError) as refused:
         options.require_choice("c", "by", ("a",))
+    message_snapshot(refused)
 
 
 def test_flags() -> None:
@@ -148,37 +153,42 @@ def test_flags() -> None:
         assert str(error.value) == f"progress must be True or False, not {value!r}"
 
 
-def test_texts_and_mappings() -> None:
+def test_texts_and_mappings(message_snapshot) -> None:
     assert options.require_text("a", "trait") == "a"
     assert options.require_text("", "trait", empty=True) == ""
     for value in ("", "  ", 3, None, b"a"):
-        with pytest.raises(InputError, match=r"^trait must be a text, not "):
+        with pytest.raises(InputError) as refused:
             options.require_text(value, "trait")
+        message_snapshot(refused)
     assert options.require_mapping({"a": 1}, "judge_args") == {"a": 1}
     for value in ("api_key=secret", [("api_key", "secret")], None):
         with pytest.raises(InputError) as error:
             options.require_mapping(value, "judge_args")
         assert str(error.value) == f"judge_args must be a mapping of settings by name, not {type(value).__name__}"
-    with pytest.raises(InputError, match=r"^judge_args must be a mapping of settings by name; 1 is not a name$"):
+    with pytest.raises(InputError) as refused:
         options.require_mapping({1: "secret"}, "judge_args")
+    message_snapshot(refused)
 
 
-def test_files() -> None:
+def test_files(message_snapshot) -> None:
     assert options.require_path("a/b.csv", "out") == Path("a/b.csv")
     assert options.require_path(Path("a"), "out") == Path("a")
     for value in ("", " ", 3, True, None, "a\0b", b"a"):
-        with pytest.raises(InputError, match=r"^out must be a file or a folder, not "):
+        with pytest.raises(InputError) as refused:
             options.require_path(value, "out")
+        message_snapshot(refused)
     assert options.require_suffix("A.CSV", "out", (".csv",)) == Path("A.CSV")
-    with pytest.raises(InputError, match=r"^out must be a file that ends in '.csv' or '.html', not 'a.docx'$"):
+    with pytest.raises(InputError) as refused:
         options.require_suffix("a.docx", "out", (".csv", ".html"))
+    message_snapshot(refused)
 
 
-def test_optional_lets_none_through_and_nothing_else() -> None:
+def test_optional_lets_none_through_and_nothing_else(message_snapshot) -> None:
     assert options.optional(options.require_number, None, "max_cost", least=0) is None
     assert options.optional(options.require_number, 3, "max_cost", least=0) == 3.0
-    with pytest.raises(InputError, match=r"^max_cost must be a number of 0 or more, not -1$"):
+    with pytest.raises(InputError) as refused:
         options.optional(options.require_number, -1, "max_cost", least=0)
+    message_snapshot(refused)
 
 
 def test_a_long_value_is_cut_short() -> None:
@@ -234,13 +244,15 @@ def test_the_judge_of_a_model_says_which_of_its_options_is_wrong() -> None:
     assert LLMJudge(**right, api_key="sk-1").trait.name == "Clarity"
 
 
-def test_the_order_of_an_annotation_does_not_matter() -> None:
+def test_the_order_of_an_annotation_does_not_matter(message_snapshot) -> None:
     @options.checked
     def show(name: None | str = None, *, names: Sequence[str] | str = ()) -> tuple[object, object]:  # noqa: RUF036
         return name, names
 
     assert show(None, names="x") == (None, "x")
-    with pytest.raises(InputError, match="name must be a text, not 3"):
+    with pytest.raises(InputError) as refused:
         show(3)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="names must be a text or a list of texts, not 3"):
+    message_snapshot(refused)
+    with pytest.raises(InputError) as refused:
         show(names=3)  # type: ignore[arg-type]
+    message_snapshot(refused)

@@ -183,20 +183,24 @@ def test_set_prompt_template_without_arguments_is_the_built_in_one_even_when_hid
     assert (set_prompt_template(), get_prompt_template()) == (built_in, MINE)
 
 
-def test_an_unknown_name_lists_the_names_and_the_nearest() -> None:
+def test_an_unknown_name_lists_the_names_and_the_nearest(message_snapshot) -> None:
     register_prompt_template("mine", MINE)
-    with pytest.raises(TemplateError, match=r"no prompt template 'advocat'\. Did you mean 'advocate'") as caught:
+    with pytest.raises(TemplateError) as caught:
         get_prompt_template("advocat")
+    message_snapshot(caught)
     assert all(name in str(caught.value) for name in [*BUILT_IN, "mine"])
 
 
 @pytest.mark.parametrize("name", BAD_NAMES)
-def test_a_name_that_could_lead_elsewhere_is_refused_everywhere(name: str, home: Path, tmp_path: Path) -> None:
+def test_a_name_that_could_lead_elsewhere_is_refused_everywhere(
+    message_snapshot, name: str, home: Path, tmp_path: Path
+) -> None:
     (tmp_path / "up.txt").write_text(MINE)
     save_by_hand(home, ".hidden")
     for call in (get_prompt_template, lambda name: register_prompt_template(name, MINE, save=True)):
-        with pytest.raises(TemplateError, match="cannot be the name of a prompt template"):
+        with pytest.raises(TemplateError) as refused:
             call(name)
+        message_snapshot(refused)
     with pytest.raises(TemplateError):
         remove_prompt_template(name)
     assert remove_prompt_template(name, quiet=True) is False
@@ -260,12 +264,13 @@ def test_registering_takes_the_template_before_the_file(tmp_path: Path) -> None:
     assert register_prompt_template("mine", MINE, file=tmp_path / "missing.txt") == MINE
 
 
-def test_a_taken_name_is_refused_unless_told_otherwise(home: Path) -> None:
+def test_a_taken_name_is_refused_unless_told_otherwise(message_snapshot, home: Path) -> None:
     register_prompt_template("mine", MINE)
     save_by_hand(home, "saved")
     for name in ("mine", "saved"):
-        with pytest.raises(TemplateError, match=f"{name}' already; replace it with overwrite=True"):
+        with pytest.raises(TemplateError) as refused:
             register_prompt_template(name, MINE + "!")
+        message_snapshot(refused)
         assert get_prompt_template(name) == MINE
         assert register_prompt_template(name, MINE + "!", overwrite=True) == get_prompt_template(name) == MINE + "!"
 
@@ -301,15 +306,18 @@ def test_what_is_not_saved_ends_with_the_session(monkeypatch: pytest.MonkeyPatch
     assert list_prompt_templates(include_builtin=False) == []
 
 
-def test_a_save_that_fails_leaves_everything_as_it_was(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_save_that_fails_leaves_everything_as_it_was(
+    message_snapshot, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     register_prompt_template("mine", MINE, save=True)
 
     def full(self: Path, target: Path) -> Path:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Path, "replace", full)
-    with pytest.raises(TemplateError, match=r"saved: .*mine\.txt cannot be written: No space left on device"):
+    with pytest.raises(TemplateError) as refused:
         register_prompt_template("mine", MINE + "!", overwrite=True, save=True)
+    message_snapshot(refused)
     assert get_prompt_template("mine") == MINE
     assert [path.name for path in (home / "templates").iterdir()] == ["mine.txt"]
     assert (home / "templates" / "mine.txt").read_text() == MINE + "\n"
@@ -349,29 +357,34 @@ def test_removing_forgets_the_template_and_deletes_its_file(home: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [*BUILT_IN, *ALIASES])
-def test_a_built_in_template_is_never_removed(name: str) -> None:
-    with pytest.raises(TemplateError, match=f"'{name}' is built in and cannot be removed"):
+def test_a_built_in_template_is_never_removed(message_snapshot, name: str) -> None:
+    with pytest.raises(TemplateError) as refused:
         remove_prompt_template(name)
+    message_snapshot(refused)
     assert remove_prompt_template(name, quiet=True) is False
     assert get_prompt_template(name)
 
 
-def test_removing_what_is_not_there() -> None:
+def test_removing_what_is_not_there(message_snapshot) -> None:
     register_prompt_template("mine", MINE)
-    with pytest.raises(TemplateError, match=r"no prompt template 'mime'. Did you mean 'mine'\? There are mine$"):
+    with pytest.raises(TemplateError) as refused:
         remove_prompt_template("mime")
+    message_snapshot(refused)
     assert remove_prompt_template("mime", quiet=True) is False
 
 
-def test_a_file_that_cannot_be_deleted_keeps_its_template(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_cannot_be_deleted_keeps_its_template(
+    message_snapshot, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     register_prompt_template("mine", MINE, save=True)
 
     def denied(self: Path, missing_ok: bool = False) -> None:
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(Path, "unlink", denied)
-    with pytest.raises(TemplateError, match=r"mine\.txt cannot be deleted: Permission denied"):
+    with pytest.raises(TemplateError) as refused:
         remove_prompt_template("mine")
+    message_snapshot(refused)
     assert get_prompt_template("mine") == MINE
 
 
@@ -430,13 +443,16 @@ def test_a_file_that_is_no_template_is_named(data: bytes, said: str, tmp_path: P
 
 
 @pytest.mark.parametrize("name", ["missing.txt", "folder.txt"])
-def test_a_file_that_cannot_be_read_is_named(name: str, tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_is_named(message_snapshot, name: str, tmp_path: Path) -> None:
     (tmp_path / "folder.txt").mkdir()
-    with pytest.raises(TemplateError, match=f"{re.escape(str(tmp_path / name))} cannot be read: .+"):
+    with pytest.raises(TemplateError) as refused:
         set_prompt_template(file=tmp_path / name)
+    message_snapshot(refused)
 
 
-def test_a_value_from_the_command_line_is_a_file_or_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_value_from_the_command_line_is_a_file_or_a_name(
+    message_snapshot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("default.txt", "SHOUT.TXT", "plain"):
         Path(name).write_text(MINE)
@@ -444,35 +460,40 @@ def test_a_value_from_the_command_line_is_a_file_or_a_name(tmp_path: Path, monke
     assert template_from("SHOUT.TXT") == ("SHOUT.TXT", MINE)
     assert template_from("./plain") == ("plain", MINE)
     assert template_from("default") == ("default", set_prompt_template())
-    with pytest.raises(TemplateError, match="no prompt template 'plain'"):
+    with pytest.raises(TemplateError) as refused:
         template_from("plain")
-    with pytest.raises(TemplateError, match=r"missing\.txt cannot be read: No such file"):
+    message_snapshot(refused)
+    with pytest.raises(TemplateError) as refused:
         template_from("missing.txt")
-    with pytest.raises(TemplateError, match="cannot be the name"):
+    message_snapshot(refused)
+    with pytest.raises(TemplateError) as refused:
         template_from("")
+    message_snapshot(refused)
 
 
 # Validation.
 
 
 @pytest.mark.parametrize("missing", [set(c) for n in (1, 2, 4) for c in itertools.combinations(PLACEHOLDERS, n)])
-def test_missing_placeholders_are_listed(missing: set[str]) -> None:
+def test_missing_placeholders_are_listed(message_snapshot, missing: set[str]) -> None:
     template = " ".join(name for name in PLACEHOLDERS if name not in missing)
-    listed = ", ".join(name for name in PLACEHOLDERS if name in missing)
     for call in (set_prompt_template, lambda text: build_prompt(text, "a", "b", "c", "d")):
-        with pytest.raises(TemplateError, match=re.escape(f"the template lacks {listed};")):
+        with pytest.raises(TemplateError) as refused:
             call(template)
+        message_snapshot(refused)
 
 
 @pytest.mark.parametrize("unknown", ["{SAMPLE_3}", "{TRAIT}", "{SAMPLE_10}", "{TEXT}", "{SAMPLE1}", "{TRAIT_NAME_}"])
-def test_an_unknown_placeholder_is_listed(unknown: str) -> None:
-    with pytest.raises(TemplateError, match=re.escape(f"the template has the unknown {unknown};")):
+def test_an_unknown_placeholder_is_listed(message_snapshot, unknown: str) -> None:
+    with pytest.raises(TemplateError) as refused:
         set_prompt_template(MINE + unknown + unknown)
+    message_snapshot(refused)
 
 
-def test_missing_and_unknown_are_said_together() -> None:
-    with pytest.raises(TemplateError, match=r"lacks \{SAMPLE_2\} and has the unknown \{SAMPLE_3\}, \{X_Y\}; the place"):
+def test_missing_and_unknown_are_said_together(message_snapshot) -> None:
+    with pytest.raises(TemplateError) as refused:
         set_prompt_template(MINE.replace("{SAMPLE_2}", "{SAMPLE_3}{X_Y}{SAMPLE_3}"))
+    message_snapshot(refused)
 
 
 @pytest.mark.parametrize(
@@ -486,22 +507,24 @@ def test_other_braces_are_left_alone(braces: str) -> None:
 
 
 @pytest.mark.parametrize("template", [3, b"bytes", Path("x.txt"), ["a"]])
-def test_a_template_must_be_a_text(template: str) -> None:
+def test_a_template_must_be_a_text(message_snapshot, template: str) -> None:
     for call in (set_prompt_template, lambda template: register_prompt_template("mine", template)):
-        with pytest.raises(InputError, match=r"^template must be a text, not "):
+        with pytest.raises(InputError) as refused:
             call(template)
-    with pytest.raises(InputError, match=r"^template must be a text, not "):
+        message_snapshot(refused)
+    with pytest.raises(InputError) as refused:
         build_prompt(template, "a", "b", "c", "d")
+    message_snapshot(refused)
 
 
 @pytest.mark.parametrize("position", range(4))
 @pytest.mark.parametrize("value", [None, 3, b"bytes", float("nan"), ["a"]])
-def test_what_goes_into_a_prompt_must_be_a_text(position: int, value: object) -> None:
+def test_what_goes_into_a_prompt_must_be_a_text(message_snapshot, position: int, value: object) -> None:
     values: list[object] = ["N", "D", "one", "two"]
     values[position] = value
-    argument = ["trait_name", "trait_desc", "text1", "text2"][position]
-    with pytest.raises(InputError, match=rf"^{argument} must be a text, not {re.escape(repr(value))}$"):
+    with pytest.raises(InputError) as refused:
         build_prompt(MINE, *values)  # type: ignore[arg-type]
+    message_snapshot(refused)
 
 
 # Substitution.

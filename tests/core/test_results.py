@@ -222,14 +222,16 @@ def test_graded_preferences_are_probabilities_of_the_first():
 
 
 @pytest.mark.parametrize("form", ["winner, loser", "session"])
-def test_a_list_of_winners_says_nothing_about_positions(form):
+def test_a_list_of_winners_says_nothing_about_positions(message_snapshot, form):
     rows = DECIDED_ONLY[form](DECIDED)
     assert not says_who_stood_first(rows)
     assert not says_who_stood_first(as_comparisons(rows))
-    with pytest.raises(InputError, match="without saying who stood first"):
+    with pytest.raises(InputError) as refused:
         ps.fit(rows, position=True)
-    with pytest.raises(TableError, match="do not say which sample stood first"):
+    message_snapshot(refused)
+    with pytest.raises(TableError) as refused:
         ps.bias(rows)
+    message_snapshot(refused)
 
 
 def test_labels_stand_in_the_order_in_which_they_were_seen():
@@ -292,10 +294,11 @@ def test_what_is_ambiguous_is_refused(rows, says):
         read_form(rows)
 
 
-def test_texts_that_are_called_like_words_need_a_column_of_ids():
+def test_texts_that_are_called_like_words_need_a_column_of_ids(message_snapshot):
     rows = [{"model_a": "tie", "model_b": "A", "winner": said} for said in ("tie", "tie", "A")]
-    with pytest.raises(TableError, match="the id of the first text there, and also a word that means tie; call"):
+    with pytest.raises(TableError) as refused:
         read_form(rows)
+    message_snapshot(refused)
     ids = [{"ID1": row["model_a"], "ID2": row["model_b"], "better_id": row["winner"]} for row in rows]
     assert as_comparisons(ids)["better_id"].to_list() == ["tie", "tie", "A"]
 
@@ -476,13 +479,15 @@ def test_any_table_is_read_or_refused(form, more, data):
 
 
 @pytest.mark.parametrize("name", ["Freq", "n", "wins", "Count"])
-def test_a_column_of_counts_is_not_passed_over(name):
+def test_a_column_of_counts_is_not_passed_over(message_snapshot, name):
     """R's as.data.frame(table(winner, loser)) has one row per pair that happened, however often."""
     table = {"winner": ["a", "b", "a"], "loser": ["b", "a", "c"], name: [7, 2, 3]}
-    with pytest.raises(TableError, match=f"column '{name}' may say how often each row happened.*'weight'"):
+    with pytest.raises(TableError) as refused:
         read_form(table)
-    with pytest.raises(TableError, match="how often each row happened"):
+    message_snapshot(refused)
+    with pytest.raises(TableError) as refused:
         read_form({"x": ["a"], "y": ["b"], "won": ["a"], name: [2]}, columns=ResultColumns("x", "y", "won"))
+    message_snapshot(refused)
     for harmless in ([1, 1, 1], [1, 2, 3], [5, 6, 7]):  # each happened once; the numbers of the rows
         assert read_form({**table, name: harmless}).table.height == 3
     assert read_form({**table, "weight": [1, 1, 1]}).table.height == 3

@@ -475,7 +475,7 @@ def test_folders_that_hold_no_samples(tmp_path):
     refused(tmp_path, f"{tmp_path}: none of its 1 file could be read: a.txt: it is empty: there is no text in it")
 
 
-def test_names_of_files_are_ids(tmp_path):
+def test_names_of_files_are_ids(message_snapshot, tmp_path):
     for name in ("b.TXT", "a.b.txt", "007.txt", "ä ö.txt"):
         written(tmp_path, name, name)
     assert ps.read_samples_dir(tmp_path).rows() == [
@@ -486,8 +486,9 @@ def test_names_of_files_are_ids(tmp_path):
     ]
     written(tmp_path, "b.md", "m")
     assert ps.read_samples_dir(tmp_path, r"\.md$").rows() == [("b", "m")]
-    with pytest.raises(TableError, match=r"the id 'b' stands in rows .*; ids must be unique"):
+    with pytest.raises(TableError) as refused:
         ps.read_samples_dir(tmp_path, ".")
+    message_snapshot(refused)
 
 
 def test_a_folder_that_may_not_be_read(tmp_path, monkeypatch):

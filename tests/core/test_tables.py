@@ -91,14 +91,15 @@ def test_the_named_index_of_pandas_is_a_column_and_any_other_is_none():
     assert to_frame(two).rows() == [("x", "y", 1)]
 
 
-def test_pandas_without_pyarrow_names_the_extra(monkeypatch):
+def test_pandas_without_pyarrow_names_the_extra(message_snapshot, monkeypatch):
     def missing(*_args, **_options):
         raise ModuleNotFoundError("pyarrow is required")
 
     data = pd.DataFrame({"a": [1]})
     monkeypatch.setattr(pl, "DataFrame", type("Frame", (pl.DataFrame,), {"__init__": missing}))
-    with pytest.raises(MissingExtraError, match=r"pip install pandas pyarrow"):
+    with pytest.raises(MissingExtraError) as refused:
         to_frame(data)
+    message_snapshot(refused)
 
 
 @pytest.mark.parametrize(
@@ -142,21 +143,23 @@ def test_columns_that_are_no_text_are_named(column, says):
         require_ids(column.to_frame(), ["k"], "it")
 
 
-def test_missing_ids_name_their_rows():
+def test_missing_ids_name_their_rows(message_snapshot):
     frame = pl.DataFrame({"ID": ["a", None, "", " \t", "\u00a0", "b", "\n", None, None]})
-    with pytest.raises(
-        TableError, match=r"^it: column 'ID' is empty in rows 2, 3, 4, 5, 7 and 2 more; every row needs an id$"
-    ):
+    with pytest.raises(TableError) as refused:
         require_ids(frame, ["ID"], "it")
-    with pytest.raises(TableError, match=r"^it: column 'ID' is empty in row 2; every"):
+    message_snapshot(refused)
+    with pytest.raises(TableError) as refused:
         require_ids(frame.head(2), ["ID"], "it")
+    message_snapshot(refused)
 
 
-def test_missing_columns_are_named_beside_those_there_are():
-    with pytest.raises(TableError, match=r"^it: no column 'x', 'y'; it has 'ID', 'n'$"):
+def test_missing_columns_are_named_beside_those_there_are(message_snapshot):
+    with pytest.raises(TableError) as refused:
         require_columns(FRAME.select("ID", "n"), ["x", "ID", "y"], "it")
-    with pytest.raises(TableError, match=r"^it: no column 'x'; it has none$"):
+    message_snapshot(refused)
+    with pytest.raises(TableError) as refused:
         require_columns(pl.DataFrame(), ["x"], "it")
+    message_snapshot(refused)
     require_columns(FRAME, ["n", "ID"], "it")
 
 

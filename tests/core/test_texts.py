@@ -73,7 +73,7 @@ def test_sixty_essays(class_folder):
     assert report.files["read"].all()
 
 
-def test_sixty_essays_on_a_plain_installation(class_folder, plain, caplog):
+def test_sixty_essays_on_a_plain_installation(message_snapshot, class_folder, plain, caplog):
     with pytest.raises(MissingExtraError) as caught:
         ps.rank(class_folder, progress="none")
     assert str(caught.value) == (
@@ -88,23 +88,21 @@ def test_sixty_essays_on_a_plain_installation(class_folder, plain, caplog):
         "p0.pdf, p1.pdf, p2.pdf, p3.pdf, p4.pdf and 11 more: needs an optional package: "
         'pip install "pairscale[documents]"'
     )
-    with pytest.raises(
-        InputError, match=r"16 files were not read: 10 docx, 6 pdf, and `strict=True` allows none: 'p0.pdf'"
-    ):
+    with pytest.raises(InputError) as refused:
         ps.read_samples(class_folder, strict=True, skip_unreadable=True)
+    message_snapshot(refused)
 
 
-def test_a_class_list_in_excel_on_a_plain_installation(tmp_path, request):
+def test_a_class_list_in_excel_on_a_plain_installation(message_snapshot, tmp_path, request):
     """Whether it is the class list cannot be told without opening it."""
     for name in "abc":
         (tmp_path / f"{name}.txt").write_text(f"Text {name}.", "utf-8")
     write_table(pl.DataFrame({"who": ["a", "b", "c"], "name": ["Ann", "Bob", "Cem"]}), tmp_path / "class.xlsx")
     assert ps.read_samples(tmp_path)["name"].to_list() == ["Ann", "Bob", "Cem"]
     request.getfixturevalue("plain")
-    with pytest.raises(
-        MissingExtraError, match=r'reading 1 of 4 files \(1 xlsx\) .*: pip install "pairscale\[documents\]"'
-    ):
+    with pytest.raises(MissingExtraError) as refused:
         ps.read_samples(tmp_path)
+    message_snapshot(refused)
     assert ps.read_samples(tmp_path, skip_unreadable=True).columns == ["ID", "text"]
 
 
@@ -219,11 +217,12 @@ def test_links_that_lead_out_of_the_folder(tmp_path):
     assert reasons.get("pipe.txt", "not a plain file") == "not a plain file"
 
 
-def test_two_files_of_one_name(tmp_path):
+def test_two_files_of_one_name(message_snapshot, tmp_path):
     (tmp_path / "ann.txt").write_text("One.", "utf-8")
     (tmp_path / "ann.md").write_text("Two.", "utf-8")
-    with pytest.raises(FileFormatError, match=r"ann\.md and ann\.txt would have the same id 'ann'; rename one"):
+    with pytest.raises(FileFormatError) as refused:
         ps.read_samples(tmp_path)
+    message_snapshot(refused)
 
 
 def test_a_guessed_encoding_is_said_once_for_all(tmp_path):
@@ -301,10 +300,11 @@ def test_names_that_lead_out_of_an_archive_and_links_in_it(tmp_path):
     assert sorted(tmp_path.iterdir()) == [path]  # nothing is written
 
 
-def test_an_archive_that_is_a_bomb(tmp_path):
+def test_an_archive_that_is_a_bomb(message_snapshot, tmp_path):
     path = archive(tmp_path / "a.zip", {f"{at}.txt": bytes(2**20) for at in range(70)})
-    with pytest.raises(FileFormatError, match=r"a\.zip: it expands to more than 64 MB, which is not read"):
+    with pytest.raises(FileFormatError) as refused:
         ps.read_samples(path)
+    message_snapshot(refused)
 
 
 def test_a_long_text_in_an_archive(tmp_path):
@@ -313,23 +313,25 @@ def test_a_long_text_in_an_archive(tmp_path):
     assert [(one.name, one.reason) for one in report.skipped] == [("a.txt", "it has more than 5,000,000 bytes")]
 
 
-def test_an_archive_that_is_not_there(tmp_path):
-    with pytest.raises(FileFormatError, match=r"nowhere\.zip cannot be read: No such file"):
+def test_an_archive_that_is_not_there(message_snapshot, tmp_path):
+    with pytest.raises(FileFormatError) as refused:
         ps.read_samples(tmp_path / "nowhere.zip")
+    message_snapshot(refused)
 
 
 # One document.
 
 
-def test_one_document(tmp_path, caplog):
+def test_one_document(message_snapshot, tmp_path, caplog):
     assert module.read_document(DATA / "changed.odt").text == "The river rose two metres in a night."
     module.read_document(DATA / "half-scanned.pdf")
     assert [record.getMessage() for record in caplog.records] == [
         f"{DATA / 'half-scanned.pdf'}: 2 of its pages were skipped: no text layer"
     ]
     (tmp_path / "a.rtf").write_bytes(rb"{\rtf1 Hello}")
-    with pytest.raises(FileFormatError, match=r"a\.rtf: a format that is not read; save it as docx, odt, pdf or txt"):
+    with pytest.raises(FileFormatError) as refused:
         module.read_document(tmp_path / "a.rtf")
+    message_snapshot(refused)
     (tmp_path / "notes").write_text("Plain.\n", "utf-8")
     assert module.read_document(tmp_path / "notes").text == "Plain."
 

@@ -82,10 +82,11 @@ def test_a_small_file_that_expands_to_300_mb_is_refused_within_bounded_memory(tm
     assert growth < 20  # MB
 
 
-def test_what_the_directory_says_is_not_relied_upon(tmp_path):
+def test_what_the_directory_says_is_not_relied_upon(message_snapshot, tmp_path):
     path = bomb(tmp_path / "bomb.xlsx", megabytes=70)
-    with pytest.raises(FileFormatError, match="expands to more than 64 MB"):
+    with pytest.raises(FileFormatError) as refused:
         read_table(path)
+    message_snapshot(refused)
     understated(path)
     with zipfile.ZipFile(path) as archive:
         assert sum(info.file_size for info in archive.infolist()) < 100_000
@@ -160,12 +161,13 @@ def test_other_formats_under_this_name_are_refused(tmp_path, name):
 
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
-def test_other_compression_is_refused(tmp_path, method):
+def test_other_compression_is_refused(message_snapshot, tmp_path, method):
     path = tmp_path / "other.xlsx"
     with zipfile.ZipFile(path, "w", method) as archive:
         archive.writestr("xl/worksheets/sheet1.xml", "x" * 100)
-    with pytest.raises(FileFormatError, match="compressed in an unusual way"):
+    with pytest.raises(FileFormatError) as refused:
         read_table(path)
+    message_snapshot(refused)
 
 
 @pytest.mark.parametrize("damage", [b"PK\3\4", b"PK\1\2", b"\x78"])
@@ -198,12 +200,13 @@ def test_further_sheets_are_named(tmp_path, caplog):
     assert "the first sheet, 'Class 7a', is read; not read: 'Class 7b', 'Old'" in caplog.text
 
 
-def test_a_header_that_names_two_columns_alike_is_refused(tmp_path):
+def test_a_header_that_names_two_columns_alike_is_refused(message_snapshot, tmp_path):
     path = tmp_path / "twice.xlsx"
     names = "".join(CELL.format(f"{at}1", name) for at, name in zip("ABC", ["ID", "text", "ID"], strict=True))
     rows = "".join(f'<row r="{n}">{"".join(CELL.format(f"{at}{n}", at * n) for at in "ABC")}</row>' for n in (2, 3))
-    with pytest.raises(FileFormatError, match="the header has 'ID' more than once; rename one"):
+    with pytest.raises(FileFormatError) as refused:
         read_table(openpyxl_like(path, f'<row r="1">{names}</row>', rows))
+    message_snapshot(refused)
     frame = pl.DataFrame({"ID": ["a"], "text": ["x"], "text_1": ["y"]})
     write_table(frame, tmp_path / "other.xlsx")
     assert read_table(tmp_path / "other.xlsx").equals(frame)
@@ -231,16 +234,16 @@ def test_formulas_that_were_never_computed_are_said(tmp_path, caplog, cell, n):
     assert caplog.text.count("formulas without a value (1): such cells are empty") == n
 
 
-def test_a_title_above_the_header_is_no_header(tmp_path):
+def test_a_title_above_the_header_is_no_header(message_snapshot, tmp_path):
     title = f'<row r="1">{CELL.format("A1", "Essays of class 7")}</row>'
     rows = [f'<row r="{n}">{CELL.format(f"A{n}", f"s{n}")}{CELL.format(f"B{n}", LONG + str(n))}</row>' for n in (3, 4)]
     names = f'<row r="2">{CELL.format("A2", "student")}{CELL.format("B2", "essay")}</row>'
     path = openpyxl_like(tmp_path / "x.xlsx", title, names, *rows)
-    with pytest.raises(
-        ps.errors.TableError, match=r"'column_2' has no name in the first row.*delete what stands above"
-    ):
+    with pytest.raises(ps.errors.TableError) as refused:
         ps.read_samples(path)
+    message_snapshot(refused)
     csv = tmp_path / "x.csv"
     csv.write_text("Essays of class 7;\nstudent;essay\n" + "".join(f"s{n};{LONG}{n}\n" for n in range(3)), "utf-8")
-    with pytest.raises(ps.errors.TableError, match="'column_2' has no name in the first row"):
+    with pytest.raises(ps.errors.TableError) as refused:
         ps.read_samples(csv)
+    message_snapshot(refused)

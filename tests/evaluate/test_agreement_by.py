@@ -76,14 +76,17 @@ def test_the_key_beside_the_labels_or_named_is_used(tmp_path):
     assert named.kappas == beside.kappas == ps.agreement(rows, n_boot=0).kappas
 
 
-def test_what_cannot_be_is_refused(tmp_path):
+def test_what_cannot_be_is_refused(message_snapshot, tmp_path):
     bare = labels_of(5, with_key=False)
-    with pytest.raises(InputError, match="nothing says which variant stands first"):
+    with pytest.raises(InputError) as refused:
         ps.agreement(bare, by="variant")
-    with pytest.raises(InputError, match=r"there is no labels\.key\.jsonl beside them"):
+    message_snapshot(refused)
+    with pytest.raises(InputError) as refused:
         ps.agreement(write(tmp_path / "labels.jsonl", bare), by="variant")
-    with pytest.raises(InputError, match="by belongs to labels of cases"):
+    message_snapshot(refused)
+    with pytest.raises(InputError) as refused:
         ps.agreement({"x": ["1", "2"], "y": ["1", "2"]}, by="variant")
+    message_snapshot(refused)
     with pytest.raises(InputError, match="by must be"):
         ps.agreement(labels_of(5), by="side")
     with pytest.raises(InputError, match="belong to by='position'"):
@@ -91,8 +94,9 @@ def test_what_cannot_be_is_refused(tmp_path):
     with pytest.raises(TableError, match="preferred is 'left'"):
         ps.agreement([row | {"preferred": "left"} for row in labels_of(5)])
     half = write(tmp_path / "half.jsonl", [{"case_id": "t0::helpful", "first_variant": "a"}])
-    with pytest.raises(TableError, match="the key does not have"):
+    with pytest.raises(TableError) as refused:
         ps.agreement(bare, key=half)
+    message_snapshot(refused)
 
 
 def test_two_cases_have_no_interval_and_it_is_said_how_many_it_takes():
@@ -132,12 +136,13 @@ def test_a_run_and_its_labels_follow_the_same_rule():
     assert sum(one["n"] for one in found.confusion) == 100
 
 
-def test_position_needs_a_side():
+def test_position_needs_a_side(message_snapshot):
     cases = [ps.PairwiseCase("t", key, "a", "", {}, ps.Outcome.WIN) for key in "xy"]
     run = ps.PairwiseRunResult("r", tuple(cases), ("x", "y"))
     assert run.agreement("x", "y").kappas["position"] is None
-    with pytest.raises(InputError, match="which variant stood first"):
+    with pytest.raises(InputError) as refused:
         run.agreement("x", "y", by="position")
+    message_snapshot(refused)
     with pytest.raises(InputError, match="by must be"):
         run.agreement("x", "y", by="side")
 
@@ -174,16 +179,19 @@ def test_a_file_of_labels_with_a_judge_is_a_comparison(tmp_path):
     assert f"Where they differ: {len(agreed.disagreements)} cases" in page
 
 
-def test_a_file_of_labels_without_a_judge_shows_the_labellers(tmp_path):
+def test_a_file_of_labels_without_a_judge_shows_the_labellers(message_snapshot, tmp_path):
     path = write(tmp_path / "labels.jsonl", labels_of(30, 0.7))
     assert result_of_labels(path).keys == ("ann", "bob")
     assert "Judge and people" not in ps.report(path).read_text("utf-8")
-    with pytest.raises(InputError, match="no labeller is called 'cem'; there are 'ann', 'bob'"):
+    with pytest.raises(InputError) as refused:
         ps.report(path, condition="cem")
-    with pytest.raises(InputError, match="belongs to run files"):
+    message_snapshot(refused)
+    with pytest.raises(InputError) as refused:
         ps.report(path, kind="bias")
-    with pytest.raises(FileFormatError, match="which variant is Response 1"):
+    message_snapshot(refused)
+    with pytest.raises(FileFormatError) as refused:
         ps.report(write(tmp_path / "blind.jsonl", labels_of(3, with_key=False)))
+    message_snapshot(refused)
 
 
 @pytest.mark.slow

@@ -35,11 +35,12 @@ def test_answers_may_be_tables(table):
     assert (len(result.cases), rate(result)) == (6, 1.0)
 
 
-def test_columns_are_named_as_for_files():
+def test_columns_are_named_as_for_files(message_snapshot):
     theirs = [[{"task": row["task"], "words": row[side]} for row in ROWS] for side in ("other", "said")]
     assert rate(ps.ab(*theirs, judge=longer, id_col="task", output_col="words", **ASKING)) == 1
-    with pytest.raises(InputError, match="the table: no column 'nothing'; it has 'task', 'words'"):
+    with pytest.raises(InputError) as refused:
         ps.ab(*theirs, judge=longer, output_col="nothing", **ASKING)
+    message_snapshot(refused)
 
 
 def test_one_table_holds_both():
@@ -57,14 +58,15 @@ def test_the_other_functions_that_take_answers():
     assert len(ps.read_outputs(said)) == 6
 
 
-def test_a_list_without_rows_is_no_table():
+def test_a_list_without_rows_is_no_table(message_snapshot):
     judge = ps.pairwise_judge(longer, criterion="longer", key="longer")
-    with pytest.raises(InputError, match="must be a file, a folder, a table, a mapping"):
+    with pytest.raises(InputError) as refused:
         ps.evaluate_pairwise([1, 2], of("other"), comparators=[judge])
+    message_snapshot(refused)
 
 
 @pytest.mark.parametrize("table", [list, pl.DataFrame, as_pandas])
-def test_one_table_with_the_answers_of_several_is_split_as_its_file_is(table, tmp_path):
+def test_one_table_with_the_answers_of_several_is_split_as_its_file_is(message_snapshot, table, tmp_path):
     rows = [{"task_id": row["task"], "model": side, "output": row[side]} for row in ROWS for side in ("other", "said")]
     (tmp_path / "both.jsonl").write_text(pl.DataFrame(rows).write_ndjson(), "utf-8")
     for given in (tmp_path / "both.jsonl", table(rows)):
@@ -72,8 +74,9 @@ def test_one_table_with_the_answers_of_several_is_split_as_its_file_is(table, tm
         assert (result.variant_a, result.variant_b, len(result.cases), rate(result)) == ("other", "said", 6, 1)
     assert rate(ps.ab(table(rows), name_a="said", name_b="other", judge=longer, **ASKING)) == 0
     third = [*rows, {"task_id": "t0", "model": "third", "output": "Yes."}]
-    with pytest.raises(InputError, match="the table holds the answers of other, said, third; name two of them"):
+    with pytest.raises(InputError) as refused:
         ps.ab(table(third), judge=longer, **ASKING)
+    message_snapshot(refused)
 
 
 def test_a_suite_may_be_a_table_with_columns_of_its_own():

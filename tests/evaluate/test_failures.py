@@ -300,7 +300,7 @@ def test_the_looks_stop_only_where_every_way_agrees():
     assert dead.verdict("longer").startswith("A is better: it won 100 % of")
 
 
-def test_the_same_rule_in_every_figure(tmp_path):
+def test_the_same_rule_in_every_figure(message_snapshot, tmp_path):
     found = compare(n=30, b=range(6), run=tmp_path / "ab.db", comparators=[Longer(), Other()])
     table = found.frame("longer")
     assert table.filter(pl.col("failed") == "b")["winner"].to_list() == ["a"] * 6
@@ -309,8 +309,9 @@ def test_the_same_rule_in_every_figure(tmp_path):
     assert (agreed.n, agreed.left_out) == (24, 6)  # no comparator was asked about the failures
     shown = compare(n=30, b=range(6), failures="shown", comparators=[Longer(), Other()])
     assert (shown.agreement("longer", "other").n, shown.agreement("longer", "other").left_out) == (30, 0)
-    with pytest.raises(InputError, match="needs a run that shows failures"):
+    with pytest.raises(InputError) as refused:
         found.win_rate("longer", failures="shown")
+    message_snapshot(refused)
     with pytest.raises(InputError, match="failures must be"):
         found.win_rate("longer", failures="none")
     for loaded in (PairwiseRunResult.load(found.save(tmp_path)), PairwiseRunResult.from_dict(found.to_dict())):
@@ -424,11 +425,12 @@ def test_the_same_answers_twice_are_said_to_be_the_same():
     assert found.verdict("k").endswith("A and B gave the same answers: check that you compare two different variants")
 
 
-def test_answers_may_be_a_mapping_and_anything_else_is_refused_by_name():
+def test_answers_may_be_a_mapping_and_anything_else_is_refused_by_name(message_snapshot):
     found = ps.evaluate_pairwise({"t1": "x"}, {"t1": "yy"}, comparators=[Longer()], progress=False)
     assert found.tally("longer") == (0, 1, 0)
-    with pytest.raises(ps.errors.InputError, match=r"the answers of B must be a file, .* not 3"):
+    with pytest.raises(ps.errors.InputError) as refused:
         ps.evaluate_pairwise({"t1": "x"}, 3, comparators=[Longer()], progress=False)
+    message_snapshot(refused)
 
 
 class Hanging:
@@ -501,9 +503,10 @@ def test_a_variant_that_swallows_its_cancellation_is_left_behind(caplog):
     assert told[0].startswith("stubborn does not end when it is cancelled after variant_timeout; it is left behind")
 
 
-def test_a_time_limit_of_variants_is_for_variants_that_are_run():
-    with pytest.raises(InputError, match="`variant_timeout=` belong to a suite"):
+def test_a_time_limit_of_variants_is_for_variants_that_are_run(message_snapshot):
+    with pytest.raises(InputError) as refused:
         ps.ab({"t": "A"}, {"t": "B"}, criterion="longer", variant_timeout=5)
+    message_snapshot(refused)
     for wrong in (0, -1, float("nan"), True, "5"):
         with pytest.raises(InputError, match="variant_timeout must be"):
             ps.ab(["Why?"], criterion="x", variant_a=str, variant_b=str, variant_timeout=wrong, progress=False)

@@ -104,13 +104,14 @@ def test_logs_of_inspect_ai():
 
 
 @pytest.mark.parametrize("name", ["promptfoo.json", "promptfoo.jsonl"])
-def test_promptfoo_holds_several_variants(name):
+def test_promptfoo_holds_several_variants(message_snapshot, name):
     found = compared(DATA / name, None)
     assert (found.variant_a, found.variant_b) == ("Answer: {{question}}", "Answer at length, please: {{question}}")
     assert found.tally("longer") == (1, 2, 0), "an assertion that was not met is no failure, an error is one"
     assert [case.reasoning for case in found.cases if case.failed] == [f"{found.variant_b} failed: the tool is broken"]
-    with pytest.raises(InputError, match=r"holds the answers of 'Answer: {{question}}'"):
+    with pytest.raises(InputError) as refused:
         compared(DATA / name, DATA / name)
+    message_snapshot(refused)
     one, two = found.variant_b, found.variant_a
     turned = compared(DATA / name, DATA / name, name_a=one, name_b=two)
     assert turned.tally("longer") == (2, 1, 0)
@@ -129,13 +130,14 @@ def test_folders_of_ag2(caplog):
     assert "1 of its ties are errors" in caplog.text
 
 
-def test_a_suite_is_a_file_a_list_or_one_of_ag2():
+def test_a_suite_is_a_file_a_list_or_one_of_ag2(message_snapshot):
     options = {"variant_a": lambda task: "No.", "variant_b": lambda task: task.input, "progress": False}
     judge = [ps.pairwise_judge(longer, criterion="longer", key="longer")]
     for suite in (DATA / "ag2_suite.jsonl", str(DATA / "ag2_suite.jsonl"), [CAPITAL, EGG, BROKEN], _Suite()):
         assert ps.run_pairwise(suite, comparators=judge, **options).tally("longer") == (0, 3, 0)
-    with pytest.raises(InputError, match=r"is no file of tasks; give a single task as a list: \['What is"):
+    with pytest.raises(InputError) as refused:
         ps.run_pairwise(CAPITAL, comparators=judge, **options)
+    message_snapshot(refused)
 
 
 class _Task:
@@ -257,7 +259,7 @@ def test_requests_with_their_responses(tmp_path):
     ]  # fmt: skip
 
 
-def test_traces_of_langfuse_by_their_schema(tmp_path):
+def test_traces_of_langfuse_by_their_schema(message_snapshot, tmp_path):
     row = {"timestamp": "2026-11-01T00:00:00Z", "name": "x", "sessionId": None, "userId": None, "release": None,
            "input": {"question": "Q?", "lang": "en"}, "totalCost": 0.5, "latency": 1.5}  # fmt: skip
     failed = [{"id": "o", "parentObservationId": None, "level": "ERROR", "statusMessage": "no model"}]
@@ -272,8 +274,9 @@ def test_traces_of_langfuse_by_their_schema(tmp_path):
     page = write(tmp_path / "page.json", {"data": rows, "meta": {"page": 1}})
     assert len(read_answers(page).answers) == 2
     unclear = [{**row, "id": "3", "output": {"answer": "Yes.", "response": "No."}}]
-    with pytest.raises(FileFormatError, match=r"the answer could be any of 'answer', 'response'; name it .output_col="):
+    with pytest.raises(FileFormatError) as refused:
         read_answers(write(tmp_path / "u.json", unclear))
+    message_snapshot(refused)
     named = read_answers(tmp_path / "u.json", Columns(output_col="output.response", id_col="id"))
     assert [(one.task_id, one.trace.output) for one in named.answers] == [("3", "No.")]
 
@@ -294,14 +297,15 @@ def test_phoenix_tables_and_older_attributes(tmp_path):
     assert [(one.trace.metadata["input"], one.trace.output) for one in found] == [("Capital?", "Paris.")]
 
 
-def test_spans_without_contents_are_refused(tmp_path):
+def test_spans_without_contents_are_refused(message_snapshot, tmp_path):
     span = {
         "name": "chat",
         "context": {"trace_id": "t", "span_id": "s"},
         "attributes": {"gen_ai.operation.name": "chat"},
     }
-    with pytest.raises(FileFormatError, match=r"none says what was answered.*turn on the recording of contents"):
+    with pytest.raises(FileFormatError) as refused:
         read_answers(write(tmp_path / "s.jsonl", [span]))
+    message_snapshot(refused)
 
 
 # Plain rows of any shape
@@ -344,10 +348,11 @@ def test_an_output_that_is_a_reply_is_read_as_its_words(tmp_path, output, text, 
     assert (trace.output, trace.failure, trace.metadata["input"]) == (text, failure, "Capital?")
 
 
-def test_a_reply_with_several_answers_is_refused(tmp_path):
+def test_a_reply_with_several_answers_is_refused(message_snapshot, tmp_path):
     path = write(tmp_path / "a.jsonl", [{"task_id": "t", "output": {"choices": [{"text": "a"}, {"text": "b"}]}}])
-    with pytest.raises(InputError, match=r"row 1: output holds 2 answers; name one of them"):
+    with pytest.raises(InputError) as refused:
         ps.read_outputs(path)
+    message_snapshot(refused)
 
 
 def test_a_refusal_is_a_failure_that_says_so(tmp_path):
@@ -357,13 +362,14 @@ def test_a_refusal_is_a_failure_that_says_so(tmp_path):
     assert trace.failure == "refusal: I cannot."
 
 
-def test_paths_name_what_is_nested(tmp_path):
+def test_paths_name_what_is_nested(message_snapshot, tmp_path):
     rows = [{"meta": {"case": 7}, "io": {"in": "Q?", "out": ["x", {"said": "Yes."}]}}]
     path = write(tmp_path / "x.jsonl", rows)
     (found,) = read_answers(path, Columns("meta.case", "io.in", "$.io.out[1].said")).answers
     assert (found.task_id, found.trace.metadata["input"], found.trace.output) == ("7", "Q?", "Yes.")
-    with pytest.raises(InputError, match=r"no column 'io.nothing'; it has 'meta', 'io'"):
+    with pytest.raises(InputError) as refused:
         read_answers(path, Columns(output_col="io.nothing"))
+    message_snapshot(refused)
 
 
 @pytest.mark.parametrize(
@@ -403,7 +409,7 @@ def inspect_log(path, n_samples, status, *, answer="yes", n_planned=60, epochs=1
     return write(path, {"version": 2, "status": status, "eval": run, "samples": samples})
 
 
-def test_a_log_that_died_gives_no_verdict(tmp_path, caplog):
+def test_a_log_that_died_gives_no_verdict(message_snapshot, tmp_path, caplog):
     whole = inspect_log(tmp_path / "a.json", 60, "success")
     dead = inspect_log(tmp_path / "b.json", 42, "error", answer="a longer answer")
     words = f"{dead} has the status error and 42 of 60 samples"
@@ -418,8 +424,9 @@ def test_a_log_that_died_gives_no_verdict(tmp_path, caplog):
     suite = [{"task_id": str(n), "input": f"q{n}"} for n in range(1, 61)]
     answered = compared(suite, None, variant_a=str(whole), variant_b=str(dead))
     assert answered.verdict("longer").startswith(f"inconclusive, as {words}; so far, B won 70 % of 60 cases")
-    with pytest.raises(InputError, match="has the status error and 42 of 60 samples; finish the run"):
+    with pytest.raises(InputError) as refused:
         ps.gate(dead, whole, criterion="longer", judge=longer, progress=False)
+    message_snapshot(refused)
 
 
 def test_tasks_that_both_logs_never_reached_are_listed(tmp_path):
@@ -449,7 +456,7 @@ def test_a_log_that_was_killed_has_no_header(tmp_path):
 # Hostile files
 
 
-def test_a_zip_that_is_no_log(tmp_path):
+def test_a_zip_that_is_no_log(message_snapshot, tmp_path):
     path = tmp_path / "x.eval"
     path.write_bytes(b"PK not a zip")
     with pytest.raises(FileFormatError, match="it is damaged"):
@@ -460,20 +467,23 @@ def test_a_zip_that_is_no_log(tmp_path):
         read_answers(path)
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("header.json", '{"eval": {"model": "m"}, "status": "error"}')
-    with pytest.raises(FileFormatError, match="without samples, as its status is error"):
+    with pytest.raises(FileFormatError) as refused:
         read_answers(path)
-    with pytest.raises(FileFormatError, match=r"no such file|cannot be read"):
+    message_snapshot(refused)
+    with pytest.raises(FileFormatError) as refused:
         read_answers(tmp_path / "none.eval")
+    message_snapshot(refused)
 
 
 @pytest.mark.slow
-def test_a_log_that_expands_to_too_much(tmp_path):
+def test_a_log_that_expands_to_too_much(message_snapshot, tmp_path):
     path = tmp_path / "bomb.eval"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("header.json", '{"eval": {"model": "m"}}')
         archive.writestr("samples/1_epoch_1.json", b" " * (65 * 2**20))
-    with pytest.raises(FileFormatError, match="expands to more than 64 MB"):
+    with pytest.raises(FileFormatError) as refused:
         read_answers(path)
+    message_snapshot(refused)
 
 
 @pytest.mark.parametrize("at", range(0, 9_000, 1_800))

@@ -181,15 +181,16 @@ def test_the_order_of_tasks_is_random_and_by_seed():
     assert orders[0] != sorted(orders[0], key=list(OLD).index)
 
 
-def test_a_judge_that_answers_too_little_raises_with_what_there_is(tmp_path):
+def test_a_judge_that_answers_too_little_raises_with_what_there_is(message_snapshot, tmp_path):
     asked: list[int] = []
 
     def shy(A, B):
         asked.append(1)
         return {**longer(A, B), "is_valid": len(asked) % 5 > 0, "invalid_reason": "no idea"}
 
-    with pytest.raises(JudgeError, match=r"gave no answer to \d+ of 40 cases") as raised:
+    with pytest.raises(JudgeError) as raised:
         ps.gate(OLD, NEW, criterion="c", fixed=True, junit=tmp_path / "gate.xml", **HOW | {"judge": shy})
+    message_snapshot(raised)
     assert raised.value.result.exit_code == 1
     assert "<error" in (tmp_path / "gate.xml").read_text()
 
@@ -205,7 +206,7 @@ def test_files_of_another_encoding_are_named_as_in_ab(tmp_path):
     assert (found.verdict, found.passed) == ("better", True)
 
 
-def test_a_baseline_keeps_everything_of_an_answer(tmp_path):
+def test_a_baseline_keeps_everything_of_an_answer(message_snapshot, tmp_path):
     path = tmp_path / "deep" / "base.json"
     answers = [("t1", ps.Trace("Rome.", cost=0.1, metadata={"input": "Italy?", "n": 1.0})), ("t1", ps.Trace("Roma.")),
                ("t2", ps.Trace(exception="TimeoutError"))]  # fmt: skip
@@ -215,10 +216,12 @@ def test_a_baseline_keeps_everything_of_an_answer(tmp_path):
     assert document["provenance"]["version"] == ps.__version__
     document["answers"][2]["exception"] = None
     path.write_text(json.dumps(document))
-    with pytest.raises(FileFormatError, match="was changed after it was recorded"):
+    with pytest.raises(FileFormatError) as refused:
         read_baseline(path)
-    with pytest.raises(InputError, match="no answer to record"):
+    message_snapshot(refused)
+    with pytest.raises(InputError) as refused:
         write_baseline([], path, source="a.jsonl", name="main")
+    message_snapshot(refused)
 
 
 def longer(A, B):
@@ -229,7 +232,7 @@ def gated(a, b=None, criterion="says more", **options):
     return ps.gate(a, b, criterion=criterion, judge=longer, fixed=True, progress=False, **options)
 
 
-def test_tasks_are_paired_as_in_ab(tmp_path):
+def test_tasks_are_paired_as_in_ab(message_snapshot, tmp_path):
     def write(name, rows):
         path = tmp_path / name
         path.write_text(json.dumps(rows), "utf-8")
@@ -248,21 +251,24 @@ def test_tasks_are_paired_as_in_ab(tmp_path):
     assert gated(composed, decomposed).criteria[0].n == 12
     others = write("c.json", [{"id": f"c{n}", "input": f"Question {n}?", "output": "y" * 9} for n in count])
     named = write("d.json", [{"id": f"d{n}", "input": f"Question {n}?", "output": "x"} for n in count[:11]])
-    with pytest.raises(InputError, match="B has no answer to 1 of the 12 tasks of A: 'c11'"):
+    with pytest.raises(InputError) as refused:
         gated(others, named)
-    with pytest.raises(InputError, match=r"no task in common \(A has 't1', B has 't2'\)"):
+    message_snapshot(refused)
+    with pytest.raises(InputError) as refused:
         gated({"t1": "x"}, {"t2": "x"})
+    message_snapshot(refused)
 
 
-def test_a_baseline_leaves_no_answer_out(tmp_path):
+def test_a_baseline_leaves_no_answer_out(message_snapshot, tmp_path):
     class Source(ps.InMemoryTraceSource):
         async def list(self):
             yield ps.TraceRef("0", "t0")
             yield ps.TraceRef("1")
 
     source = Source({"t0": "x", "t1": "y"})
-    with pytest.raises(InputError, match="trace 1 has no task_id and no input"):
+    with pytest.raises(InputError) as refused:
         gated(source, baseline=tmp_path / "baseline.json", update_baseline=True)
+    message_snapshot(refused)
 
 
 def test_no_report_of_an_earlier_gate_stays(tmp_path):
@@ -286,7 +292,7 @@ HOSTILE = (
 )  # fmt: skip
 
 
-def test_a_summary_shows_hostile_names_as_they_are_and_mentions_nobody(tmp_path):
+def test_a_summary_shows_hostile_names_as_they_are_and_mentions_nobody(message_snapshot, tmp_path):
     files = {"summary": tmp_path / "gate.md", "junit": tmp_path / "gate.xml"}
     a, b = ({f"{name} {n}": text for n, name in enumerate(HOSTILE)} for text in ("long", "x"))
     for name, criteria in ((HOSTILE[0], HOSTILE[:-1]), ("1. one", ["helpful"]), ("- half \ud800", ["helpful"])):
@@ -298,8 +304,9 @@ def test_a_summary_shows_hostile_names_as_they_are_and_mentions_nobody(tmp_path)
         assert {mark.strip("</>").split()[0] for mark in marks} <= plain, name
         assert not re.search(r"[@#]\w|:/+\w|:\w+:|www\.|[\x00-\x08\x1b\u202e]", html.replace("&#", "")), name
         ET.fromstring(files["junit"].read_text("utf-8"))
-    with pytest.raises(InputError, match="holds half of a character"):
+    with pytest.raises(InputError) as refused:
         gated(a, b, criterion=HOSTILE[-1])
+    message_snapshot(refused)
 
 
 @pytest.mark.parametrize(("tasks", "verdict"), [(1, "untested"), (4, "untested"), (5, "worse")])
@@ -375,11 +382,12 @@ def test_what_to_do_next_fits_what_was_asked():
     assert same.advice == "A and B gave the same answers: check that you compare two different variants"
 
 
-def test_functions_are_gated_as_they_are_compared():
+def test_functions_are_gated_as_they_are_compared(message_snapshot):
     tasks = [f"Question {n}?" for n in range(12)]
     found = gated(lambda task: task.input * 2, lambda task: task.input, suite=tasks)
     assert (found.verdict, found.criteria[0].n) == ("worse", 12)
     recorded = {f"task-{n:04d}": "a long answer to it" for n in range(12)}
     assert gated(recorded, lambda task: task.input, suite=tasks).verdict == "worse"
-    with pytest.raises(InputError, match="the answers of B must be a file"):
+    with pytest.raises(InputError) as refused:
         gated({"t": "x"}, len)
+    message_snapshot(refused)

@@ -302,21 +302,26 @@ def test_all_wins_of_repeated_tasks_count_once_a_task():
     assert win_rate(cases("b" * 12, list("aaabbbcccddd"))).ci == pytest.approx(win_rate(cases("bbbb")).ci)
 
 
-def test_wrong_input_is_refused_by_name():
+def test_wrong_input_is_refused_by_name(message_snapshot):
     with pytest.raises(TableError, match="no column 'winner'"):
         win_rate([{"task_id": "x", "outcome": "win"}])
-    with pytest.raises(TableError, match=r"outcome 'draw' in row 1; it must be one of win, tie"):
+    with pytest.raises(TableError) as refused:
         win_rate([{"task_id": "x", "outcome": "draw", "winner": None}])
-    with pytest.raises(TableError, match=r"'a' or 'b'; row 1"):
+    message_snapshot(refused)
+    with pytest.raises(TableError) as refused:
         win_rate([{"task_id": "x", "outcome": "win", "winner": "c"}])
+    message_snapshot(refused)
     with pytest.raises(TableError, match="task_id"):
         win_rate([{"task_id": "", "outcome": "tie", "winner": None}])
-    with pytest.raises(InputError, match="level must be a number above 0 and below 1, not 95"):
+    with pytest.raises(InputError) as refused:
         win_rate(cases("b"), level=95)
-    with pytest.raises(InputError, match="interval must be 'wilson', 'bootstrap' or 'betting', not 'wald'"):
+    message_snapshot(refused)
+    with pytest.raises(InputError) as refused:
         win_rate(cases("b"), interval="wald")
-    with pytest.raises(InputError, match="ties must be 'half' or 'excluded', not 'third'"):
+    message_snapshot(refused)
+    with pytest.raises(InputError) as refused:
         win_rate(cases("b"), ties="third")
+    message_snapshot(refused)
 
 
 # How many more.

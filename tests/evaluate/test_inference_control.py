@@ -198,7 +198,7 @@ def test_ties_are_half_and_missing_lengths_are_left_out():
     assert found.raw_ci == pytest.approx(win_rate(more[:31]).ci, abs=1e-6)
 
 
-def test_graded_scores_count_as_they_are():
+def test_graded_scores_count_as_they_are(message_snapshot):
     _, y, a, b = simulated(80, 10)
     wins = frame(y, a, b)
     plain = wins.select("task_id", "length_a", "length_b", preference=pl.Series(y.astype(float)))
@@ -207,8 +207,9 @@ def test_graded_scores_count_as_they_are():
     found = length_controlled(graded)
     assert found.raw_rate == pytest.approx(0.2 + 0.6 * y.mean())
     assert found.ci[1] - found.ci[0] < length_controlled(wins).ci[1] - length_controlled(wins).ci[0]
-    with pytest.raises(TableError, match=r"'preference' must be from 0 to 1.* in row 3"):
+    with pytest.raises(TableError) as refused:
         length_controlled(plain.with_columns(preference=pl.Series([0.5, 1, 1.5] + [0.0] * 77)))
+    message_snapshot(refused)
 
 
 def test_an_unrelated_score_beside_the_outcomes_is_not_taken_for_one():
@@ -272,24 +273,27 @@ def test_a_style_that_never_differs_changes_nothing():
     assert found.effects[0].differing == (a != b).sum()
 
 
-def test_names_of_styles():
+def test_names_of_styles(message_snapshot):
     assert control_names("markdown") == ("headers", "lists", "bold")
     assert control_names(["lists", "markdown", "length", "length"]) == ("lists", "headers", "bold", "length")
     for wrong in ([], [""], [3]):
-        with pytest.raises(InputError, match="control takes names of styles"):
+        with pytest.raises(InputError) as refused:
             control_names(wrong)
+        message_snapshot(refused)
 
 
-def test_wrong_columns_are_refused():
+def test_wrong_columns_are_refused(message_snapshot):
     with pytest.raises(TableError, match="'length_a'"):
         length_controlled([{"task_id": "x", "outcome": "win", "winner": "b"}])
-    with pytest.raises(TableError, match="'length_b' is below 0"):
+    with pytest.raises(TableError) as refused:
         length_controlled(frame([True] * 3, [1, 2, 3], [1, -2, 3]))
+    message_snapshot(refused)
     cases = frame([True] * 3, [1, 2, 3], [1, 2, 3])
     with pytest.raises(TableError, match="'length_a' holds String"):
         length_controlled(cases.with_columns(length_a=pl.lit("7")))
-    with pytest.raises(TableError, match="'tone_b' is infinite in row 2"):
+    with pytest.raises(TableError) as refused:
         controlled_rate(cases.with_columns(tone_a=-1.5, tone_b=pl.Series([1.0, -np.inf, 2.0])), ["tone"])
+    message_snapshot(refused)
     with pytest.raises(TableError, match="'tone_a'"):
         controlled_rate(cases, ["tone"])
     assert controlled_rate(cases.with_columns(tone_a=-1.5, tone_b=pl.Series([1.0, np.nan, 2.0])), "tone").missing == 1

@@ -129,9 +129,10 @@ def test_several_labels_of_a_task_are_one():
     assert (result.labels, result.human_rate) == (3, pytest.approx((0.5 + 0 + 1) / 3))
 
 
-def test_nothing_in_common_is_refused_and_little_is_said():
-    with pytest.raises(InputError, match="no task in common"):
+def test_nothing_in_common_is_refused_and_little_is_said(message_snapshot):
+    with pytest.raises(InputError) as refused:
         corrected_win_rate(frame([1.0]), frame([1.0], first=5))
+    message_snapshot(refused)
     partly = corrected_win_rate(frame([1.0, 0.0, 1.0]), frame([1.0, 1.0], first=2))
     assert (partly.labels, partly.unmatched) == (1, 1)
     assert "1 labelled tasks have no verdict" in partly.notices[1]

@@ -174,7 +174,7 @@ def test_what_cannot_be_checked_is_refused(folder, options, words):
         check(**options)
 
 
-def test_texts_with_labels_of_several_people():
+def test_texts_with_labels_of_several_people(message_snapshot):
     texts = [{"ID": name, "text": name * (at + 1)} for at, name in enumerate(WORDS)]
     said = [("rain", "snow", "snow"), ("snow", "rain", "snow"), ("rain", "snow", "rain"), ("sun", "sea", "sun"),
             ("sun", "gone", "sun")]  # fmt: skip
@@ -187,10 +187,12 @@ def test_texts_with_labels_of_several_people():
     assert found.card.measures["agreement"].counts["reversed"] == 1
     assert found.card.measures["repeatability"].why == "no question was asked twice (n_repeats)"
     assert found.card.judge.kind == "texts"
-    with pytest.raises(InputError, match="none of them is of two of these texts"):
+    with pytest.raises(InputError) as refused:
         ps.check_judge(texts, longer, labels=[{"ID1": "x", "ID2": "y", "better_id": "x"}], progress=False)
-    with pytest.raises(InputError, match="criterion belongs to the cases"):
+    message_snapshot(refused)
+    with pytest.raises(InputError) as refused:
         ps.check_judge(texts, longer, criterion="kind", progress=False)
+    message_snapshot(refused)
 
 
 def test_without_labels_the_check_is_the_short_one():
@@ -226,7 +228,7 @@ def test_a_question_that_is_asked_twice_is_not_answered_from_the_cache(folder, c
         assert again.card.measures["repeatability"] == found.card.measures["repeatability"]
 
 
-def test_a_card_is_checked_before_anything_is_asked_and_corrects_the_rate(folder):
+def test_a_card_is_checked_before_anything_is_asked_and_corrects_the_rate(message_snapshot, folder):
     found = check()
     found.save_card("card.json")
     old, new = (answers(seed) for seed in (11, 12))
@@ -257,15 +259,17 @@ def test_a_card_is_checked_before_anything_is_asked_and_corrects_the_rate(folder
         with pytest.raises(InputError, match=words):
             ps.ab(old, new, **(options | changed))
     check(labels=None).save_card("unlabelled.json")
-    with pytest.raises(InputError, match="does not say how far the judge agrees with people: no labels"):
+    with pytest.raises(InputError) as refused:
         ps.ab(old, new, judge=longer, **(options | {"judge_card": "unlabelled.json"}))
+    message_snapshot(refused)
     ps.check_judge([{"ID": n, "text": n} for n in WORDS], longer, progress=False).save_card("texts.json")
-    with pytest.raises(InputError, match="measured on pairs of texts"):
+    with pytest.raises(InputError) as refused:
         ps.ab(old, new, judge=longer, **(options | {"judge_card": "texts.json"}))
+    message_snapshot(refused)
 
 
 @pytest.mark.slow
-def test_the_report_and_the_gate_know_the_card(folder):
+def test_the_report_and_the_gate_know_the_card(message_snapshot, folder):
     found = check()
     found.save_card("card.json")
     old, new = (answers(seed) for seed in (11, 12))
@@ -274,8 +278,9 @@ def test_the_report_and_the_gate_know_the_card(folder):
     page = ps.report("card.json").read_text("utf-8")
     assert "not measured" in page
     assert "Agreement with people" in page
-    with pytest.raises(InputError, match="a judge card is one thing"):
+    with pytest.raises(InputError) as refused:
         ps.report("card.json", kind="ab")
+    message_snapshot(refused)
     assert "As people would see it" in ps.report("ab.db").read_text("utf-8")
     allowed = {"margin": 0.2, "fixed": True}
     gate, plain = (
@@ -286,5 +291,6 @@ def test_the_report_and_the_gate_know_the_card(folder):
     scale = f"a margin of 20 % in the eyes of people is {20 * bound:.1f} % in those of this judge"
     assert scale in gate.criteria[0].sentence
     assert (gate.margin, gate.criteria[0].level, plain.criteria[0].level) == (0.2, pytest.approx(0.975), 0.95)
-    with pytest.raises(InputError, match="a judge card for every criterion, or none; there is none for 'kinder'"):
+    with pytest.raises(InputError) as refused:
         ps.gate(old, new, judge=longer, **(options | {"criterion": ["more helpful", "kinder"]}))
+    message_snapshot(refused)

@@ -118,13 +118,14 @@ def test_new_cases_join(tmp_path):
 
 
 @pytest.mark.parametrize("embed", [False, True])
-def test_a_key_that_labels_rest_on_is_not_replaced(tmp_path, embed):
+def test_a_key_that_labels_rest_on_is_not_replaced(message_snapshot, tmp_path, embed):
     made = export(tmp_path, embed_key=embed)
     key = made.key_path or made.path
     before = key.read_text()
     changed = ps.InMemoryTraceSource({task.task_id: f"C says {task.input}" for task in SUITE})
-    with pytest.raises(InputError, match=r"was exported before, with other answers or other cases: 't0::more helpful'"):
+    with pytest.raises(InputError) as refused:
         ps.export_pairwise_cases(A, changed, criteria="more helpful", out=made.path, embed_key=embed)
+    message_snapshot(refused)
     with pytest.raises(InputError, match="Name another file"):
         export(tmp_path, criteria="brief", embed_key=embed)
     assert key.read_text() == before
@@ -154,7 +155,7 @@ def test_labels_are_matched_by_the_key_and_not_by_names(tmp_path):
     assert ps.read_labels(labels, key_file=made.key_path).table.select(columns).rows() == named
 
 
-def test_the_key_of_another_tool(tmp_path):
+def test_the_key_of_another_tool(message_snapshot, tmp_path):
     key = write(tmp_path / "k.jsonl", [{"case_id": f"t::c{end}", "first_variant": "a"} for end in ("", "::2", "::x")])
     labels = write(
         tmp_path / "l.jsonl", [{**row, "preferred": "1", "task_id": "t", "criterion": "c"} for row in rows_of(key)]
@@ -165,8 +166,9 @@ def test_the_key_of_another_tool(tmp_path):
     assert ps.read_labels(labels, key_file=zero).table["task_id"].to_list() == ["0"]
     for repeat in (0, "x", 1.5):
         wrong = write(tmp_path / "k.jsonl", [{"case_id": "c", "first_variant": "a", "repeat": repeat}])
-        with pytest.raises(FileFormatError, match="row 1: repeat must be a whole number of 1 or more, not "):
+        with pytest.raises(FileFormatError) as refused:
             read_key(wrong)
+        message_snapshot(refused)
 
 
 def test_a_run_file_is_a_source(tmp_path):
@@ -286,7 +288,7 @@ def test_labels_of_other_answers_are_an_error(tmp_path):
     assert evaluated(comparator, b=changed).counts("h")["error"] == 40
 
 
-def test_another_criterion_has_its_own_labels(tmp_path):
+def test_another_criterion_has_its_own_labels(message_snapshot, tmp_path):
     made = export(tmp_path, criteria=["kind", "brief"])
     path = write(
         tmp_path / "labels.jsonl",
@@ -298,8 +300,9 @@ def test_another_criterion_has_its_own_labels(tmp_path):
     )
     assert found.tally("kind") == (0, 40, 0)
     assert found.tally("brief") == (0, 0, 40)
-    with pytest.raises(InputError, match="no label is of the criterion 'warm'; there are 'kind', 'brief'"):
+    with pytest.raises(InputError) as refused:
         ps.human_labels(path, criterion="warm", key="w", key_file=made.key_path)
+    message_snapshot(refused)
 
 
 @pytest.mark.parametrize(
@@ -384,15 +387,16 @@ def test_the_prompt_on_the_terminal(monkeypatch, capsys):
     assert found.cases[0].winner == ("b" if first == "a" else "a")
 
 
-def test_the_terminal_says_what_better_means(monkeypatch, capsys):
+def test_the_terminal_says_what_better_means(message_snapshot, monkeypatch, capsys):
     answer(monkeypatch, "tie")
     ps.run_pairwise(
         ps.Suite.from_list(["q"]), variant_a=lambda task: "x", variant_b=lambda task: "y",
         comparators=[ps.human_pairwise(key="human", criterion="more\x1b[2J helpful")], progress=False,
     )  # fmt: skip
     assert capsys.readouterr().out.startswith("Criterion: more\ufffd[2J helpful\nTask: q\n[1] ")
-    with pytest.raises(InputError, match="criterion must be a text"):
+    with pytest.raises(InputError) as refused:
         ps.human_pairwise(key="human", criterion=" ")
+    message_snapshot(refused)
 
 
 def test_texts_do_not_command_the_terminal(monkeypatch, capsys):

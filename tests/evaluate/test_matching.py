@@ -63,11 +63,12 @@ def test_nan_is_a_missing_answer(tmp_path, caplog, missing):
     assert "1 answer is NaN, which counts as no answer" in caplog.text
 
 
-def test_nan_in_python_is_a_missing_answer():
+def test_nan_in_python_is_a_missing_answer(message_snapshot):
     found = compared({"t1": float("nan"), "t2": None, "t3": "x"}, {"t1": "y", "t2": "y", "t3": "yy"})
     assert [case.failed for case in found.cases] == ["a", "a", None]
-    with pytest.raises(InputError, match="task 't1': give a text or a Trace, not int"):
+    with pytest.raises(InputError) as refused:
         compared({"t1": 3}, {"t1": "y"})
+    message_snapshot(refused)
 
 
 def test_without_names_answers_are_paired_by_input(tmp_path, caplog):
@@ -91,13 +92,15 @@ def test_names_that_differ_in_every_recording(tmp_path, caplog):
     assert "A and B share no task_id; answers are paired by the text of the task" in caplog.text
 
 
-def test_nothing_in_common_is_refused(tmp_path):
+def test_nothing_in_common_is_refused(message_snapshot, tmp_path):
     a = write(tmp_path / "a.jsonl", [{"input": "Q?", "output": "x"}])
     b = write(tmp_path / "b.jsonl", [{"input": "R?", "output": "x"}])
-    with pytest.raises(InputError, match="A and B name no tasks, and no task of A and B has the same text"):
+    with pytest.raises(InputError) as refused:
         compared(a, b)
-    with pytest.raises(InputError, match=r"A and B have no task in common \(A has 't1', B has 't2'\)"):
+    message_snapshot(refused)
+    with pytest.raises(InputError) as refused:
         compared({"t1": "x"}, {"t2": "x"})
+    message_snapshot(refused)
 
 
 def test_one_name_for_two_tasks_is_said(tmp_path, caplog):
@@ -147,13 +150,14 @@ def run(tasks, **options):
     )
 
 
-def test_a_changed_task_makes_runs_incomparable(tmp_path):
+def test_a_changed_task_makes_runs_incomparable(message_snapshot, tmp_path):
     before = run(
         [{"task_id": "t1", "input": "Why?"}, {"task_id": "t2", "input": "How?"}], store_dir=tmp_path, run_id="old"
     )
     after = run([{"task_id": "t1", "input": "Why not?"}, {"task_id": "t2", "input": "How?"}])
-    with pytest.raises(RunsNotComparableError, match=r"the task has changed .* under the same name: 't1'"):
+    with pytest.raises(RunsNotComparableError) as refused:
         after.diff(before)
+    message_snapshot(refused)
     assert after.diff(before, strict=False).changed == (("t1", 1, "longer"),)
     saved = ps.PairwiseRunResult.load(tmp_path / "old.json")
     with pytest.raises(RunsNotComparableError):
@@ -185,10 +189,11 @@ def test_what_a_comparator_costs_is_within_max_cost(tmp_path, kept):
         assert (again.stopped, again.cost, len(again.cases)) == ("max_cost", 1.0, 3), "all calls together"
 
 
-def test_a_file_in_another_encoding(tmp_path):
+def test_a_file_in_another_encoding(message_snapshot, tmp_path):
     (tmp_path / "a.csv").write_bytes("task_id,output\nt1,жуки жужжат\n".encode("cp1251"))
     (tmp_path / "b.csv").write_text("task_id,output\nt1,x\n", "utf-8")
-    with pytest.raises(InputError, match=r"name its encoding, where that is an option \(`encoding=`\)"):
+    with pytest.raises(InputError) as refused:
         compared(tmp_path / "a.csv", tmp_path / "b.csv")
+    message_snapshot(refused)
     (tmp_path / "b.csv").write_bytes("task_id,output\nt1,жуки жужжат\n".encode("cp1251"))
     assert compared(tmp_path / "a.csv", tmp_path / "b.csv", encoding="cp1251").cases[0].length_b == 11

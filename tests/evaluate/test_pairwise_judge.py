@@ -137,9 +137,10 @@ def test_what_a_callable_is_given():
 
 
 @pytest.mark.parametrize("bad", [{"criterion": " ", "key": "k"}, {"criterion": "c", "key": ""}])
-def test_names_are_needed(bad):
-    with pytest.raises(InputError, match="must be a text"):
+def test_names_are_needed(message_snapshot, bad):
+    with pytest.raises(InputError) as refused:
         ps.pairwise_judge("lexical", **bad)
+    message_snapshot(refused)
 
 
 # The prompt of a model
@@ -334,7 +335,7 @@ def test_a_passing_error_is_asked_again_also_without_a_run(retries, asked, outco
     assert len(attempts) + 1 == asked
 
 
-def test_a_panel_keeps_its_members():
+def test_a_panel_keeps_its_members(message_snapshot):
     def judge(letter):
         return lambda A, B: {"is_valid": True, "Y": int(A["text"].count(letter) > B["text"].count(letter))}
 
@@ -344,13 +345,15 @@ def test_a_panel_keeps_its_members():
     assert [one["outcome"] for one in members[:3]] == ["win", "win", "flip"]
     assert [one["winner"] for one in members[:2]] == ["b", "b"]
     assert members[3]["judge_id"] == "lexical"
-    with pytest.raises(InputError, match="two judges or more"):
+    with pytest.raises(InputError) as refused:
         ps.pairwise_panel(["lexical"], criterion="c", key="panel")
+    message_snapshot(refused)
 
 
-def test_nobody_votes_twice():
-    with pytest.raises(InputError, match="a judge stands in the panel twice"):
+def test_nobody_votes_twice(message_snapshot):
+    with pytest.raises(InputError) as refused:
         ps.pairwise_panel(["lexical", "lexical"], criterion="c", key="panel")
+    message_snapshot(refused)
 
 
 def test_what_an_answer_says_of_its_task_is_not_shown_against_ones_will():
@@ -360,7 +363,7 @@ def test_what_an_answer_says_of_its_task_is_not_shown_against_ones_will():
     assert not {"reference", "tags", "trace"} & (judge.pairs[0].first.keys() | judge.pairs[0].second.keys())
 
 
-def test_outcomes_that_contradict_themselves_are_refused():
+def test_outcomes_that_contradict_themselves_are_refused(message_snapshot):
     for winner, kind in itertools.product(("a", "tie", None), ps.Outcome):
         fits = (winner == "a") == (kind is ps.Outcome.WIN) and (winner == "tie") == (kind is ps.Outcome.TIE)
         if fits:
@@ -370,5 +373,6 @@ def test_outcomes_that_contradict_themselves_are_refused():
                 ps.PairwiseOutcome(winner, outcome=kind)
     with pytest.raises(InputError, match="winner must be"):
         ps.PairwiseOutcome("A")
-    with pytest.raises(InputError, match="has a winner, or is made with"):
+    with pytest.raises(InputError) as refused:
         ps.PairwiseOutcome()
+    message_snapshot(refused)

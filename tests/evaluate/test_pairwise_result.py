@@ -49,9 +49,10 @@ def test_a_run_of_errors_has_no_rate():
     )
 
 
-def test_an_unknown_key_is_named():
-    with pytest.raises(UnknownNameError, match="no comparator has the key 'other'; there are 'k'"):
+def test_an_unknown_key_is_named(message_snapshot):
+    with pytest.raises(UnknownNameError) as refused:
         result(k="a").tally("other")
+    message_snapshot(refused)
 
 
 def test_the_directions_of_flips():
@@ -152,19 +153,22 @@ def test_what_has_changed_for_b():
     assert not after.diff(after).regressions
 
 
-def test_runs_that_are_not_of_the_same_tasks():
+def test_runs_that_are_not_of_the_same_tasks(message_snapshot):
     long, short = result(k="abab"), result(k="bb")
-    with pytest.raises(RunsNotComparableError, match=r"only this run has 't2 \(k\)', 't3 \(k\)'"):
+    with pytest.raises(RunsNotComparableError) as refused:
         long.diff(short)
-    with pytest.raises(RunsNotComparableError, match="only the baseline has"):
+    message_snapshot(refused)
+    with pytest.raises(RunsNotComparableError) as refused:
         short.diff(long)
+    message_snapshot(refused)
     diff = long.diff(short, strict=False)
     assert (len(diff.regressions), diff.unchanged, len(diff.only_here)) == (1, 1, 2)
-    with pytest.raises(RunsNotComparableError, match="no task and key in common"):
+    with pytest.raises(RunsNotComparableError) as refused:
         long.diff(result(other="ab"), strict=False)
+    message_snapshot(refused)
 
 
-def test_a_saved_run_is_the_same_again(tmp_path):
+def test_a_saved_run_is_the_same_again(message_snapshot, tmp_path):
     suite = ps.Suite.from_list([{"input": f"q{n}", "tags": ["x"]} for n in range(3)])
     judge = ps.pairwise_judge("lexical", criterion="c", key="k")
     found = ps.run_pairwise(
@@ -180,8 +184,9 @@ def test_a_saved_run_is_the_same_again(tmp_path):
     assert again.cases == found.cases
     assert again.verdict("k") == found.verdict("k")
     assert found.save(tmp_path / "own.json") == tmp_path / "own.json"
-    with pytest.raises(InputError, match="name a file or a folder"):
+    with pytest.raises(InputError) as refused:
         again.save()
+    message_snapshot(refused)
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"schema_version": "9"}', '{"schema_version": "0.1"}'])

@@ -266,13 +266,16 @@ def test_the_signature_of_a_comparator_is_read_once(monkeypatch):
     assert seen.count("JudgeComparator.compare") == 1
 
 
-def test_what_cannot_be_used():
-    with pytest.raises(InputError, match="at least one comparator"):
+def test_what_cannot_be_used(message_snapshot):
+    with pytest.raises(InputError) as refused:
         run(comparators=[])
-    with pytest.raises(InputError, match="two comparators have the key 'longer'"):
+    message_snapshot(refused)
+    with pytest.raises(InputError) as refused:
         run(comparators=[judge(), judge()])
-    with pytest.raises(InputError, match="has a key and an async compare"):
+    message_snapshot(refused)
+    with pytest.raises(InputError) as refused:
         run(comparators=["lexical"])
+    message_snapshot(refused)
     with pytest.raises(InputError, match="two different names"):
         run(variant_a_name="X", variant_b_name="X")
     with pytest.raises(InputError, match="stop_when"):
@@ -285,8 +288,9 @@ def test_what_cannot_be_used():
         run(a="nonsense")
     with pytest.raises(InputError, match="give a callable"):
         run(a=3)
-    with pytest.raises(InputError, match="a suite is a file, a Suite or a list of tasks, not int"):
+    with pytest.raises(InputError) as refused:
         run(3)
+    message_snapshot(refused)
 
 
 def test_async_twins_do_the_same():
@@ -302,7 +306,7 @@ def test_async_twins_do_the_same():
 # Recorded answers
 
 
-def test_unmatched_tasks_are_listed():
+def test_unmatched_tasks_are_listed(message_snapshot):
     a = ps.InMemoryTraceSource([("t1", "x"), ("t1", "xx"), ("t2", "y"), ("t9", "z")])
     b = ps.InMemoryTraceSource([("t1", "xxx"), ("t3", "y"), ("t9", "zz")])
     suite = ps.Suite.from_list([{"task_id": name, "input": "q"} for name in ("t1", "t2", "t3", "t4")])
@@ -317,17 +321,19 @@ def test_unmatched_tasks_are_listed():
     assert failed.cases[0].reasoning == "new failed: too slow"
     alone = ps.evaluate_pairwise(a, b, comparators=[judge()])
     assert {case.task_id for case in alone.cases} == {"t1", "t9"}
-    with pytest.raises(InputError, match="no task in common"):
+    with pytest.raises(InputError) as refused:
         ps.evaluate_pairwise(a, ps.InMemoryTraceSource({"other": "x"}), comparators=[judge()])
+    message_snapshot(refused)
 
 
-def test_answers_of_no_task_are_not_paired_with_each_other():
+def test_answers_of_no_task_are_not_paired_with_each_other(message_snapshot):
     def source(*answers):
         return ps.InMemoryTraceSource([(ps.TraceRef(str(n), task), text) for n, (task, text) in enumerate(answers)])
 
     nameless = source((None, "about cats"), (None, "about dogs"))
-    with pytest.raises(InputError, match="A and B name no tasks"):
+    with pytest.raises(InputError) as refused:
         ps.evaluate_pairwise(nameless, source((None, "about ships")), comparators=[judge()])
+    message_snapshot(refused)
     found = ps.evaluate_pairwise(
         source(("t1", "x"), (None, "cats")), source(("t1", "xx"), (None, "ships")), comparators=[judge()]
     )
@@ -633,10 +639,11 @@ def test_one_is_asked_first_and_then_as_many_as_may_be():
     assert max(till.most) == 4, "never more than concurrency"
 
 
-def test_a_judge_that_never_says_what_it_costs_is_stopped_after_its_first_answer(tmp_path):
+def test_a_judge_that_never_says_what_it_costs_is_stopped_after_its_first_answer(message_snapshot, tmp_path):
     free = Till(None)
-    with pytest.raises(ps.errors.JudgeError, match="does not say what its answers cost"):
+    with pytest.raises(ps.errors.JudgeError) as refused:
         run(comparators=[judge(free.judge)], max_cost=100, concurrency=4, run=tmp_path / "ab.db")
+    message_snapshot(refused)
     assert free.most == [1]
     with ps.open_run(tmp_path / "ab.db") as store:
         assert store.counts()["comparisons"] == 1, "the answer was given, and is stored"
@@ -707,7 +714,7 @@ def test_it_stops_when_it_is_decided():
 
 
 @pytest.mark.slow
-def test_after_looks_every_interval_is_that_of_the_sequence():
+def test_after_looks_every_interval_is_that_of_the_sequence(message_snapshot):
     """The judge gives B four of five, and every sixth case is a tie; each task is answered twice."""
 
     def mostly(A, B):
@@ -733,8 +740,9 @@ def test_after_looks_every_interval_is_that_of_the_sequence():
     assert "95 % sequence" in found.summary()
     assert "95 % interval" not in found.summary()
     assert found.win_rate("longer", level=0.5).ci[0] > found.win_rate("longer").ci[0]
-    with pytest.raises(InputError, match="interval='bootstrap' does not hold for a run with stop_when"):
+    with pytest.raises(InputError) as refused:
         found.win_rate("longer", interval="bootstrap")
+    message_snapshot(refused)
     plain = run(suite, comparators=options["comparators"])
     assert plain.win_rate("longer").interval == plain.interval == "wilson"
     assert "95 % interval" in plain.summary()
@@ -814,9 +822,10 @@ def test_a_model_that_refuses_is_an_error():
         run(a=served(server))
 
 
-def test_a_prompt_needs_its_inputs():
-    with pytest.raises(InputError, match="must hold a place"):
+def test_a_prompt_needs_its_inputs(message_snapshot):
+    with pytest.raises(InputError) as refused:
         ps.ModelVariant("ollama:m", "no place")
+    message_snapshot(refused)
     variant = ps.ModelVariant("ollama:m", "{style}: {input}")
     with pytest.raises(InputError, match="has no style"):
         variant.prompt_for(ps.Task({"input": "x"}, "t"))

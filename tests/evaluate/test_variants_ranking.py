@@ -43,7 +43,7 @@ def judge(function=longer, key="longer"):
 
 
 @pytest.mark.slow
-def test_a_clear_order_is_found(tmp_path):
+def test_a_clear_order_is_found(message_snapshot, tmp_path):
     Calls.n = 0
     variants = {"one": times(1), "three": times(3), "two": times(2)}
     found = ps.run_variants(SUITE, variants, comparators=[judge()], run=tmp_path / "v.db", progress=False)
@@ -60,8 +60,9 @@ def test_a_clear_order_is_found(tmp_path):
     again = ps.run_variants(SUITE, variants, comparators=[judge()], run=tmp_path / "v.db", progress=False)
     assert Calls.n == 90
     assert again.ranking().equals(table)
-    with pytest.raises(ps.errors.UnknownNameError, match="no comparator has the key 'shorter'; there are 'longer'"):
+    with pytest.raises(ps.errors.UnknownNameError) as refused:
         again.ranking("shorter")
+    message_snapshot(refused)
 
 
 @pytest.mark.slow
@@ -112,11 +113,13 @@ def test_a_sample_is_spread_evenly(n_pairs):
     assert chosen == _chosen(20, couples, n_pairs, 1)
 
 
-def test_what_cannot_be_ranked():
-    with pytest.raises(InputError, match="three variants or more"):
+def test_what_cannot_be_ranked(message_snapshot):
+    with pytest.raises(InputError) as refused:
         ps.run_variants(SUITE, {"a": times(1), "b": times(2)}, comparators=[judge()])
-    with pytest.raises(InputError, match="3 pairs of variants need at least one case each"):
+    message_snapshot(refused)
+    with pytest.raises(InputError) as refused:
         ps.run_variants(SUITE, {"a": times(1), "b": times(2), "c": times(3)}, comparators=[judge()], n_pairs=2)
+    message_snapshot(refused)
 
 
 # What a variant is known by

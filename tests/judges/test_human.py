@@ -26,9 +26,10 @@ def asked(queue: QuestionQueue, *steps, pairs: int = 1) -> list[ps.Verdict]:
     return asyncio.run(main())
 
 
-def test_nobody_is_there():
-    with pytest.raises(JudgeError, match="pairscale rank DATA --judge human"):
+def test_nobody_is_there(message_snapshot):
+    with pytest.raises(JudgeError) as refused:
         ps.submit_pairs(ps.make_pairs([{"ID": "a", "text": "x"}, {"ID": "b", "text": "y"}]), "human", progress=False)
+    message_snapshot(refused)
     for people in ([], ["ann", "ann"]):
         with pytest.raises(InputError, match="name a labeller"):
             QuestionQueue().open(people)

@@ -54,11 +54,12 @@ def test_errors_are_as_large_as_they_are_said_to_be() -> None:
     assert far > 1.5 * near
 
 
-def test_settings_of_errors_that_have_no_effect_are_refused() -> None:
+def test_settings_of_errors_that_have_no_effect_are_refused(message_snapshot) -> None:
     with pytest.raises(InputError, match="give error, too"):
         ps.SimulatedJudge(ABILITIES, limit=5.0)
-    with pytest.raises(InputError, match="`lapse=` is for answers"):
+    with pytest.raises(InputError) as refused:
         ps.SimulatedJudge(ABILITIES, error=1.0, lapse=0.1)
+    message_snapshot(refused)
     plain, erring = ps.SimulatedJudge(ABILITIES), ps.SimulatedJudge(ABILITIES, error=1.0)
     assert "error" not in plain.condition.settings  # answers of before are found again
     assert plain.condition.condition_id != erring.condition.condition_id
@@ -79,7 +80,7 @@ def test_stated_confidence(text: str, position: int, probability: float | None) 
     assert found is probability is None or found == pytest.approx(probability)
 
 
-def test_a_model_is_asked_for_what_a_probability_is_made_of(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_is_asked_for_what_a_probability_is_made_of(message_snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
         monkeypatch.setenv(name, "planted")
     pair = JudgePair({"ID": "a", "text": "one"}, {"ID": "b", "text": "two"})
@@ -94,10 +95,9 @@ def test_a_model_is_asked_for_what_a_probability_is_made_of(monkeypatch: pytest.
     assert [one["value"] for one in decision["questions"][0]["choices"]] == ["SAMPLE_1", "SAMPLE_2"]
     asked = sent("anthropic:claude-sonnet-4-5", answer="confidence")["messages"][0]["content"][0]["text"]
     assert asked.endswith(CONFIDENCE_QUESTION)
-    with pytest.raises(
-        InputError, match=r"anthropic:claude-sonnet-4-5 gives no log-probabilities.*answer='confidence'"
-    ):
+    with pytest.raises(InputError) as refused:
         judge_with("anthropic:claude-sonnet-4-5", answer="probability")
+    message_snapshot(refused)
     with pytest.raises(InputError, match=r"while it reasons.*endpoint='decisions'"):
         judge_with("openai:gpt-5.1", judge_args={"reasoning": "low"}, answer="probability")
 

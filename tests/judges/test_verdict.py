@@ -127,15 +127,16 @@ def test_numbers_that_cannot_be_are_refused(name, value):
         Verdict.tie(**{name: value})
 
 
-def test_what_is_refused_is_named():
-    with pytest.raises(InputError, match=r"^the cost of a verdict must be a number from 0 to .*, not nan$"):
+def test_what_is_refused_is_named(message_snapshot):
+    with pytest.raises(InputError) as refused:
         Verdict.tie(cost=math.nan)
-    with pytest.raises(
-        InputError, match=r"^the total_tokens of a verdict must be a whole number from 0 to .*, not 1.5$"
-    ):
+    message_snapshot(refused)
+    with pytest.raises(InputError) as refused:
         Verdict.tie(total_tokens=1.5)
-    with pytest.raises(InputError, match=r"^the probability of a verdict must be a number from 0 to 1, not 1.5$"):
+    message_snapshot(refused)
+    with pytest.raises(InputError) as refused:
         Verdict.tie(probability=1.5)
+    message_snapshot(refused)
 
 
 def test_words_are_kept_as_text():
@@ -144,17 +145,20 @@ def test_words_are_kept_as_text():
     assert (verdict.model, verdict.object_type) == ("1.5", None)
 
 
-def test_a_position_is_one_of_two_and_of_a_win_alone():
+def test_a_position_is_one_of_two_and_of_a_win_alone(message_snapshot):
     for position in (1, 1.0, np.int64(1), Decimal(1)):
         assert type(Verdict.win(position).winner_pos) is int
     for position in (0, 3, -1, 10**30, math.nan, math.inf, None, "1"):
-        with pytest.raises(InputError, match="winner_pos is 1 or 2"):
+        with pytest.raises(InputError) as refused:
             Verdict.win(position)
-    with pytest.raises(InputError, match="winner_pos of a verdict must be a whole number from 0 to 2, not True"):
+        message_snapshot(refused)
+    with pytest.raises(InputError) as refused:
         Verdict.win(True)
+    message_snapshot(refused)
     for position in (1, 5, 10**30, math.nan):
-        with pytest.raises(InputError, match="winner_pos is 1 or 2"):
+        with pytest.raises(InputError) as refused:
             Verdict(Outcome.TIE, position)
+        message_snapshot(refused)
     assert replace(Verdict.win(2, cost=1), cost=None).winner_pos == 2
 
 
@@ -179,9 +183,10 @@ def test_a_table_without_a_figure_is_replayed_without_it():
     assert done.results.select("better_id", "cost", "total_tokens").row(0) == ("a", None, 12)
 
 
-def test_a_function_may_leave_out_is_valid():
+def test_a_function_may_leave_out_is_valid(message_snapshot):
     """``Y`` or ``p`` alone is an answer; a mapping with neither is none."""
     assert judged(lambda A, B: {"Y": 1}).results["better_id"].to_list() == ["a"]
     assert judged(lambda A, B: {"p": 0.2}).results["better_id"].to_list() == ["b"]
-    with pytest.raises(JudgeError, match=r"^the judge returned {'winner': 'a'} \(dict\), which is not an answer; "):
+    with pytest.raises(JudgeError) as refused:
         judged(lambda A, B: {"winner": "a"})
+    message_snapshot(refused)

@@ -410,9 +410,10 @@ def test_who_only_wins_or_loses_is_named() -> None:
         assert fit.theta["ID"].to_list() == ["a", "b", "c", "d"]
 
 
-def test_groups_without_a_loss_are_named() -> None:
-    with pytest.raises(FitError, match=r"never lost to any other: 2 items \('a', 'b'\); never beat any other: 2 items"):
+def test_groups_without_a_loss_are_named(message_snapshot) -> None:
+    with pytest.raises(FitError) as refused:
         fit_bt_model(won("ab", "ba", "cd", "dc", "ac", "bd"), engine="mle")
+    message_snapshot(refused)
 
 
 @pytest.mark.slow
@@ -457,7 +458,7 @@ def test_a_position_effect_that_cannot_be_told(data: Any, message: str, engine: 
 # Small and odd data
 
 
-def test_two_items_by_hand() -> None:
+def test_two_items_by_hand(message_snapshot) -> None:
     data = won("ab", "ab", "ab", "ba")
     assert column(fit_bt_model(data, engine="mle"), "theta")[0] == pytest.approx(math.log(3) / 2, abs=1e-9)
     assert column(fit_bt_model(data, engine="firth"), "theta")[0] == pytest.approx(math.log(3.5 / 1.5) / 2, abs=1e-9)
@@ -467,20 +468,21 @@ def test_two_items_by_hand() -> None:
     assert column(one, "theta")[0] == pytest.approx(math.log(3) / 2, abs=1e-9)
     theta = column(fit_bt_model(won("ab"), engine="map"), "theta")[0]
     assert theta == pytest.approx(1 / (1 + math.exp(2 * theta)), abs=1e-9)
-    with pytest.raises(
-        FitError, match=r"never lost to any other: 1 item \('a'\); never beat any other: 1 item \('b'\)"
-    ):
+    with pytest.raises(FitError) as refused:
         fit_bt_model(won("ab"), engine="mle")
+    message_snapshot(refused)
 
 
-def test_only_ties() -> None:
+def test_only_ties(message_snapshot) -> None:
     data = games([0, 1, 2], [1, 2, 0], [0.5, 0.5, 0.5])
-    with pytest.raises(FitError, match="none of the 3 rows of the results has a winner"):
+    with pytest.raises(FitError) as refused:
         fit_bt_model(data, engine="mle")
+    message_snapshot(refused)
     for engine in ("sirt", *LIKELIHOOD):
         assert column(fit_bt_model(data, engine=engine, ties="half"), "theta") == pytest.approx([0, 0, 0])
-        with pytest.raises(FitError, match="every comparison is a tie"):
+        with pytest.raises(FitError) as refused:
             fit_bt_model(data, engine=engine, ties="davidson")
+        message_snapshot(refused)
 
 
 def test_without_ties_nu_is_zero_and_said() -> None:
@@ -491,9 +493,10 @@ def test_without_ties_nu_is_zero_and_said() -> None:
     assert column(fit, "theta") == pytest.approx(column(plain, "theta"))
 
 
-def test_a_win_and_a_tie_leave_davidson_nothing_finite() -> None:
-    with pytest.raises(FitError, match=r"Davidson's nu and the scores have no finite estimate"):
+def test_a_win_and_a_tie_leave_davidson_nothing_finite(message_snapshot) -> None:
+    with pytest.raises(FitError) as refused:
         fit_bt_model(games([0, 0], [1, 1], [1, 0.5]), engine="mle", ties="davidson")
+    message_snapshot(refused)
 
 
 def test_ties_are_read_from_the_outcome() -> None:
@@ -603,9 +606,10 @@ def test_options_that_cannot_be_used(options: dict[str, Any], error: type[Except
     assert "\n" not in str(caught.value)
 
 
-def test_parts_share_no_position_effect() -> None:
+def test_parts_share_no_position_effect(message_snapshot) -> None:
     data = won("ab", "ba", "xy", "yx")
-    with pytest.raises(FitError, match="position, bootstrap: only for comparisons that hang together"):
+    with pytest.raises(FitError) as refused:
         fit_bt_model(data, unconnected="separate", position=True, bootstrap=10)
+    message_snapshot(refused)
     fit = fit_bt_model(data, unconnected="separate", engine="mle")
     assert fit.theta["theta"].to_list() == pytest.approx([0, 0, 0, 0])

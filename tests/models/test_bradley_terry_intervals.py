@@ -147,12 +147,13 @@ def test_the_seed_and_nothing_else_matters() -> None:
     assert fit_bt_model(data, **options).theta.equals(fit_bt_model(data, **options).theta)
 
 
-def test_too_few_comparisons_to_resample() -> None:
+def test_too_few_comparisons_to_resample(message_snapshot) -> None:
     tree = pl.DataFrame(
         {"object1": ["a", "b", "c", "d"], "object2": ["b", "c", "d", "e"], "result": [1.0, 0.0, 1.0, 0.0]}
     )
-    with pytest.raises(FitError, match="too few comparisons to resample"):
+    with pytest.raises(FitError) as refused:
         fit_bt_model(tree, bootstrap=50)
+    message_snapshot(refused)
     for engine in ("map", "firth"):
         assert np.isfinite(column(fit_bt_model(tree, engine=engine, bootstrap=20), "se_bootstrap")).all()
 
@@ -170,7 +171,7 @@ def test_ranks_lie_in_their_intervals(options: dict[str, Any]) -> None:
     assert ((narrow["rank_upper"] - narrow["rank_lower"]) <= (upper - lower)).all()
 
 
-def test_win_probability() -> None:
+def test_win_probability(message_snapshot) -> None:
     data, _ = simulated(8, 400, 9)
     fit = fit_bt_model(data, engine="mle", covariance=True)
     theta, c = column(fit, "theta"), by_id(fit)
@@ -189,8 +190,9 @@ def test_win_probability() -> None:
     assert again.upper > got.upper
     bare = fit_bt_model(data, engine="mle").win_probability("002", "005")
     assert (bare.lower, bare.upper) == (None, None)
-    with pytest.raises(InputError, match="no score for 'x'"):
+    with pytest.raises(InputError) as refused:
         fit.win_probability("002", "x")
+    message_snapshot(refused)
 
 
 def test_win_probability_with_ties() -> None:
@@ -202,14 +204,15 @@ def test_win_probability_with_ties() -> None:
     assert there.tie == pytest.approx(back.tie)
 
 
-def test_parts_have_no_probability_between_them() -> None:
+def test_parts_have_no_probability_between_them(message_snapshot) -> None:
     rows = [("a", "b", 1), ("b", "a", 1), ("x", "y", 1), ("y", "x", 1)]
     fit = fit_bt_model(
         pl.DataFrame(rows, schema=["object1", "object2", "result"], orient="row"), unconnected="separate"
     )
     assert fit.win_probability("a", "b").probability == pytest.approx(0.5)
-    with pytest.raises(InputError, match="never compared with each other"):
+    with pytest.raises(InputError) as refused:
         fit.win_probability("a", "x")
+    message_snapshot(refused)
 
 
 # Do the intervals hold what they promise?

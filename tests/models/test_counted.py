@@ -185,7 +185,7 @@ def test_words_that_are_not_understood_are_counted(counting: None) -> None:
     assert "'?' (7)" in read_comparisons(odd.lazy(), aloud=False, keep=[]).line
 
 
-def test_a_run_file_is_counted_by_its_database(tmp_path: Path) -> None:
+def test_a_run_file_is_counted_by_its_database(message_snapshot, tmp_path: Path) -> None:
     pairs = ps.make_pairs(ps.example_writing_samples)[:60]
     path = tmp_path / "run.db"
     ps.submit_pairs(pairs, "lexical", run=path, progress=False)
@@ -195,8 +195,9 @@ def test_a_run_file_is_counted_by_its_database(tmp_path: Path) -> None:
         counted = ps.fit(path)
         assert times_of(table.table).sum() == 60
         assert table.line.startswith("60 comparisons of a run file")
-        with open_run(path) as store, pytest.raises(InputError, match="export them to Parquet"):
+        with open_run(path) as store, pytest.raises(InputError) as refused:
             read_comparisons(store, keep=["content"])
+        message_snapshot(refused)
     assert_frame_equal(counted.theta, whole.theta)
     assert counted.provenance.inputs == whole.provenance.inputs
 
@@ -214,12 +215,13 @@ def test_columns_in_the_names_of_folders(by: str, limit: int, tmp_path: Path) ->
     assert_frame_equal(found.theta, ps.fit(frame, cluster="judge_id", ties="half").theta)
 
 
-def test_folders_that_name_other_columns(tmp_path: Path) -> None:
+def test_folders_that_name_other_columns(message_snapshot, tmp_path: Path) -> None:
     for name in ("judge_id=t00", "weight=2"):
         (tmp_path / name).mkdir()
         PLAIN.write_parquet(tmp_path / name / "0.parquet")
-    with pytest.raises(TableError, match="cannot be read: path contains column not present in the given Hive schema"):
+    with pytest.raises(TableError) as refused:
         ps.fit(str(tmp_path / "*" / "*.parquet"))
+    message_snapshot(refused)
 
 
 @pytest.mark.parametrize("limit", [0, 10 * ROWS])
@@ -246,10 +248,11 @@ def test_a_pattern_without_files(tmp_path: Path) -> None:
         ps.fit(str(tmp_path / "*.parquet"))
 
 
-def test_a_pattern_of_other_files(tmp_path: Path) -> None:
+def test_a_pattern_of_other_files(message_snapshot, tmp_path: Path) -> None:
     PLAIN.write_csv(tmp_path / "a.csv")
-    with pytest.raises(FileFormatError, match="is not a Parquet file"):
+    with pytest.raises(FileFormatError) as refused:
         ps.fit(str(tmp_path / "*"))
+    message_snapshot(refused)
 
 
 def test_parts_that_do_not_fit_together(tmp_path: Path) -> None:
@@ -259,28 +262,33 @@ def test_parts_that_do_not_fit_together(tmp_path: Path) -> None:
         ps.fit(path)
 
 
-def test_one_value_per_row_is_refused(counting: None) -> None:
-    with pytest.raises(InputError, match="weights: so many comparisons are counted"):
+def test_one_value_per_row_is_refused(message_snapshot, counting: None) -> None:
+    with pytest.raises(InputError) as refused:
         ps.fit(PLAIN.lazy(), weights=[1.0] * ROWS)
+    message_snapshot(refused)
 
 
-def test_rows_have_no_numbers(counting: None) -> None:
+def test_rows_have_no_numbers(message_snapshot, counting: None) -> None:
     blank = PLAIN.with_columns(pl.when(pl.int_range(ROWS) == 5).then(pl.lit(" ")).otherwise("ID1").alias("ID1"))
-    with pytest.raises(TableError, match="column 'ID1' is empty in 1 different row;"):
+    with pytest.raises(TableError) as refused:
         ps.fit(blank.lazy())
+    message_snapshot(refused)
     bad = FRAME.with_columns(pl.when(pl.int_range(ROWS) == 5).then(-1.0).otherwise("weight").alias("weight"))
-    with pytest.raises(TableError, match=r"weights: -1\.0 in 1 different row;"):
+    with pytest.raises(TableError) as refused:
         ps.fit(bad.lazy())
+    message_snapshot(refused)
 
 
-def test_nested_values_are_refused(counting: None) -> None:
+def test_nested_values_are_refused(message_snapshot, counting: None) -> None:
     nested = PLAIN.select(pair=pl.struct("ID1", "ID2"), winner="better_id")
-    with pytest.raises(TableError, match="must be columns of their own"):
+    with pytest.raises(TableError) as refused:
         ps.fit(nested.lazy(), a_col="pair.ID1", b_col="pair.ID2", winner_col="winner")
+    message_snapshot(refused)
 
 
-def test_elo_needs_every_row(monkeypatch: pytest.MonkeyPatch, counting: None) -> None:
+def test_elo_needs_every_row(message_snapshot, monkeypatch: pytest.MonkeyPatch, counting: None) -> None:
     assert ps.fit(PLAIN.lazy(), "elo").elo.equals(ps.fit(PLAIN, "elo").elo)
     monkeypatch.setattr("pairscale.store.reading.MOST_IN_MEMORY", 100)
-    with pytest.raises(InputError, match="data has 900 rows, and this needs each of them in memory"):
+    with pytest.raises(InputError) as refused:
         ps.fit(PLAIN.lazy(), "elo")
+    message_snapshot(refused)

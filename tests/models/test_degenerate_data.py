@@ -182,7 +182,7 @@ def test_learned_coordinates_that_do_not_fit_are_left_aside(monkeypatch, spoil, 
     assert later.n_gradients <= bound(SHORT, 4)
 
 
-def test_a_step_that_collapses_everywhere_is_an_error_with_a_name(monkeypatch):
+def test_a_step_that_collapses_everywhere_is_an_error_with_a_name(message_snapshot, monkeypatch):
     computed = []
 
     def rugged(self, z, *, value):
@@ -191,8 +191,9 @@ def test_a_step_that_collapses_everywhere_is_an_error_with_a_name(monkeypatch):
         return rng.normal(size=z.shape[1]) * 1e6, rng.normal(size=z.shape) * 1e9
 
     monkeypatch.setattr(Coordinates, "__call__", rugged)
-    with pytest.raises(SamplerError, match=r"its step size fell to .* is usual for 3 items"):
+    with pytest.raises(SamplerError) as refused:
         fit_btl(table(["ab", "bc"]), list("abc"), "btl_e", SHORT, seed=1)
+    message_snapshot(refused)
     assert len(computed) <= bound(SHORT, 4)
     assert issubclass(SamplerError, FitError)
 

@@ -149,13 +149,15 @@ def test_a_learned_spread_of_next_to_nothing_is_finite(rows):
     assert fit.theta.select(pl.col("theta", "se_mean", "lower", "upper").is_finite().all()).row(0) == (True,) * 4
 
 
-def test_who_may_learn_a_spread():
+def test_who_may_learn_a_spread(message_snapshot):
     _, table = _table(1)
-    with pytest.raises(InputError, match="prior_sd='learned' is for engine='map', not 'sirt'"):
+    with pytest.raises(InputError) as refused:
         ps.fit_bt_model(table, prior_sd="learned")
+    message_snapshot(refused)
     apart = pl.DataFrame({"winner": ["a", "c"], "loser": ["b", "d"]})
-    with pytest.raises(FitError, match="prior_sd='learned': only for comparisons that hang together"):
+    with pytest.raises(FitError) as refused:
         ps.fit_bt_model(apart, engine="map", prior_sd="learned", unconnected="separate")
+    message_snapshot(refused)
 
 
 @pytest.mark.slow
@@ -171,7 +173,7 @@ def test_intervals_of_many_wide_scores_cover():
 # Pairs that were chosen adaptively
 
 
-def test_intervals_on_adaptively_chosen_pairs_are_named():
+def test_intervals_on_adaptively_chosen_pairs_are_named(message_snapshot):
     _, table = _table(1)
     for engine in ("sirt", "mle", "firth", "map"):
         fit = ps.fit_bt_model(table, engine=engine, chosen="adaptive")
@@ -181,5 +183,6 @@ def test_intervals_on_adaptively_chosen_pairs_are_named():
     honest = {"engine": "map", "prior_sd": "learned", "repeats": "learned"}
     assert ps.fit_bt_model(table, **honest, chosen="adaptive").notices == ()
     assert ps.fit_bt_model(table, se=False, chosen="adaptive").notices == ()
-    with pytest.raises(InputError, match="chosen must be 'beforehand' or 'adaptive', not 'random'"):
+    with pytest.raises(InputError) as refused:
         ps.fit_bt_model(table, chosen="random")
+    message_snapshot(refused)

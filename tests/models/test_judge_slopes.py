@@ -267,21 +267,26 @@ def test_options_that_it_does_not_take_are_refused(options: dict[str, Any], mess
         fitted(panel(5, 20, (1.0, 1.0), 1), **options)
 
 
-def test_tables_that_do_not_say_who_judged_are_refused() -> None:
+def test_tables_that_do_not_say_who_judged_are_refused(message_snapshot) -> None:
     rows = panel(5, 20, (1.0, 1.0), 1)
-    with pytest.raises(InputError, match="needs a column judge_id or judge"):
+    with pytest.raises(InputError) as refused:
         fitted(rows.drop("judge_id"))
-    with pytest.raises(InputError, match="all answers are of 'J0'; leave it out"):
+    message_snapshot(refused)
+    with pytest.raises(InputError) as refused:
         fitted(rows.with_columns(judge_id=pl.lit("J0")))
+    message_snapshot(refused)
     blank = pl.when(pl.int_range(pl.len()) < 3).then(pl.lit(" ")).otherwise("judge_id")
-    with pytest.raises(InputError, match="'judge_id' is empty in 3 of 40 rows"):
+    with pytest.raises(InputError) as refused:
         fitted(rows.with_columns(judge_id=blank))
-    with pytest.raises(InputError, match="model='bayes', not to model='bt'"):
+    message_snapshot(refused)
+    with pytest.raises(InputError) as refused:
         ps.fit(rows, judges="slopes")
+    message_snapshot(refused)
     with pytest.raises(InputError, match="judges must be"):
         ps.fit(rows, "bayes", judges="each")  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="for up to 1,500 texts"):
+    with pytest.raises(InputError) as refused:
         fit_slopes(rows, [f"S{at:03d}" for at in range(MOST_ITEMS + 1)])
+    message_snapshot(refused)
 
 
 # Against known truth

@@ -191,7 +191,7 @@ def test_a_warm_start_is_that_of_the_same_column_alone():
     assert fit_btl(rows, ids, seed=1, warm=again).provenance.settings["warm"] is False
 
 
-def test_fit_takes_a_mapping_a_table_or_a_file(tmp_path):
+def test_fit_takes_a_mapping_a_table_or_a_file(message_snapshot, tmp_path):
     rows, ids, known, _ = results(12, 60, 0.8)
     table = pl.DataFrame({"ID": ids, "mark": known})
     table.write_csv(tmp_path / "marks.csv")
@@ -203,10 +203,12 @@ def test_fit_takes_a_mapping_a_table_or_a_file(tmp_path):
     assert found[0] == found[1] == found[2]
     assert found[0] > 0.3
     assert ps.fit(rows, **options).round_log["prior_slope_mean"].item() is None
-    with pytest.raises(InputError, match="no column or file 'mark'"):
+    with pytest.raises(InputError) as refused:
         ps.fit(rows, prior="mark", **options)
-    with pytest.raises(InputError, match="prior belongs to model='bayes'"):
+    message_snapshot(refused)
+    with pytest.raises(InputError) as refused:
         ps.fit(rows, prior=table)
+    message_snapshot(refused)
 
 
 # What a column may hold

@@ -192,9 +192,10 @@ def test_no_logs(state: Any) -> None:
         summarize_refits(state)
 
 
-def test_no_such_fit() -> None:
-    with pytest.raises(InputError, match="no fit 3: there are 2"):
+def test_no_such_fit(message_snapshot) -> None:
+    with pytest.raises(InputError) as refused:
         summarize_items(LOGS, refit=3)
+    message_snapshot(refused)
 
 
 @pytest.mark.parametrize("number", [0, -1, 1.5, True, "1"])
@@ -211,9 +212,10 @@ def test_one_fit_or_all() -> None:
         summarize_items(LOGS, refit=1, bind=True)
 
 
-def test_orders_that_there_are_not() -> None:
-    with pytest.raises(InputError, match=r"^sort_by must be 'rank_mean', .* or 'pos_A_rate', not 'ID'$"):
+def test_orders_that_there_are_not(message_snapshot) -> None:
+    with pytest.raises(InputError) as refused:
         summarize_items(LOGS, sort_by="ID")
+    message_snapshot(refused)
     with pytest.raises(TableError, match="no column 'theta_sd'"):
         summarize_items(None, ITEMS_1.drop("theta_sd"), sort_by="theta_sd")
 

@@ -209,14 +209,15 @@ def test_equal_items_share_their_rank_and_go_by_id() -> None:
     assert found["cov_logdet_diag_theta"] is None
 
 
-def test_near_ties_at_the_limits() -> None:
+def test_near_ties_at_the_limits(message_snapshot) -> None:
     theta = np.array([[1.0, -1.0]] * 6 + [[-1.0, 1.0]] * 4)
     posterior = Posterior(("a", "b"), theta)
     assert round_figures(posterior, *exposure(2))["near_tie_adj_count"] == 1
     assert round_figures(posterior, *exposure(2), near_tie_p_high=0.59)["near_tie_adj_frac"] == 0
     assert round_figures(posterior, *exposure(2), near_tie_p_low=0.6)["near_tie_adj_frac"] == 1
-    with pytest.raises(InputError, match=r"near_tie_p_low must be a number from 0 to 0.6, not 0.7"):
+    with pytest.raises(InputError) as refused:
         round_figures(posterior, *exposure(2), near_tie_p_low=0.7)
+    message_snapshot(refused)
 
 
 @pytest.mark.parametrize("n_items", [2, 5, 40])
@@ -295,9 +296,10 @@ def test_chains_of_another_shape() -> None:
 
 
 @pytest.mark.parametrize("degree", [[1, 2], [1.5, 2.0, 3.0], 3])
-def test_counts_that_do_not_fit(degree: object) -> None:
-    with pytest.raises(InputError, match="degree must be one whole number for each of 3 items"):
+def test_counts_that_do_not_fit(message_snapshot, degree: object) -> None:
+    with pytest.raises(InputError) as refused:
         item_log(make(3), 1, degree, [1, 1, 1], [1, 1, 1], [0, 0, 0])
+    message_snapshot(refused)
 
 
 def test_reliability_of_the_r_package() -> None:

@@ -227,13 +227,14 @@ def test_seeds() -> None:
     assert split_half_reliability(data, splits=3, seed=again.provenance.seed).splits.equals(again.splits.head(3))
 
 
-def test_unconnected_halves_are_left_out_and_counted() -> None:
+def test_unconnected_halves_are_left_out_and_counted(message_snapshot) -> None:
     # Judge 2 alone joins abc and xyz; of a split, one half is always without that judge.
     alone = [("1", "ab"), ("1", "bc"), ("1", "xy"), ("1", "yz")]
     bridge = [("2", "ab"), ("2", "bc"), ("2", "cx"), ("2", "xy"), ("2", "yz")]
     data = [{"judge": judge, "winner": game[0], "loser": game[1]} for judge, game in alone + bridge]
-    with pytest.raises(FitError, match="7 had a half that falls into parts"):
+    with pytest.raises(FitError) as refused:
         split_half_reliability(data, splits=7, seed=1)
+    message_snapshot(refused)
     # A third judge who joins them too: of three, judge 1 is the half of one in a third of the splits.
     data += [{**row, "judge": "3"} for row in data if row["judge"] == "2"]
     ours = split_half_reliability(data, splits=30, seed=1)
@@ -244,7 +245,7 @@ def test_unconnected_halves_are_left_out_and_counted() -> None:
 
 
 @pytest.mark.slow
-def test_halves_without_a_maximum_are_left_out_and_counted() -> None:
+def test_halves_without_a_maximum_are_left_out_and_counted(message_snapshot) -> None:
     # All three judges have a, b and c in a circle, but a and d beat each other with one judge each.
     data = [{"judge": judge, "winner": won, "loser": lost} for judge in "123" for won, lost in ("ab", "bc", "ca", "ab")]
     data += [{"judge": "1", "winner": "a", "loser": "d"}, {"judge": "1", "winner": "d", "loser": "b"}]
@@ -257,14 +258,16 @@ def test_halves_without_a_maximum_are_left_out_and_counted() -> None:
     assert split_half_reliability(data, splits=30, seed=1).unfitted == 0
     never = [row for row in data if "d" not in (row["winner"], row["loser"])]
     never += [{"judge": judge, "winner": "a", "loser": "d"} for judge in "123"]
-    with pytest.raises(FitError, match=r"none of the 5 splits .* 5 a half that engine 'mle' cannot fit .*no maximum"):
+    with pytest.raises(FitError) as refused:
         split_half_reliability(never, splits=5, seed=1, engine="mle")
+    message_snapshot(refused)
 
 
-def test_too_few_items() -> None:
+def test_too_few_items(message_snapshot) -> None:
     data = [{"judge": judge, "winner": "a", "loser": "b"} for judge in range(4)]
-    with pytest.raises(FitError, match="3 fewer than 3 items"):
+    with pytest.raises(FitError) as refused:
         split_half_reliability(data, splits=3, seed=1)
+    message_snapshot(refused)
 
 
 def test_what_the_fits_say_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
@@ -312,11 +315,12 @@ def test_the_column_of_judges() -> None:
         split_half_reliability(data, judge="who")
 
 
-def test_nothing_to_split() -> None:
+def test_nothing_to_split(message_snapshot) -> None:
     with pytest.raises(FitError, match="only one judge"):
         split_half_reliability(judged(5, 1, 30, seed=7))
-    with pytest.raises(FitError, match="none of the 1 rows"):
+    with pytest.raises(FitError) as refused:
         split_half_reliability([{"judge": "j", "ID1": "a", "ID2": "b", "better_id": None}])
+    message_snapshot(refused)
 
 
 @pytest.mark.parametrize(

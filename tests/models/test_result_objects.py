@@ -50,7 +50,7 @@ def test_results_of_both_orders_are_checked_for_bias(forward, reverse):
     assert ps.check_positional_bias(both, seed=1).summary.equals(apart.summary)
 
 
-def test_an_adaptive_run_is_results_and_says_how_its_pairs_were_chosen(ranked, tmp_path):
+def test_an_adaptive_run_is_results_and_says_how_its_pairs_were_chosen(message_snapshot, ranked, tmp_path):
     for source in (ranked, ranked.state):
         table = ps.read_results(source)
         history = ps.adaptive_results_history(ranked.state)
@@ -62,8 +62,9 @@ def test_an_adaptive_run_is_results_and_says_how_its_pairs_were_chosen(ranked, t
     assert ps.fit(kept).theta.equals(ps.fit(ranked).theta)
     with pytest.raises(InputError, match="belong to tables"):
         ps.fit(ranked, winner_col="Y")
-    with pytest.raises(InputError, match="`condition=` belongs to run files"):
+    with pytest.raises(InputError) as refused:
         ps.fit(ranked, condition="lexical")
+    message_snapshot(refused)
 
 
 def test_read_results_reads_what_fit_reads(tmp_path, forward):
@@ -76,15 +77,16 @@ def test_read_results_reads_what_fit_reads(tmp_path, forward):
         ps.read_results(tmp_path / "votes.csv")
 
 
-def test_fit_statistics_of_a_fit_alone(tmp_path, forward):
+def test_fit_statistics_of_a_fit_alone(message_snapshot, tmp_path, forward):
     forward.results.write_csv(tmp_path / "results.csv")
     fit = ps.fit(tmp_path / "results.csv")
     alone, beside = ps.fit_statistics(fit), ps.fit_statistics(forward, fit)
     assert alone.items.equals(beside.items)
     assert alone.judges.equals(beside.judges)
     for wrong in (ps.fit(forward, "elo"), forward):
-        with pytest.raises(InputError, match="takes a Bradley-Terry fit"):
+        with pytest.raises(InputError) as refused:
             ps.fit_statistics(wrong)
+        message_snapshot(refused)
 
 
 def test_fit_statistics_of_counted_comparisons(forward):

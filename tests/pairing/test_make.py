@@ -173,24 +173,28 @@ def test_different_seeds_give_different_samples_and_no_seed_a_new_one_each_time(
 
 
 @pytest.mark.parametrize("bad", [-0.1, 1.1, math.nan, math.inf, "half", None])
-def test_a_share_outside_of_0_to_1_is_refused(bad):
-    with pytest.raises(InputError, match=r"^pair_pct must be a number from 0 to 1, not "):
+def test_a_share_outside_of_0_to_1_is_refused(message_snapshot, bad):
+    with pytest.raises(InputError) as refused:
         ps.sample_pairs(numbered(3), bad)
+    message_snapshot(refused)
 
 
 @pytest.mark.parametrize("bad", [-1, 1.5, math.nan, math.inf, "three"])
-def test_a_count_that_is_none_is_refused(bad):
-    with pytest.raises(InputError, match=r"^n_pairs must be a whole number of 0 or more, not "):
+def test_a_count_that_is_none_is_refused(message_snapshot, bad):
+    with pytest.raises(InputError) as refused:
         ps.sample_pairs(numbered(3), n_pairs=bad)
-    with pytest.raises(InputError, match=r"^n_reverse must be a whole number of 0 or more, not "):
+    message_snapshot(refused)
+    with pytest.raises(InputError) as refused:
         ps.sample_reverse_pairs(numbered(3), n_reverse=bad)
+    message_snapshot(refused)
 
 
 @pytest.mark.parametrize("bad", [-1, 1.5, "one"])
 @pytest.mark.parametrize("verb", [ps.sample_pairs, ps.randomize_pair_order])
-def test_a_seed_that_is_none_is_refused(verb, bad):
-    with pytest.raises(InputError, match=r"^seed must be a whole number of 0 or more, not "):
+def test_a_seed_that_is_none_is_refused(message_snapshot, verb, bad):
+    with pytest.raises(InputError) as refused:
         verb(numbered(3), seed=bad)
+    message_snapshot(refused)
 
 
 # Order.
@@ -252,9 +256,10 @@ def test_how_many_are_reversed(arguments, count):
     assert ps.sample_reverse_pairs(numbered(5), **{"reverse_pct": 0.1} | arguments, seed=1).height == count
 
 
-def test_reversing_wants_a_number():
-    with pytest.raises(InputError, match="reverse_pct=1 for all of them, or n_reverse="):
+def test_reversing_wants_a_number(message_snapshot):
+    with pytest.raises(InputError) as refused:
         ps.sample_reverse_pairs(numbered(3))
+    message_snapshot(refused)
 
 
 def test_columns_of_two_kinds_change_places():
@@ -273,11 +278,12 @@ def test_columns_of_two_kinds_change_places():
     }
 
 
-def test_columns_that_cannot_change_places_are_named():
+def test_columns_that_cannot_change_places_are_named(message_snapshot):
     frame = numbered(2).with_columns(k1=pl.lit(1), k2=pl.lit([1, 2], pl.List(pl.Int64)))
     frame = frame.with_columns(k1=pl.struct(a=pl.lit(1)))
-    with pytest.raises(TableError, match=r"columns 'k1' .* and 'k2' .* cannot change places"):
+    with pytest.raises(TableError) as refused:
         ps.randomize_pair_order(frame, 1)
+    message_snapshot(refused)
 
 
 ROW = {"ID1": "a", "text1": "A", "ID2": "b", "text2": "B"}
@@ -300,9 +306,10 @@ def test_pairs_that_are_none_are_refused(verb, changed, says):
 
 
 @pytest.mark.parametrize("name", list(ROW))
-def test_a_missing_column_is_named(name):
-    with pytest.raises(TableError, match=f"pairs: no column '{name}'; it has "):
+def test_a_missing_column_is_named(message_snapshot, name):
+    with pytest.raises(TableError) as refused:
         ps.alternate_pair_order([{key: value for key, value in ROW.items() if key != name}])
+    message_snapshot(refused)
 
 
 def test_numbers_as_ids_and_texts_are_text():

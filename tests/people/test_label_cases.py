@@ -54,10 +54,11 @@ def test_manifests_that_cannot_be_used(tmp_path, change, words):
         read_cases(tmp_path / "m.jsonl")
 
 
-def test_a_manifest_has_its_own_criteria(tmp_path):
+def test_a_manifest_has_its_own_criteria(message_snapshot, tmp_path):
     manifest = write_manifest(tmp_path / "m.jsonl", make_cases(1))
-    with pytest.raises(InputError, match="names its own criteria"):
+    with pytest.raises(InputError) as refused:
         read_cases(manifest, criterion="warmth")
+    message_snapshot(refused)
 
 
 def test_pairs_come_once_whichever_stands_first(tmp_path, caplog):
@@ -72,7 +73,7 @@ def test_pairs_come_once_whichever_stands_first(tmp_path, caplog):
     assert "3 pairs are repeated" in caplog.text
 
 
-def test_the_pairs_of_a_run_file(tmp_path):
+def test_the_pairs_of_a_run_file(message_snapshot, tmp_path):
     pairs = ps.make_pairs([{"ID": name, "text": f"text of {name}"} for name in "abc"])
     run = tmp_path / "run.db"
     ps.submit_pairs(pairs, ps.make_judge("lexical", trait="clarity"), run=run, progress=False)
@@ -80,23 +81,23 @@ def test_the_pairs_of_a_run_file(tmp_path):
     assert [(case.response_1, case.response_2) for case in cases] == list(pairs.select("text1", "text2").iter_rows())
     assert {case.criterion for case in cases} == {"Clarity"}
     ps.submit_pairs(pairs, ps.make_judge("lexical", trait="ideas"), run=run, progress=False)
-    with pytest.raises(InputError, match="judged on 'clarity', 'ideas'; name one"):
+    with pytest.raises(InputError) as refused:
         read_cases(run)
+    message_snapshot(refused)
     assert {case.criterion for case in read_cases(run, criterion="x")} == {"x"}
 
 
-def test_files_that_are_none(tmp_path):
-    with pytest.raises(StoreError, match="no such run file"):
+def test_files_that_are_none(message_snapshot, tmp_path):
+    with pytest.raises(StoreError) as refused:
         read_cases(tmp_path / "none.db")
+    message_snapshot(refused)
     ps.open_run(tmp_path / "empty.db", write=True).close()
     with pytest.raises(InputError, match="holds no case"):
         read_cases(tmp_path / "empty.db")
     (tmp_path / "x.csv").write_text("a,b\n1,2\n")
-    with pytest.raises(
-        InputError,
-        match=r"x\.csv holds texts, not pairs .*: pairscale rank \S*x\.csv --judge human --run \S*x\.db\. Or",
-    ):
+    with pytest.raises(InputError) as refused:
         read_cases(tmp_path / "x.csv")
+    message_snapshot(refused)
     (tmp_path / "y.csv").write_text("case_id,response_1\n1,2\n")
     with pytest.raises(TableError, match="no 'task_id', 'criterion'"):
         read_cases(tmp_path / "y.csv")

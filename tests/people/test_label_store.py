@@ -193,12 +193,13 @@ def test_threads_at_once(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_second_writer_is_refused_and_a_reader_is_not(tmp_path):
+def test_a_second_writer_is_refused_and_a_reader_is_not(message_snapshot, tmp_path):
     cases, run = make_cases(2), tmp_path / "l.db"
     with LabelStore(run, cases, labellers=["ann", "bob"]) as store:
         (ann, _) = store.labellers()
-        with pytest.raises(StoreBusyError, match="is being written by another run"):
+        with pytest.raises(StoreBusyError) as refused:
             LabelStore(run, cases)
+        message_snapshot(refused)
         with pytest.raises(StoreBusyError):
             open_run(run, write=True)
         child = "import sys; from pairscale.store.runfile import open_run; open_run(sys.argv[1], write=True)"
@@ -212,10 +213,12 @@ def test_a_second_writer_is_refused_and_a_reader_is_not(tmp_path):
             assert [row["labeller"] for row in reader.rows()] == ["ann"]
             assert reader.totals() == (1, 4)
             for change in (lambda: reader.add_labeller("cat"), lambda: reader.next(ann), lambda: reader.undo(ann)):
-                with pytest.raises(StoreError, match="opened to read its labels"):
+                with pytest.raises(StoreError) as refused:
                     change()
-        with pytest.raises(StoreError, match="opened to read its labels"):
+                message_snapshot(refused)
+        with pytest.raises(StoreError) as refused:
             LabelStore(run, cases, labels_per_case=5, write=False)
+        message_snapshot(refused)
         assert store.totals() == (1, 4)
 
 
@@ -300,19 +303,22 @@ def test_undo_brings_the_case_back_and_keeps_the_history(tmp_path):
         assert [when is not None for when in undone] == [True, True, False, False, False]
 
 
-def test_what_cannot_be_answered(tmp_path):
+def test_what_cannot_be_answered(message_snapshot, tmp_path):
     with LabelStore(tmp_path / "l.db", make_cases(2), ties=False) as store:
         ann, bob = store.add_labeller("ann"), store.add_labeller("bob")
         found = store.next(ann)
-        with pytest.raises(InputError, match="question belongs to another labeller"):
+        with pytest.raises(InputError) as refused:
             store.answer(bob, found.question_id, "1")
-        with pytest.raises(InputError, match="question belongs to another labeller"):
+        message_snapshot(refused)
+        with pytest.raises(InputError) as refused:
             store.answer(ann, 10**6, "1")
+        message_snapshot(refused)
         with pytest.raises(InputError, match="no ties here"):
             store.answer(ann, found.question_id, "tie")
         for wrong in ({"choice": None}, {"choice": "1", "skipped": "both"}):
-            with pytest.raises(InputError, match="skip with a reason"):
+            with pytest.raises(InputError) as refused:
                 store.answer(ann, found.question_id, **wrong)
+            message_snapshot(refused)
         assert store.rows() == []
 
 
@@ -330,7 +336,7 @@ def test_a_skip_is_no_label_and_somebody_else_gets_the_case(tmp_path):
 # Labellers
 
 
-def test_names_links_and_strangers(tmp_path):
+def test_names_links_and_strangers(message_snapshot, tmp_path):
     with LabelStore(tmp_path / "l.db", make_cases(1)) as store:
         ann = store.add_labeller("  Ann   B. ")
         assert ann.name == "Ann B."
@@ -340,8 +346,9 @@ def test_names_links_and_strangers(tmp_path):
         for stranger in ("", ann.token[:-1], ann.token + "x", "ünïcode", "\ud800", store.owner_token):
             assert store.labeller_of(stranger) is None
         for wrong in ("", "   ", "x" * 101, "a\x1bb"):
-            with pytest.raises(InputError, match="cannot be the name"):
+            with pytest.raises(InputError) as refused:
                 store.add_labeller(wrong)
+            message_snapshot(refused)
 
 
 # The file
@@ -364,23 +371,26 @@ def test_the_same_file_goes_on(tmp_path):
         assert store.totals() == (0, 15)
 
 
-def test_other_cases_are_refused(tmp_path):
+def test_other_cases_are_refused(message_snapshot, tmp_path):
     LabelStore(tmp_path / "l.db", make_cases(3)).close()
-    with pytest.raises(StoreMismatchError, match="other texts or another criterion under 'task-0::clearer'"):
+    with pytest.raises(StoreMismatchError) as refused:
         LabelStore(tmp_path / "l.db", make_cases(3, text="Another {} {}"))
-    with pytest.raises(StoreMismatchError, match="holds the cases 'task-2::clearer', which are not"):
+    message_snapshot(refused)
+    with pytest.raises(StoreMismatchError) as refused:
         LabelStore(tmp_path / "l.db", make_cases(2))
+    message_snapshot(refused)
 
 
-def test_other_files_are_left_as_they_are(tmp_path):
+def test_other_files_are_left_as_they_are(message_snapshot, tmp_path):
     with sqlite3.connect(tmp_path / "old.db") as other:  # as version 0.1 kept labels
         other.execute("CREATE TABLE label_facts (key TEXT PRIMARY KEY, value TEXT NOT NULL)")
     other.close()
     (tmp_path / "notes.db").write_text("my notes, much longer than the header of a database " * 20)
     for name in ("old.db", "notes.db"):
         before, mode = (tmp_path / name).read_bytes(), (tmp_path / name).stat().st_mode
-        with pytest.raises(StoreDamagedError, match="is not a run file"):
+        with pytest.raises(StoreDamagedError) as refused:
             LabelStore(tmp_path / name, make_cases(1))
+        message_snapshot(refused)
         assert ((tmp_path / name).read_bytes(), (tmp_path / name).stat().st_mode) == (before, mode)
     for place, words in ((tmp_path, "is a folder"), (tmp_path / "no" / "l.db", "does not exist")):
         with pytest.raises(StoreError, match=words):
@@ -462,7 +472,7 @@ def test_labels_of_pairs_are_read_as_comparisons(tmp_path):
         assert store.labels().columns == list(LABELS)
 
 
-def test_pairs_of_a_table_enter_their_texts(tmp_path):
+def test_pairs_of_a_table_enter_their_texts(message_snapshot, tmp_path):
     pl.DataFrame(PAIRS).write_csv(tmp_path / "pairs.csv")
     run = tmp_path / "run.db"
     with LabelStore(run, read_cases(tmp_path / "pairs.csv")) as store:
@@ -472,17 +482,19 @@ def test_pairs_of_a_table_enter_their_texts(tmp_path):
     other = [{**PAIRS[0], "text1": "another"}]
     pl.DataFrame(other).write_csv(tmp_path / "other.csv")
     ps.submit_pairs(PAIRS, "lexical", run=tmp_path / "judged.db", progress=False)
-    with pytest.raises(StoreMismatchError, match="holds another text for 'a'"):
+    with pytest.raises(StoreMismatchError) as refused:
         LabelStore(tmp_path / "judged.db", read_cases(tmp_path / "other.csv"))
+    message_snapshot(refused)
 
 
-def test_a_run_file_knows_the_cases_that_are_labelled_in_it(tmp_path):
+def test_a_run_file_knows_the_cases_that_are_labelled_in_it(message_snapshot, tmp_path):
     run, cases = tmp_path / "run.db", make_cases(2)
     ps.submit_pairs(PAIRS, "lexical", run=run, progress=False)
     LabelStore(run, cases).close()
     assert read_cases(run) == cases
-    with pytest.raises(InputError, match="labels of a manifest, with its own criteria"):
+    with pytest.raises(InputError) as refused:
         read_cases(run, criterion="x")
+    message_snapshot(refused)
     judged = tmp_path / "judged.db"
     ps.submit_pairs(PAIRS[:1], "lexical", run=judged, progress=False)
     LabelStore(judged, read_cases(judged, criterion="warmer")).close()
@@ -490,8 +502,9 @@ def test_a_run_file_knows_the_cases_that_are_labelled_in_it(tmp_path):
     assert [(case.ID1, case.ID2, case.criterion) for case in read_cases(judged)] == [
         ("a", "b", "warmer"), ("c", "a", "warmer"),
     ]  # fmt: skip
-    with pytest.raises(StoreMismatchError, match="other texts or another criterion"):
+    with pytest.raises(StoreMismatchError) as refused:
         LabelStore(judged, read_cases(judged, criterion="clearer"))
+    message_snapshot(refused)
 
 
 def everything(run) -> dict[str, list]:
@@ -505,7 +518,7 @@ def everything(run) -> dict[str, list]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["manifest", "pairs"])
-def test_copies_exports_and_imports_carry_labels(tmp_path, kind):
+def test_copies_exports_and_imports_carry_labels(message_snapshot, tmp_path, kind):
     run = tmp_path / "run.db"
     ps.submit_pairs(PAIRS, "lexical", run=run, progress=False)
     cases = make_cases(3) if kind == "manifest" else read_cases(run)
@@ -536,8 +549,9 @@ def test_copies_exports_and_imports_carry_labels(tmp_path, kind):
         assert [{key: row[key] for key in kept[0]} for row in after[name]] == kept
     assert not links & {row["token"] for row in after["labellers"]}
     if kind == "manifest":
-        with pytest.raises(InputError, match="without the texts of its cases; name the manifest"):
+        with pytest.raises(InputError) as refused:
             read_cases(tmp_path / "in.db")
+        message_snapshot(refused)
     with LabelStore(tmp_path / "in.db", cases) as store, LabelStore(run, cases) as old:
         assert store.rows() == old.rows()
         assert (store.labels_per_case, store.ties) == (2, False)
@@ -550,15 +564,16 @@ def test_copies_exports_and_imports_carry_labels(tmp_path, kind):
         ps.import_run(tmp_path / "out.csv", tmp_path / "other.db", samples)
 
 
-def test_labels_alone_are_exported_and_imported(tmp_path):
+def test_labels_alone_are_exported_and_imported(message_snapshot, tmp_path):
     pl.DataFrame(PAIRS).write_csv(tmp_path / "pairs.csv")
     with LabelStore(tmp_path / "run.db", read_cases(tmp_path / "pairs.csv"), labellers=["ann"]) as store:
         (ann,) = store.labellers()
         store.answer(ann, store.next(ann).question_id, "1")
         rows = store.rows()
     ps.export(tmp_path / "run.db", tmp_path / "out.csv")
-    with pytest.raises(TableError, match="the text of 'a', 'b', 'c' is not known; give `samples=`"):
+    with pytest.raises(TableError) as refused:
         ps.import_run(tmp_path / "out.csv", tmp_path / "in.db")
+    message_snapshot(refused)
     samples = [{"ID": name, "text": f"text {name}"} for name in "abc"]
     assert ps.import_run(tmp_path / "out.csv", tmp_path / "in.db", samples) == 0
     with open_run(tmp_path / "in.db") as store:

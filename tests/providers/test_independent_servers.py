@@ -241,13 +241,16 @@ def test_a_key_that_is_not_accepted_ends_the_run(judge: str, tmp_path: Path) -> 
         ("aimock", "openai", "gpt-4.1", "/v1"),
     ],
 )
-def test_a_batch_comes_back_whole(name: str, provider: str, model: str, path: str, tmp_path: Path) -> None:
+def test_a_batch_comes_back_whole(
+    message_snapshot, name: str, provider: str, model: str, path: str, tmp_path: Path
+) -> None:
     """In batches, both servers reply to every request with words of their own: each reply is kept, and none is read."""
-    with running(name, tmp_path) as server, pytest.raises(JudgeError, match="failed in the same way"):
+    with running(name, tmp_path) as server, pytest.raises(JudgeError) as refused:
         ps.llm_submit_pairs_batch(
             pairs(), provider, model, run=tmp_path / "run.db", base_url=server.url + path, api_key=KEY,
             interval_seconds=0.1, verbose=False,
         )  # fmt: skip
+    message_snapshot(refused)
     with ps.open_run(tmp_path / "run.db") as store:
         failed = store.failed_attempts()
     assert (failed.height, failed["custom_id"].n_unique()) == (N_PAIRS, N_PAIRS)

@@ -58,15 +58,16 @@ class Plain:
 PAIRS = ps.make_pairs(ps.example_writing_samples.head(4))
 
 
-def test_a_server_that_speaks_openai(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_speaks_openai(message_snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
     assert register_provider(Elsewhere) is Elsewhere
     assert "elsewhere" in PROVIDERS
     assert list(PROVIDERS)[-1] == "elsewhere"
     assert len(PROVIDERS) == len(list(PROVIDERS))
     with ProviderSimulator() as server:
         monkeypatch.setenv("ELSEWHERE_BASE_URL", f"{server.url}/v1")
-        with pytest.raises(InputError, match="there is no key for elsewhere; set ELSEWHERE_API_KEY"):
+        with pytest.raises(InputError) as refused:
             ps.make_judge("elsewhere:large")
+        message_snapshot(refused)
         monkeypatch.setenv("ELSEWHERE_API_KEY", "planted-key-123456")
         price = {"input": 1.0, "output": 2.0}
         done = ps.submit_pairs(PAIRS, "elsewhere:large", judge_args={"price": price, "temperature": 0.5})
@@ -90,13 +91,14 @@ def test_a_wire_format_of_ones_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     assert ranked.summary["committed_pairs"][0] == 4
 
 
-def test_it_has_no_batches() -> None:
+def test_it_has_no_batches(message_snapshot) -> None:
     register_provider(Plain)
-    with pytest.raises(InputError, match="plain has no batches"):
+    with pytest.raises(InputError) as refused:
         ps.llm_submit_pairs_batch(PAIRS, "plain", "tiny", poll=False)
+    message_snapshot(refused)
 
 
-def test_a_package_names_its_provider(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_package_names_its_provider(message_snapshot, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """As pip leaves it: a module, and the names that it wants to be known by."""
     code = (
         "from pairscale.providers.compatible import Compatible\n"
@@ -110,10 +112,12 @@ def test_a_package_names_its_provider(monkeypatch: pytest.MonkeyPatch, tmp_path:
     with ProviderSimulator() as server:
         settings = {"base_url": f"{server.url}/v1"}
         assert ps.submit_pairs(PAIRS, "farm:small", judge_args=settings).results.height == PAIRS.height
-    with pytest.raises(InputError, match=r"halfway \(farm:Halfway\) cannot be used: .*lacks base_url"):
+    with pytest.raises(InputError) as refused:
         provider_named("halfway")
-    with pytest.raises(InputError, match=r"gone \(nowhere:Gone\) cannot be used: No module named 'nowhere'"):
+    message_snapshot(refused)
+    with pytest.raises(InputError) as refused:
         provider_named("gone")
+    message_snapshot(refused)
 
 
 def installed(folder: Path, monkeypatch: pytest.MonkeyPatch, package: str, code: str, entry_points: str) -> None:
@@ -130,23 +134,29 @@ def installed(folder: Path, monkeypatch: pytest.MonkeyPatch, package: str, code:
 BARN = "from pairscale.providers.compatible import Compatible\nclass Barn(Compatible):\n    name = 'barn'\n"
 
 
-def test_a_package_that_ends_the_process_cannot_be_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_package_that_ends_the_process_cannot_be_used(
+    message_snapshot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     installed(tmp_path, monkeypatch, "exiting", "raise SystemExit('no licence')", "exiting = exiting:Any")
-    with pytest.raises(InputError, match=r"exiting \(exiting:Any\) cannot be used: no licence"):
+    with pytest.raises(InputError) as refused:
         provider_named("exiting")
+    message_snapshot(refused)
 
 
-def test_a_package_takes_no_name_that_is_not_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_package_takes_no_name_that_is_not_its_own(
+    message_snapshot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     installed(tmp_path, monkeypatch, "barn", BARN, "shed = barn:Barn\nlexical = barn:Barn\nopenai = barn:Barn")
     register_provider(type("Barn", (Compatible,), {"name": "barn", "base_url": "https://mine.example.org/v1"}))
-    with pytest.raises(InputError, match=r"shed \(barn:Barn\) cannot be used: its name is 'barn'"):
+    with pytest.raises(InputError) as refused:
         provider_named("shed")
+    message_snapshot(refused)
     assert provider_named("barn").base_url == "https://mine.example.org/v1"
     assert "lexical" not in PROVIDERS
     assert provider_named("openai").base_url == "https://api.openai.com/v1"
 
 
-def test_a_provider_that_cannot_be_made_says_why() -> None:
+def test_a_provider_that_cannot_be_made_says_why(message_snapshot) -> None:
     @register_provider
     class Picky(Compatible):
         name = "picky"
@@ -154,8 +164,9 @@ def test_a_provider_that_cannot_be_made_says_why() -> None:
         def __init__(self) -> None:
             raise TypeError("it wants a region")
 
-    with pytest.raises(InputError, match="the provider picky cannot be made: it wants a region"):
+    with pytest.raises(InputError) as refused:
         provider_named("picky")
+    message_snapshot(refused)
 
 
 @pytest.mark.parametrize(
@@ -175,12 +186,13 @@ def test_names_that_are_refused(name: str | None, said: str) -> None:
         provider_named("odd")
 
 
-def test_what_lacks_a_member_is_refused() -> None:
-    with pytest.raises(InputError, match=r"the provider half lacks base_url, .*without"):
+def test_what_lacks_a_member_is_refused(message_snapshot) -> None:
+    with pytest.raises(InputError) as refused:
         register_provider(type("Half", (), {"name": "half"}))
+    message_snapshot(refused)
 
 
-def test_settings_of_ones_own() -> None:
+def test_settings_of_ones_own(message_snapshot) -> None:
     @register_provider
     @dataclasses.dataclass(frozen=True)
     class Regional(Compatible):
@@ -194,5 +206,6 @@ def test_settings_of_ones_own() -> None:
     judge = ps.make_judge("regional:m", judge_args={"provider_args": {"region": "us"}})
     assert judge.condition.settings["provider_args"] == {"region": "us"}
     assert provider_named("regional", region="us").base_url == "https://us.example.org/v1"
-    with pytest.raises(InputError, match="the provider regional has no setting planet"):
+    with pytest.raises(InputError) as refused:
         provider_named("regional", planet="mars")
+    message_snapshot(refused)

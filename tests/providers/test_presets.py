@@ -120,13 +120,13 @@ def test_the_address_of_together_is_that_of_its_sdk_of_any_version(monkeypatch, 
     assert base_url_of(provider_named("together"), given) == used
 
 
-def test_addresses_that_need_the_environment(monkeypatch):
+def test_addresses_that_need_the_environment(message_snapshot, monkeypatch):
     for name in (*PLACES, "AWS_DEFAULT_REGION"):
         monkeypatch.delenv(name, raising=False)
-    for service, variable in (("azure", "AZURE_OPENAI_ENDPOINT"), ("bedrock", "AWS_REGION or AWS_DEFAULT_REGION"),
-                              ("vertex", "GOOGLE_CLOUD_PROJECT")):  # fmt: skip
-        with pytest.raises(InputError, match=f"{service} needs {variable} for its address"):
+    for service in ("azure", "bedrock", "vertex"):
+        with pytest.raises(InputError) as refused:
             base_url_of(provider_named(service), None)
+        message_snapshot(refused)
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-2")
     assert base_url_of(provider_named("bedrock"), None).startswith("https://bedrock-runtime.us-east-2.")
     monkeypatch.setenv("GOOGLE_CLOUD_PROJECT", "school-7")
@@ -135,8 +135,9 @@ def test_addresses_that_need_the_environment(monkeypatch):
     monkeypatch.setenv("GOOGLE_CLOUD_LOCATION", "global")
     assert base_url_of(provider_named("vertex"), None) == world
     monkeypatch.setenv("AWS_REGION", "evil.example/?x=")
-    with pytest.raises(InputError, match="cannot be part of the address"):
+    with pytest.raises(InputError) as refused:
         base_url_of(provider_named("bedrock"), None)
+    message_snapshot(refused)
 
 
 def test_the_address_of_the_environment_is_part_of_the_condition(places, monkeypatch):
@@ -165,13 +166,14 @@ def test_an_older_address_of_azure_is_what_its_sdk_sends(recorder):
     assert (recorder.path, recorder.body, recorder.headers["api-key"]) == expected
 
 
-def test_what_stands_behind_a_question_mark():
+def test_what_stands_behind_a_question_mark(message_snapshot):
     assert joined("https://h/v1", "/chat") == "https://h/v1/chat"
     assert joined("https://h/v1?a=1&b=2", "/chat") == "https://h/v1/chat?a=1&b=2"
     assert joined("https://h/v1?a=1", "/list?limit=9") == "https://h/v1/list?limit=9&a=1"
     for query in ("key=1234", "api_key=1234", "access_token=x", "sig=abc", "code=1&subscription-KEY="):
-        with pytest.raises(InputError, match="must not hold a key") as raised:
+        with pytest.raises(InputError) as raised:
             base_url_of(provider_named("compatible"), f"https://h/v1?{query}")
+        message_snapshot(raised)
         assert "1234" not in str(raised.value)
     judge = ps.make_judge("azure:d", judge_args={"api_key": "k-1234567", "base_url": "https://h/v1?api-version=1"})
     pair = ps.JudgePair({"ID": "a", "text": "one"}, {"ID": "b", "text": "two"})
@@ -250,18 +252,20 @@ def test_a_token_that_expires_during_a_run_is_renewed(short_lived, tmp_path):
     assert b"planted-token" not in b"".join(path.read_bytes() for path in tmp_path.iterdir())
 
 
-def test_a_token_that_is_never_accepted_is_renewed_once(short_lived, tmp_path):
+def test_a_token_that_is_never_accepted_is_renewed_once(message_snapshot, short_lived, tmp_path):
     short_lived.accepted = set()
-    with pytest.raises(JudgeError, match="the key is not accepted") as raised:
+    with pytest.raises(JudgeError) as raised:
         judged(short_lived, lambda: "planted-token-7", tmp_path)
+    message_snapshot(raised)
     assert short_lived.seen == ["planted-token-7"] * 2
     assert "planted-token" not in str(raised.value)
 
 
-def test_a_plain_key_that_is_not_accepted_is_not_sent_again(short_lived, tmp_path):
+def test_a_plain_key_that_is_not_accepted_is_not_sent_again(message_snapshot, short_lived, tmp_path):
     short_lived.accepted = set()
-    with pytest.raises(JudgeError, match="the key is not accepted"):
+    with pytest.raises(JudgeError) as refused:
         judged(short_lived, "planted-token-7", tmp_path)
+    message_snapshot(refused)
     assert short_lived.seen == ["planted-token-7"]
 
 
@@ -298,14 +302,15 @@ def test_a_callable_works_for_a_judge_and_is_kept_nowhere(recorder, tmp_path):
 
 
 @pytest.mark.parametrize("service", NAMES)
-def test_keys_of_services(places, monkeypatch, service):
+def test_keys_of_services(message_snapshot, places, monkeypatch, service):
     variable = presets()[service].key_variable
     if service in {"vllm", "sglang", "lmstudio"}:
         bare = LLMClient(provider_named(service))
         assert "Authorization" not in asyncio.run(bare.headers())
     else:
-        with pytest.raises(InputError, match=f"no key for {service}; set {variable}"):
+        with pytest.raises(InputError) as refused:
             LLMClient(provider_named(service))
+        message_snapshot(refused)
     monkeypatch.setenv(variable, "planted-key-7")
     client = LLMClient(provider_named(service))
     assert "planted-key-7" in "".join(asyncio.run(client.headers()).values())
@@ -349,7 +354,7 @@ def added(folder, document):
     return add_rows(path)
 
 
-def test_a_provider_of_ones_own(tmp_path, monkeypatch):
+def test_a_provider_of_ones_own(message_snapshot, tmp_path, monkeypatch):
     assert "school" not in PROVIDERS
     assert added(tmp_path, MINE)[1:] == (2, 0)
     assert "school" in PROVIDERS
@@ -359,8 +364,9 @@ def test_a_provider_of_ones_own(tmp_path, monkeypatch):
     assert judge.condition.settings["base_url"] == "https://models.school.example/v1"
     assert capabilities("school", "big-1").levels == ("low",)
     assert capabilities("school", "small").family == "unknown"
-    with pytest.raises(InputError, match="takes no reasoning 'high'"):
+    with pytest.raises(InputError) as refused:
         ps.make_judge("school:big-1", judge_args={"reasoning": "high"})
+    message_snapshot(refused)
     moved = MINE | {"providers": [MINE["providers"][0] | {"base_url": "https://new.example/v1"}], "models": []}
     assert added(tmp_path, moved)[1:] == (1, 1)
     assert ps.make_judge("school:big-1").client.base_url == "https://new.example/v1"

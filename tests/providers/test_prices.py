@@ -264,11 +264,12 @@ def test_files_that_are_none(tmp_path, text, words):
         add_rows(tmp_path / "other.json")
 
 
-def test_a_file_that_was_broken_by_hand_is_named(tmp_path):
+def test_a_file_that_was_broken_by_hand_is_named(message_snapshot, tmp_path):
     added(tmp_path, ROW)
     own_file().write_text(json.dumps(GOOD | {"prices": [{"provider": "openai"}]}), "utf-8")
-    with pytest.raises(InputError, match=r"catalog\.json: prices: row 1: Object missing"):
+    with pytest.raises(InputError) as refused:
         price_of("openai", "gpt-4.1")
+    message_snapshot(refused)
 
 
 def test_the_dates_of_prices_in_words():
@@ -312,7 +313,8 @@ def test_prices_that_are_none(price):
         price_of("openai", "gpt-5.1", price)
 
 
-def test_a_bad_pattern_in_a_table_that_is_passed_is_refused():
+def test_a_bad_pattern_in_a_table_that_is_passed_is_refused(message_snapshot):
     table = {"as_of": "2026-01-01", "prices": [{"provider": "openai", "model": "(", "input": 1, "output": 2}]}
-    with pytest.raises(InputError, match=r"^price: model must be a regular expression, not '\('"):
+    with pytest.raises(InputError) as refused:
         price_of("openai", "gpt-4.1", table)
+    message_snapshot(refused)

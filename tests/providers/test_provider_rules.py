@@ -317,14 +317,16 @@ def test_extra_fields_come_last_and_deep():
     assert body["safetySettings"] == []
 
 
-def test_what_the_user_knows_better():
+def test_what_the_user_knows_better(message_snapshot):
     ours = provider_named("openai", overrides={"temperature": "always", "levels": ["none", "low"]})
     body = ours.call(LLMRequest(model="gpt-5", prompt="p", reasoning="none", temperature=0.5)).body
     assert (body["reasoning_effort"], body["temperature"]) == ("none", 0.5)
-    with pytest.raises(InputError, match="overrides: Object contains unknown field colour"):
+    with pytest.raises(InputError) as refused:
         capabilities("openai", "gpt-5", {"colour": "red"})
-    with pytest.raises(InputError, match="overrides: temperature: Invalid enum value 'sometimes'"):
+    message_snapshot(refused)
+    with pytest.raises(InputError) as refused:
         capabilities("openai", "gpt-5", {"temperature": "sometimes"})
+    message_snapshot(refused)
 
 
 @pytest.mark.parametrize(
@@ -361,7 +363,7 @@ def test_families_by_their_names(provider, model, family):
     assert capabilities(provider, model).family == family
 
 
-def test_names():
+def test_names(message_snapshot):
     assert list(PROVIDERS)[:6] == ["openai", "anthropic", "gemini", "together", "ollama", "compatible"]
     for name in PROVIDERS:
         made = provider_named(name)
@@ -369,8 +371,9 @@ def test_names():
         assert made.auth("planted-1")
         assert "planted-1" not in repr(made)
         assert made.key_variable is None or made.key_variable.endswith(("_API_KEY", "_BEDROCK", "_ACCESS_TOKEN"))
-    with pytest.raises(UnknownNameError, match="openai, anthropic, gemini, together, ollama, compatible"):
+    with pytest.raises(UnknownNameError) as refused:
         provider_named("nowhere")
+    message_snapshot(refused)
     with pytest.raises(InputError, match="no setting colour"):
         provider_named("openai", colour="red")
 

@@ -365,24 +365,26 @@ def test_a_provider_that_is_down_is_left_alone_and_asked_again_when_it_is_back(s
 
 
 @pytest.mark.slow
-def test_a_provider_that_is_down_for_long_ends_the_run(tmp_path):
+def test_a_provider_that_is_down_for_long_ends_the_run(message_snapshot, tmp_path):
     texts = [{"ID": f"s{n}", "text": f"Text {n}"} for n in range(12)]
     run = tmp_path / "run.db"
     with simulator(faults={"script": ["ok"] * 5 + [503] * 99}) as server:
-        with pytest.raises(JudgeError, match=r"HTTP 503\), for 15 minutes now"):
+        with pytest.raises(JudgeError) as refused:
             submit(judge_of(server, "openai"), ps.make_pairs(texts), run=run, retries=30, retry_wait=0, concurrency=1)
+        message_snapshot(refused)
         assert server.served == 5 + 10 + 18  # what opens the breaker, and one try after each wait
         server.faults = Faults()
         done = submit(judge_of(server, "openai"), ps.make_pairs(texts), run=run)
     assert (done.results.height, done.asked) == (66, 61)
 
 
-def test_a_run_without_a_network_ends_soon(tmp_path):
+def test_a_run_without_a_network_ends_soon(message_snapshot, tmp_path):
     with simulator() as server:
         pass
     texts = [{"ID": f"s{n}", "text": f"Text {n}"} for n in range(12)]
-    with pytest.raises(JudgeError, match=r"has never answered .* is there a network") as raised:
+    with pytest.raises(JudgeError) as raised:
         submit(judge_of(server, "openai"), ps.make_pairs(texts), concurrency=8)
+    message_snapshot(raised)
     assert server.url in str(raised.value)
 
 
@@ -434,7 +436,7 @@ def test_addresses_that_are_none(url):
         ps.make_judge("openai:gpt-4.1", judge_args={"base_url": url, "api_key": KEY})
 
 
-def test_the_proxy_of_the_environment(monkeypatch):
+def test_the_proxy_of_the_environment(message_snapshot, monkeypatch):
     with simulator({"sharpness": 20}) as server:
         monkeypatch.setenv("http_proxy", server.url)
         monkeypatch.setenv("no_proxy", "")
@@ -443,8 +445,9 @@ def test_the_proxy_of_the_environment(monkeypatch):
         )
         assert ask(judge).winner_pos == 1
     monkeypatch.setenv("http_proxy", "socks5://127.0.0.1:1")
-    with pytest.raises(InputError, match="proxy of the environment"):
+    with pytest.raises(InputError) as refused:
         ps.make_judge("openai:gpt-4.1", judge_args={"base_url": "http://provider.invalid/v1", "api_key": KEY})
+    message_snapshot(refused)
 
 
 def test_the_rate_limit_headers_hold_the_next_request(monkeypatch):

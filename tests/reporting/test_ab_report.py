@@ -154,7 +154,7 @@ def test_people_are_called_otherwise_too(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_result_finds_its_answers_while_its_run_file_is_there(run, tmp_path):
+def test_a_result_finds_its_answers_while_its_run_file_is_there(message_snapshot, run, tmp_path):
     found = unpacked(run[1].report(tmp_path / "r.html").read_text("utf-8"))["cases"]
     assert found[0][2] == answer_a(suite().tasks[0])
     alone = ab_run().report(tmp_path / "alone.html").read_text("utf-8")
@@ -162,10 +162,12 @@ def test_a_result_finds_its_answers_while_its_run_file_is_there(run, tmp_path):
     require_valid(alone)
     with pytest.raises(InputError, match="name the file"):
         write_report(run[1])
-    with pytest.raises(InputError, match="texts of a ranking"):
+    with pytest.raises(InputError) as refused:
         write_report(run[1], tmp_path / "x.html", [{"ID": "a", "text": "b"}])
-    with pytest.raises(InputError, match="a dict has no report"):
+    message_snapshot(refused)
+    with pytest.raises(InputError) as refused:
         write_report({}, tmp_path / "x.html")
+    message_snapshot(refused)
 
 
 def test_recorded_answers_have_a_report_too(tmp_path):
@@ -196,12 +198,13 @@ def test_an_answer_that_failed_has_lost_and_is_no_text(tmp_path):
         assert facts_of(store).write_again(tmp_path / "again.jsonl") == 0
 
 
-def test_without_a_result_the_way_out_is_named(tmp_path):
+def test_without_a_result_the_way_out_is_named(message_snapshot, tmp_path):
     variants = {name: lambda task, name=name: name * 3 for name in "abc"}
     judge = ps.pairwise_judge("lexical", criterion="better", key="k")
     ps.run_variants(suite(), variants, comparators=[judge], run=tmp_path / "r.db", progress=False)
-    with pytest.raises(InputError, match="give the same `pairscale ab` line again"):
+    with pytest.raises(InputError) as refused:
         write_report(tmp_path / "r.db", kind="ab")
+    message_snapshot(refused)
 
 
 def test_the_table_goes_to_excel_and_formulas_stay_text(run, tmp_path):

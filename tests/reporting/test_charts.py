@@ -205,11 +205,12 @@ def test_fitted_probabilities_of_the_other_models(bayes):
         assert row["share"] == pytest.approx(1 / (1 + 10 ** (-gap / 400)), abs=1e-4)
 
 
-def test_results_are_ordered_by_a_fit_that_knows_all_items(fit):
+def test_results_are_ordered_by_a_fit_that_knows_all_items(message_snapshot, fit):
     table = results(numbered(8))
     assert win_matrix(table, fit).to_dict()["layer"][0]["encoding"]["y"]["scale"]["domain"] == fit.theta["ID"].to_list()
-    with pytest.raises(InputError, match="order has no score for 't0008'"):
+    with pytest.raises(InputError) as refused:
         win_matrix(results(numbered(9)), fit)
+    message_snapshot(refused)
 
 
 @pytest.mark.slow
@@ -340,7 +341,7 @@ def test_a_chart_that_fails_leaves_the_old_file(fit, tmp_path, monkeypatch):
     assert [file.read_text() for file in tmp_path.iterdir()] == ["old"]
 
 
-def test_without_the_extra(fit, study, tmp_path, monkeypatch):
+def test_without_the_extra(message_snapshot, fit, study, tmp_path, monkeypatch):
     chart = score_chart(fit)
     monkeypatch.setitem(__import__("sys").modules, "altair", None)
     monkeypatch.setattr("pairscale.reporting._chart_files.find_spec", lambda name: None)
@@ -351,7 +352,6 @@ def test_without_the_extra(fit, study, tmp_path, monkeypatch):
         lambda: study_chart(study),
         lambda: save_chart(chart, tmp_path / "a.svg"),
     ):
-        with pytest.raises(
-            MissingExtraError, match=r'^a chart needs an optional package: pip install "pairscale\[plots'
-        ):
+        with pytest.raises(MissingExtraError) as refused:
             draw()
+        message_snapshot(refused)

@@ -84,7 +84,7 @@ def test_every_form_is_reported_and_exported_as_it_is_fitted(name):
     assert said == (name in {"wins.tsv", "session.csv", "alpaca.json", "labels.jsonl", "matrix.csv"})
 
 
-def test_a_session_without_texts_has_its_judges_and_no_texts():
+def test_a_session_without_texts_has_its_judges_and_no_texts(message_snapshot):
     ps.report(written("session.csv"), out="session.html")
     source = Path("session.html").read_text("utf-8")
     assert "Two texts" not in source
@@ -92,39 +92,45 @@ def test_a_session_without_texts_has_its_judges_and_no_texts():
     assert "pairscale label" not in source
     sheets = fastexcel.read_excel(ps.report("session.csv", out="session.xlsx"))
     assert sheets.sheet_names == ["ranking", "comparisons", "method"]
-    with pytest.raises(InputError, match="writes texts for people to label, and results in a table have none"):
+    with pytest.raises(InputError) as refused:
         ps.report("session.csv", again="again.jsonl")
+    message_snapshot(refused)
     shared = ps.report("session.csv", out="shared.html", pseudonyms=True).read_text("utf-8")
     shown = re.sub(r"<(style|script).*?</\1>", "", shared, flags=re.DOTALL)
     assert not re.search(r"\b(ann|bob|session\.csv)\b", shown)
     assert re.search("Judged by (J1 and J2|J2 and J1)", shown)
 
 
-def test_texts_of_results(caplog):
+def test_texts_of_results(message_snapshot, caplog):
     texts = pl.DataFrame({"ID": ["a", "b", "z"], "text": ["Rain fell.", "Snow fell.", "No one read this."]})
     source = ps.report(written("session.csv"), samples=texts).read_text("utf-8")
     assert "Two texts side by side" in source
     assert "samples: no text of 'c'" in caplog.text
-    with pytest.raises(InputError, match="none of the 3 texts that were compared is in it"):
+    with pytest.raises(InputError) as refused:
         ps.report("session.csv", samples=texts[2:])
+    message_snapshot(refused)
     three = texts.with_columns(ID=pl.Series(["a", "b", "c"]))
     rows = ps.export(WON[1:3], "pairs.jsonl", kind="preferences", samples=three, prompt="Write!")
     assert [json.loads(line)["chosen"] for line in rows.read_text("utf-8").splitlines()] == ["Snow fell.", "Rain fell."]
-    with pytest.raises(InputError, match=r"preferences are pairs of texts, .*; give them with `samples=`"):
+    with pytest.raises(InputError) as refused:
         ps.export("session.csv", "pairs.jsonl", kind="preferences")
+    message_snapshot(refused)
 
 
-def test_what_belongs_to_tables_is_refused_for_a_run_file():
+def test_what_belongs_to_tables_is_refused_for_a_run_file(message_snapshot):
     ps.judge(ps.make_pairs(ps.synthetic_essays(3, seed=1)), run="run.db", progress=False)
     for verb in (ps.report, lambda run, **given: ps.export(run, "out.csv", **given)):
         for name in ("samples", "a_col", "encoding", "key"):
-            with pytest.raises(InputError, match=f"{name} belongs to results in a table; a run file knows its columns"):
+            with pytest.raises(InputError) as refused:
                 verb("run.db", **{name: "x"})
+            message_snapshot(refused)
     written("session.csv")
-    with pytest.raises(InputError, match="kind='bias' belongs to run files"):
+    with pytest.raises(InputError) as refused:
         ps.report("session.csv", kind="bias")
-    with pytest.raises(InputError, match="kind='ab' belongs to labels of two variants"):
+    message_snapshot(refused)
+    with pytest.raises(InputError) as refused:
         ps.report("session.csv", kind="ab")
+    message_snapshot(refused)
 
 
 def test_wins_in_a_matrix_are_counted_and_no_copies():
@@ -133,7 +139,7 @@ def test_wins_in_a_matrix_are_counted_and_no_copies():
     assert ps.fit(matrix).theta["comparisons"].sum() == 2 * sum(map(sum, wins))
 
 
-def test_a_judge_asked_about_a_pair_on_several_tasks_is_compared_task_by_task(caplog):
+def test_a_judge_asked_about_a_pair_on_several_tasks_is_compared_task_by_task(message_snapshot, caplog):
     rows = [
         {"question_id": task, "model_a": "x", "model_b": "y", "winner": winner, "judge": judge}
         for judge, winners in (("ann", "aab"), ("bob", "abb"))
@@ -149,10 +155,9 @@ def test_a_judge_asked_about_a_pair_on_several_tasks_is_compared_task_by_task(ca
     both = [{**row, "model_a": "y", "model_b": "x"} for row in rows]  # and in the other order
     assert ps.agreement([*rows, *both], n_boot=0).n_units == 6
     alone = [{name: value for name, value in row.items() if name != "question_id"} for row in rows]
-    with pytest.raises(
-        TableError, match=r"'ann' judges 'x' and 'y' more than once, .* call the column that tells them"
-    ):
+    with pytest.raises(TableError) as refused:
         ps.agreement(alone, n_boot=0)
+    message_snapshot(refused)
 
 
 @pytest.mark.parametrize("verb", ["fit", "report", "export", "import", "bias", "agreement", "label"])
@@ -183,9 +188,10 @@ def test_the_encoding_of_a_file_is_noted_once(caplog):
     assert caplog.text.count("it was read as Windows-1252") == 1
 
 
-def test_an_import_that_is_refused_leaves_no_file():
-    with pytest.raises(TableError, match="the text of 'a', 'b', 'c' is not known; give `samples=`"):
+def test_an_import_that_is_refused_leaves_no_file(message_snapshot):
+    with pytest.raises(TableError) as refused:
         ps.import_run(written("session.csv"), "new.db")
+    message_snapshot(refused)
     with pytest.raises(InputError):
         ps.import_run("missing.csv", "new.db")
     assert not Path("new.db").exists()

@@ -213,13 +213,13 @@ def priceless(**more):
     return ps.make_judge("openai:some-model-of-mine", trait="overall_quality", judge_args={"api_key": "k", **more})
 
 
-def test_a_limit_without_a_known_price_is_refused_and_the_option_is_named(caplog):
-    with pytest.raises(
-        InputError, match=r"`max_cost=` needs the price of openai:some-model-of-mine.*--price input=1.25"
-    ):
+def test_a_limit_without_a_known_price_is_refused_and_the_option_is_named(message_snapshot, caplog):
+    with pytest.raises(InputError) as refused:
         require_prices([priceless()], 1.0)
-    with pytest.raises(InputError, match="`max_cost=` needs the price"):
+    message_snapshot(refused)
+    with pytest.raises(InputError) as refused:
         require_prices([BothOrders(priceless())], 1.0)
+    message_snapshot(refused)
     assert caplog.messages == []
 
 
@@ -250,12 +250,13 @@ def test_the_prices_of_every_member_of_a_panel_are_recorded(tmp_path):
         assert "2026" in recorded_prices(store)
 
 
-def test_a_limit_needs_the_price_of_every_member_of_a_panel():
+def test_a_limit_needs_the_price_of_every_member_of_a_panel(message_snapshot):
     def own(A, B):
         return {"Y": 1, "cost": 0.1}
 
-    with pytest.raises(InputError, match="needs the price of openai:no-such-model"):
+    with pytest.raises(InputError) as refused:
         require_prices([PanelJudge([model("no-such-model"), ps.FunctionJudge(own, name="own")])], 1.0)
+    message_snapshot(refused)
 
 
 def test_a_member_that_cannot_be_closed_leaves_no_other_open(caplog):

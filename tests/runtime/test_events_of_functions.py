@@ -88,11 +88,12 @@ class Escaping:
 @pytest.mark.parametrize("error", [SystemExit(4), asyncio.CancelledError()], ids=["exit", "cancelled"])
 @pytest.mark.parametrize("wrap", [lambda judge: judge, BothOrders], ids=["plain", "both orders"])
 def test_a_judge_that_always_escapes_is_a_failure_of_the_judge(
-    error: BaseException, wrap: Callable[[Any], Any], tmp_path: Path, caplog: pytest.LogCaptureFixture
+    message_snapshot, error: BaseException, wrap: Callable[[Any], Any], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     call = Call(str(tmp_path / "run.db"), questions=40, n_texts=41, function=wrap(Escaping(error)))
-    with pytest.raises(JudgeError, match=f"10 different questions in a row: {type(error).__name__}"):
+    with pytest.raises(JudgeError) as refused:
         WORKFLOWS["pairs"](call)
+    message_snapshot(refused)
     assert "closing escaping failed" in caplog.text
 
 
@@ -177,11 +178,14 @@ COSTS: dict[str, Any] = {"nan": math.nan, "negative": -1.0, "text": "1", "flag":
 
 
 @across(FUNCTIONS, *(f"max_cost_of gives {name}" for name in COSTS))
-def test_a_bound_that_is_no_amount_of_money_is_refused(workflow: str, event: str, tmp_path: Path) -> None:
+def test_a_bound_that_is_no_amount_of_money_is_refused(
+    message_snapshot, workflow: str, event: str, tmp_path: Path
+) -> None:
     judge = Pricing(COSTS[event.rpartition(" ")[2]])
     call = Call(str(tmp_path / "run.db"), function=judge, options={"max_cost": 1.0})
-    with pytest.raises(JudgeError, match="max_cost_of of the judge pricing: what it returns must be a number of 0 or"):
+    with pytest.raises(JudgeError) as refused:
         WORKFLOWS[workflow](call)
+    message_snapshot(refused)
 
 
 @across(FUNCTIONS, "max_cost_of knows its texts alone")
@@ -198,10 +202,11 @@ def test_a_bound_is_asked_for_about_the_texts_of_the_run(workflow: str, event: s
 
 
 @across(FUNCTIONS, "max_cost_of raises")
-def test_a_bound_that_raises_is_said_with_its_line(workflow: str, event: str, tmp_path: Path) -> None:
+def test_a_bound_that_raises_is_said_with_its_line(message_snapshot, workflow: str, event: str, tmp_path: Path) -> None:
     def most(_pair: ps.JudgePair) -> float:
         raise ZeroDivisionError("no price")
 
     call = Call(str(tmp_path / "run.db"), function=Pricing(most), options={"max_cost": 1.0})
-    with pytest.raises(JudgeError, match=r"it raised ZeroDivisionError: no price \(test_events_of_functions\.py:\d+\)"):
+    with pytest.raises(JudgeError) as refused:
         WORKFLOWS[workflow](call)
+    message_snapshot(refused)

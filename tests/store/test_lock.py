@@ -48,11 +48,12 @@ def writer(folder):
     process.communicate()
 
 
-def test_a_second_writer_is_refused_by_name_though_the_lock_file_is_gone(writer):
+def test_a_second_writer_is_refused_by_name_though_the_lock_file_is_gone(message_snapshot, writer):
     Path("run.db.lock").unlink()
     for _ in range(2):  # the lock file that it made itself changes nothing
-        with pytest.raises(StoreBusyError, match=rf"is being written by another run \(process {writer.pid} on"):
+        with pytest.raises(StoreBusyError) as refused:
             open_run("run.db", write=True)
+        message_snapshot(refused)
     with open_run("run.db") as store:
         assert store.items()["ID"].to_list() == ["a"]
 
@@ -84,7 +85,7 @@ def test_a_copy_of_a_file_that_is_being_written_is_a_file_of_its_own(writer):
         assert store.items()["ID"].to_list() == ["a"]
 
 
-def test_a_run_whose_lock_file_is_deleted_stops_asking(folder):
+def test_a_run_whose_lock_file_is_deleted_stops_asking(message_snapshot, folder):
     asked = []
 
     def judge(A, B):
@@ -93,8 +94,9 @@ def test_a_run_whose_lock_file_is_deleted_stops_asking(folder):
             Path("run.db.lock").unlink()
         return {"is_valid": True, "Y": 1}
 
-    with pytest.raises(StoreError, match="Leave the lock file alone, and run it again"):
+    with pytest.raises(StoreError) as refused:
         ps.submit_pairs(PAIRS, ps.FunctionJudge(judge, name="mine"), run="run.db", concurrency=1, progress=False)
+    message_snapshot(refused)
     assert len(asked) == 3
     again = ps.submit_pairs(PAIRS, ps.FunctionJudge(judge, name="mine"), run="run.db", progress=False)
     assert again.results.height == PAIRS.height
@@ -128,18 +130,22 @@ def test_export_makes_a_whole_copy_at_any_time(folder):
     assert done.results.height == PAIRS.height
 
 
-def test_a_copy_replaces_nothing_and_takes_no_options_of_tables(folder):
+def test_a_copy_replaces_nothing_and_takes_no_options_of_tables(message_snapshot, folder):
     ps.submit_pairs(PAIRS[:2], "lexical", run="run.db", progress=False)
     Path("there.db").write_text("something else")
-    with pytest.raises(InputError, match=r"there\.db already exists; name another file"):
+    with pytest.raises(InputError) as refused:
         ps.export("run.db", "there.db", copy=True)
+    message_snapshot(refused)
     assert Path("there.db").read_text() == "something else"
-    with pytest.raises(InputError, match="`prompt=` does not belong to a copy"):
+    with pytest.raises(InputError) as refused:
         ps.export("run.db", "copy.db", copy=True, prompt="Why?")
-    with pytest.raises(InputError, match="a copy of a run file is a run file"):
+    message_snapshot(refused)
+    with pytest.raises(InputError) as refused:
         ps.export("run.db", "copy.csv", copy=True)
-    with pytest.raises(StoreError, match="no such run file"):
+    message_snapshot(refused)
+    with pytest.raises(StoreError) as refused:
         ps.export("none.db", "copy.db", copy=True)
+    message_snapshot(refused)
     assert not Path("copy.db").exists()
 
 

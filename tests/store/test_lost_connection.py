@@ -9,7 +9,7 @@ from pairscale.store.writer import Entry
 from tests.noted import fail_writes
 
 
-def test_another_process_that_has_continued_the_run_is_not_overwritten(monkeypatch):
+def test_another_process_that_has_continued_the_run_is_not_overwritten(message_snapshot, monkeypatch):
     with open_run(None, write=True) as store:
         entries = [Entry(rows=[("step_log", {"step_id": 1})])]
         with monkeypatch.context() as lost:
@@ -18,8 +18,9 @@ def test_another_process_that_has_continued_the_run_is_not_overwritten(monkeypat
                 store.writer.commit(entries)
         with store.writer.changing() as change:
             change.set_fact("by", "another")
-        with pytest.raises(StoreMismatchError, match="another process has continued the run since"):
+        with pytest.raises(StoreMismatchError) as refused:
             store.writer.commit(entries)
+        message_snapshot(refused)
 
 
 def test_other_entries_after_a_lost_connection_are_written(monkeypatch):

@@ -1,7 +1,6 @@
 """A run in a PostgreSQL database, with a server of its own; where no server is installed, these are skipped."""
 
 import logging
-import os
 import subprocess
 import sys
 
@@ -44,26 +43,26 @@ def test_a_run_is_copied_to_a_file(address, tmp_path):
     assert ps.audit(tmp_path / "copy.db", digest=ps.audit(address).digest, closed=True).passed
 
 
-def test_one_writer_at_a_time(address):
+def test_one_writer_at_a_time(message_snapshot, address):
     with open_run(address, write=True) as store:
         store.add_items(ITEMS)
-        with pytest.raises(StoreBusyError, match=f"process {os.getpid()} on .*; wait for it"):
+        with pytest.raises(StoreBusyError) as refused:
             open_run(address, write=True)
+        message_snapshot(refused)
         with open_run(address) as reader:
             assert reader.counts()["items"] == 6
     open_run(address, write=True).close()
 
 
-def test_a_lock_that_the_server_does_not_give_is_told_in_words(address):
+def test_a_lock_that_the_server_does_not_give_is_told_in_words(message_snapshot, address):
     import psycopg
 
     with psycopg.connect(address.replace("+psycopg", ""), autocommit=True) as connection:
         connection.execute("CREATE ROLE guest LOGIN")
         connection.execute("REVOKE EXECUTE ON FUNCTION pg_try_advisory_lock(integer, integer) FROM public")
-    with pytest.raises(
-        StoreError, match=r"^the database does not let this user do it; .*: permission denied for function"
-    ):
+    with pytest.raises(StoreError) as refused:
         open_run(address.replace("tester@", "guest@"), write=True)
+    message_snapshot(refused)
 
 
 def test_the_lock_goes_with_a_process_that_dies(address):

@@ -79,13 +79,15 @@ def bare(people: Path, **more: str) -> Path:
     return path
 
 
-def test_labels_without_ids_need_their_pairs(people):
+def test_labels_without_ids_need_their_pairs(message_snapshot, people):
     path = bare(people)
-    with pytest.raises(InputError, match=r"labels of cases without the ids.*no bare\.key\.jsonl beside.*with `key=`"):
+    with pytest.raises(InputError) as refused:
         ps.fit(path)
+    message_snapshot(refused)
     assert scores(path, key=people.with_name("pairs.csv"), ties="half") == scores(people, ties="half")
-    with pytest.raises(InputError, match="`key=` belongs to labels of cases"):
+    with pytest.raises(InputError) as refused:
         ps.fit([{"winner": "a", "loser": "b"}], key="pairs.csv")
+    message_snapshot(refused)
 
 
 def test_labels_of_a_manifest_compare_its_variants(tmp_path, caplog):
@@ -98,22 +100,25 @@ def test_labels_of_a_manifest_compare_its_variants(tmp_path, caplog):
     assert "left out the labels of 1 cases that are not in the key: 't3'" in caplog.text
 
 
-def test_criteria_are_not_mixed(people, tmp_path):
+def test_criteria_are_not_mixed(message_snapshot, people, tmp_path):
     rows = pl.read_ndjson(people.with_name("labels.jsonl"))
     both = pl.concat([rows, rows.with_columns(criterion=pl.lit("style"), case_id="s" + pl.col("case_id"))])
     both.write_ndjson(tmp_path / "labels.jsonl")
-    with pytest.raises(InputError, match="holds labels under 2 criteria; choose one by `condition=clarity`"):
+    with pytest.raises(InputError) as refused:
         ps.fit(tmp_path / "labels.jsonl")
+    message_snapshot(refused)
     assert scores(tmp_path / "labels.jsonl", condition="style") == scores(people)
     assert ps.fit(tmp_path / "labels.jsonl", condition="all").theta["comparisons"].sum() == 2 * 56
-    with pytest.raises(InputError, match="no label is of the criterion 'grammar'; there are 'clarity', 'style'"):
+    with pytest.raises(InputError) as refused:
         ps.fit(tmp_path / "labels.jsonl", condition="grammar")
+    message_snapshot(refused)
 
 
-def test_a_case_that_a_labeller_labels_twice_is_refused():
+def test_a_case_that_a_labeller_labels_twice_is_refused(message_snapshot):
     row = {"case_id": "c", "labeller": "ann", "ID1": "x", "ID2": "y", "preferred": "1"}
-    with pytest.raises(TableError, match="'ann' labels 'c' more than once"):
+    with pytest.raises(TableError) as refused:
         ps.fit([row, row])
+    message_snapshot(refused)
 
 
 def test_people_beside_a_judge(people, tmp_path):
@@ -135,14 +140,16 @@ def test_real_sessions_give_the_published_scores(session):
     assert {row[0]: row[1] for row in fit.theta.select("ID", "theta").rows()} == pytest.approx(wanted, abs=0.02)
 
 
-def test_a_run_file_takes_no_columns(people):
-    with pytest.raises(InputError, match="belong to tables; a run file knows its columns"):
+def test_a_run_file_takes_no_columns(message_snapshot, people):
+    with pytest.raises(InputError) as refused:
         ps.fit(people, a_col="x", b_col="y")
+    message_snapshot(refused)
 
 
-def test_pairs_without_answers_are_not_results(people):
-    with pytest.raises(InputError, match="holds pairs without answers; `pairscale judge"):
+def test_pairs_without_answers_are_not_results(message_snapshot, people):
+    with pytest.raises(InputError) as refused:
         ps.fit(people.with_name("pairs.csv"))
+    message_snapshot(refused)
 
 
 def test_imported_winners_have_drawn_sides(tmp_path, caplog):
@@ -157,7 +164,7 @@ def test_imported_winners_have_drawn_sides(tmp_path, caplog):
     assert scores(run) == scores(rows)
 
 
-def test_agreement_of_the_judges_of_results(caplog):
+def test_agreement_of_the_judges_of_results(message_snapshot, caplog):
     rows = [
         {"judge": who, "model_a": "x", "model_b": y, "winner": said}
         for who, votes in {"ann": "aabt", "bob": "aaba"}.items()
@@ -168,8 +175,9 @@ def test_agreement_of_the_judges_of_results(caplog):
     assert (found.n_units, found.n_raters) == (4, 2)
     assert found.table["estimate"][0] == 0.75
     assert "each pair is a unit, each judge a rater, and the label says which of the two won" in caplog.text
-    with pytest.raises(InputError, match="no column judge_id or judge says who judged"):
+    with pytest.raises(InputError) as refused:
         ps.agreement([{"winner": "a", "loser": "b"}])
+    message_snapshot(refused)
 
 
 def test_only_the_beginning_of_a_file_is_searched_for_labels(tmp_path, monkeypatch):

@@ -179,15 +179,16 @@ def test_readers_during_a_run_see_what_is_committed(tmp_path, store):
         assert reader.results().height == 2
 
 
-def test_one_writer_at_a_time_and_the_error_says_who(tmp_path, store):
+def test_one_writer_at_a_time_and_the_error_says_who(message_snapshot, tmp_path, store):
     script = f"import pairscale as ps\nps.open_run({str(tmp_path / 'run.db')!r}, write=True)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert (
         f"StoreBusyError: {tmp_path / 'run.db'} is being written by another run (process {os.getpid()}" in done.stderr
     )
-    with pytest.raises(StoreBusyError, match="use another run file"):
+    with pytest.raises(StoreBusyError) as refused:
         open_run(tmp_path / "run.db", write=True)
+    message_snapshot(refused)
 
 
 @pytest.mark.parametrize(
@@ -288,34 +289,35 @@ def test_a_file_is_made_whole_or_not_at_all(tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"this is a letter, not a database", b"\x89PNG\r\n\x1a\n" + b"\0" * 100])
-def test_something_else_is_left_as_it_is(tmp_path, content):
+def test_something_else_is_left_as_it_is(message_snapshot, tmp_path, content):
     path = tmp_path / "run.db"
     path.write_bytes(content)
-    with pytest.raises(StoreDamagedError, match="is not a run file"):
+    with pytest.raises(StoreDamagedError) as refused:
         open_run(path, write=True)
+    message_snapshot(refused)
     assert path.read_bytes() == content
 
 
-def test_a_table_is_refused_with_the_commands_that_take_tables(tmp_path):
+def test_a_table_is_refused_with_the_commands_that_take_tables(message_snapshot, tmp_path):
     path = tmp_path / "results.csv"
     path.write_text("ID1,ID2,better_id\na,b,a\n", "utf-8")
     for verb in (ps.status, ps.audit, open_run):
-        with pytest.raises(
-            StoreDamagedError, match=r"`pairscale fit`, `bias`, `report` and `export` take tables of"
-        ) as told:
+        with pytest.raises(StoreDamagedError) as told:
             verb(path)
+        message_snapshot(told)
         assert f"`pairscale import {path} RUN --samples TEXTS` makes a run file of one" in str(told.value)
 
 
-def test_a_database_of_something_else(tmp_path):
+def test_a_database_of_something_else(message_snapshot, tmp_path):
     path = tmp_path / "other.db"
     with sqlite3.connect(path) as connection:
         connection.execute("CREATE TABLE birds (name TEXT)")
     connection.close()
     before = path.read_bytes()
     for write in (True, False):
-        with pytest.raises(StoreDamagedError, match="not a run file"):
+        with pytest.raises(StoreDamagedError) as refused:
             open_run(path, write=write)
+        message_snapshot(refused)
     assert path.read_bytes() == before
     assert [entry.name for entry in tmp_path.iterdir()] == ["other.db"]
 
@@ -338,27 +340,31 @@ def test_columns_of_any_kind_are_kept(tmp_path):
 
 
 @pytest.mark.parametrize("url", ["nosuchdialect://x", "postgresql+psycopg://u@h:port/d"])
-def test_an_address_that_is_none(url):
-    with pytest.raises(StoreError, match="not a database address"):
+def test_an_address_that_is_none(message_snapshot, url):
+    with pytest.raises(StoreError) as refused:
         open_run(url)
+    message_snapshot(refused)
 
 
 @pytest.mark.parametrize("scheme", ["sqlite", "sqlite+pysqlite"])
-def test_the_address_of_a_file_is_that_file(tmp_path, scheme):
+def test_the_address_of_a_file_is_that_file(message_snapshot, tmp_path, scheme):
     path = tmp_path / "run.db"
     with open_run(f"{scheme}:///{path}", write=True) as store:
         store.add_items(ITEMS)
         assert pragmas(store) == DURABLE
         for where in (path, f"{scheme}:///{path}"):
-            with pytest.raises(StoreBusyError, match=r"run\.db is being written"):
+            with pytest.raises(StoreBusyError) as refused:
                 open_run(where, write=True)
+            message_snapshot(refused)
             with open_run(where) as reader:
                 assert reader.counts()["items"] == 3
-    with pytest.raises(StoreError, match="no such run file"):
+    with pytest.raises(StoreError) as refused:
         open_run(f"{scheme}:///{tmp_path / 'missing.db'}")
+    message_snapshot(refused)
     (tmp_path / "letter.db").write_text("Dear all")
-    with pytest.raises(StoreDamagedError, match="left as it is"):
+    with pytest.raises(StoreDamagedError) as refused:
         open_run(f"{scheme}:///{tmp_path / 'letter.db'}", write=True)
+    message_snapshot(refused)
 
 
 @pytest.mark.parametrize("url", ["sqlite://", "sqlite:///:memory:"])
@@ -521,9 +527,10 @@ def test_threads_take_turns_with_a_snapshot(store):
     assert found == [3]
 
 
-def test_columns_that_do_not_exist_or_are_missing_are_refused(store):
-    with pytest.raises(InputError, match="has no column 'nonsense'"):
+def test_columns_that_do_not_exist_or_are_missing_are_refused(message_snapshot, store):
+    with pytest.raises(InputError) as refused:
         record(store, [win(1, nonsense=1)])
+    message_snapshot(refused)
     with pytest.raises(StoreError, match="received_at"):
         record(store, [replace(win(1), comparison={"outcome": "win"})])
     assert store.counts()["attempts"] == 0
@@ -586,7 +593,7 @@ def test_a_log_that_json_cannot_hold_is_refused_rather_than_kept_as_something_el
 
 
 @pytest.mark.parametrize("run", [5, True, math.nan, [1], b"run.db", "", " ", "a\0b"])
-def test_what_is_no_name_of_a_file_is_no_run_in_any_function(run, tmp_path, monkeypatch):
+def test_what_is_no_name_of_a_file_is_no_run_in_any_function(message_snapshot, run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     texts = [{"ID": str(at), "text": "text " * at} for at in range(1, 6)]
     pairs = ps.make_pairs(texts)
@@ -602,19 +609,21 @@ def test_what_is_no_name_of_a_file_is_no_run_in_any_function(run, tmp_path, monk
         lambda: ps.template_study(pairs, templates=["default"], judge=lambda _: "lexical", run=run, progress=False),
     ]
     for call in calls:
-        with pytest.raises(InputError, match=r"^run must be a file or the address of a database, not "):
+        with pytest.raises(InputError) as refused:
             call()
+        message_snapshot(refused)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_name_that_is_too_long_is_told_in_words(tmp_path):
+def test_a_name_that_is_too_long_is_told_in_words(message_snapshot, tmp_path):
     for write in (True, False):
-        with pytest.raises(StoreError, match="cannot be opened: File name too long"):
+        with pytest.raises(StoreError) as refused:
             ps.open_run(tmp_path / ("x" * 300), write=write)
+        message_snapshot(refused)
 
 
 @pytest.mark.parametrize("flag", [math.nan, 2, "no", "False", None])
-def test_a_flag_is_true_or_false_in_every_function(flag):
+def test_a_flag_is_true_or_false_in_every_function(message_snapshot, flag):
     texts = [{"ID": str(at), "text": "text " * at} for at in range(1, 6)]
     pairs = ps.make_pairs(texts)
     results = ps.judge(pairs, judge="lexical", progress=False).results
@@ -625,5 +634,6 @@ def test_a_flag_is_true_or_false_in_every_function(flag):
     }
     for names, call in calls.items():
         for name in names.split():
-            with pytest.raises(InputError, match=f"^{name} must be True or False, not "):
+            with pytest.raises(InputError) as refused:
                 call(**{name: flag})
+            message_snapshot(refused)

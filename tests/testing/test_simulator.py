@@ -380,9 +380,10 @@ def test_faults_are_drawn_by_number_and_seed():
 
 
 @pytest.mark.parametrize("settings", [{"lapse": 1.5}, {"refusal_rate": -0.1}, {"echo_rate": 2}])
-def test_shares_must_be_shares(settings):
-    with pytest.raises(InputError, match="must be a number from 0 to 1, not "):
+def test_shares_must_be_shares(message_snapshot, settings):
+    with pytest.raises(InputError) as refused:
         Behaviour(**settings)
+    message_snapshot(refused)
 
 
 def test_a_port_that_is_taken():

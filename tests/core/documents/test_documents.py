@@ -205,7 +205,7 @@ def test_a_bomb_that_lies_about_its_size(reader):
     assert "damaged" in refused(reader, "docx", bytes(bomb))
 
 
-def test_parts_in_the_same_place_count_each(tmp_path):
+def test_parts_in_the_same_place_count_each(message_snapshot, tmp_path):
     """An archive whose entries all point to one piece of data, as those of the smallest bombs do."""
     content = packed({"a.txt": bytes(2**20)})
     start = content.index(b"PK\1\2")
@@ -214,13 +214,15 @@ def test_parts_in_the_same_place_count_each(tmp_path):
     tail = bytearray(content[end:])
     tail[8:12] = (100).to_bytes(2, "little") * 2
     tail[12:16] = (100 * (end - start)).to_bytes(4, "little")
-    with pytest.raises(Unreadable, match=r"^it expands to more than 64 MB"):
+    with pytest.raises(Unreadable) as refused:
         Parts(many + bytes(tail))
+    message_snapshot(refused)
 
 
-def test_too_many_parts():
-    with pytest.raises(Unreadable, match=r"^it has 20,001 parts; at most 20,000 are read"):
+def test_too_many_parts(message_snapshot):
+    with pytest.raises(Unreadable) as refused:
         Parts(packed({f"{at}.txt": b"" for at in range(20_001)}, zipfile.ZIP_STORED))
+    message_snapshot(refused)
 
 
 def test_a_paragraph_of_a_billion_spaces(reader):
