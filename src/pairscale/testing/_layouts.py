@@ -15,7 +15,7 @@ _SECOND = {
 }  # fmt: skip
 _OTHER = _SECOND | {second: first for first, second in _SECOND.items()}
 _LABEL = re.compile(
-    r"""^(?P<before>\W*(?:[a-z]+[ _="-]+)*)"""
+    r"""^(?P<before>[^\w\n]*(?:[a-z]+[ _=:"-]+)*)"""
     rf"(?P<place>{'|'.join(sorted(_OTHER, key=len, reverse=True))})"
     r"(?P<after>(?:'s)?(?: \w+){0,3}[^\w\n]*?(?:[:>][*_]*|(?=\n)))",
     re.IGNORECASE | re.MULTILINE,
@@ -33,18 +33,23 @@ def locate_samples(prompt: str, *, is_choice: bool) -> tuple[str, str] | None:
         prompt: the prompt.
         is_choice: whether the request itself asks for SAMPLE_1 or SAMPLE_2.
     """
-    candidates: list[tuple[tuple[bool, int], str, str]] = []
+    candidates: list[tuple[tuple[bool, bool, int], str, str]] = []
     for label in _LABEL.finditer(prompt):
         place = label["place"].casefold()
         twin = re.compile(re.escape(label["before"] + _OTHER[place] + label["after"]), re.IGNORECASE)
         below = twin.search(prompt, label.end())
         if below is None:
             continue
-        upper = prompt[label.end() : below.start()]
-        upper, lower = _texts(upper, prompt[below.end() :], label, below)
+        between = prompt[label.end() : below.start()]
+        behind = prompt[below.end() :]
+        rest = between.partition("\n")[0]
+        if behind.startswith(f"{rest}\n"):  # it belongs to the label
+            between = between.removeprefix(rest)
+            behind = behind.removeprefix(rest)
+        upper, lower = _texts(between, behind, label, below)
         if _has_words(upper) and _has_words(lower):
             # Lists and dialogues in a sample have labels, too, and so have instructions.
-            rank = (_ANSWER.search(upper + lower) is None, len(upper))
+            rank = (_ANSWER.search(upper + lower) is None, _has_words(label["before"] + label["after"]), len(upper))
             candidates.append((rank, upper, lower) if place in _SECOND else (rank, lower, upper))
     if candidates:
         best = max(candidates, key=lambda candidate: candidate[0])
