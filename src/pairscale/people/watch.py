@@ -200,8 +200,8 @@ def _pictures(items: Sequence[Mapping[str, Any]], refits: pl.DataFrame) -> list[
         series = {"reliability": refits["reliability"].to_list(), "rank stability": refits["rho_rank"].to_list()}
         target = refits["eap_reliability_min"].to_list()[-1]
         label = "Reliability and rank stability along the run, refit by refit"
-        on_the_way = Lines(refits["total_pairs_done"].to_list(), series, label, target)
-        charts.insert(0, ("On the way", svg(on_the_way)))
+        progress = Lines(refits["total_pairs_done"].to_list(), series, label, target)
+        charts.insert(0, ("Progress", svg(progress)))
     return charts
 
 
