@@ -405,14 +405,9 @@ NEITHER = {
 }
 
 CALLED_OFTEN = {
-    "LLMJudge.read",
-    "LLMJudge.known_of",
-    "LLMJudge.request_cost",
-    "JudgePair",
-    "Verdict",
-    "Verdict.win",
+    "LLMJudge.read", "LLMJudge.known_of", "LLMJudge.request_cost", "JudgePair", "Verdict", "Verdict.win",
     "ModelVariant.answer",
-}
+}  # fmt: skip
 """Made or called for every answer, by the project or by a judge, so that only their numbers are checked."""
 
 OF_CALLS = {"LLMJudge", "ModelVariant"}

@@ -384,10 +384,6 @@ class TestByName:
     @pytest.mark.parametrize(
         ("judge", "settings", "words"),
         [
-            (
-                "simulated",
-                {"abilities": "truth"},
-            ),
             ("simulated:q", {"seeds": 1}, "judge 'simulated:q' has no setting 'seeds'; it has 'bias', 'lapse'"),
             ("lexical", {"length": 3}, "judge 'lexical' has no setting 'length'; it has 'trait'"),
         ],
