@@ -405,8 +405,8 @@ NEITHER = {
 }
 
 CALLED_OFTEN = {
-    "LLMJudge.read", "LLMJudge.known_of", "LLMJudge.request_cost", "JudgePair", "Verdict", "Verdict.win",
-    "ModelVariant.answer",
+    "LLMJudge.read", "LLMJudge.known_of", "LLMJudge.request_cost", "LLMJudge.cache_key", "JudgePair", "Verdict",
+    "Verdict.win", "ModelVariant.answer",
 }  # fmt: skip
 """Made or called for every answer, by the project or by a judge, so that only their numbers are checked."""
 

@@ -217,7 +217,8 @@ class ModelVariant:
             JudgeError: when every other question would fail, too: a wrong key, an unknown model.
         """
         request = self._model.question(self.prompt_for(task))
-        reply = self._model.remembered(request, str(repeat))
+        key = self._model.cache_key(request, str(repeat))
+        reply = self._model.remembered(request, key)
         lost = 0.0  # what calls without a reply may have cost
 
         async def ask() -> Reply:
@@ -236,16 +237,16 @@ class ModelVariant:
                     raise JudgeError(error.message) from None
                 marked = {COST_IS_ESTIMATE: True} if lost else {}
                 return Trace(exception=f"{error.code}: {error.message}", cost=lost or None, metadata=marked)
-        return self._trace(reply, request, str(repeat), lost)
+        return self._trace(reply, request, key, lost)
 
-    def _trace(self, reply: Reply, request: LLMRequest, repeat: str, lost: float) -> Trace:
+    def _trace(self, reply: Reply, request: LLMRequest, key: str | None, lost: float) -> Trace:
         told = self._model.known_of(reply, request)
         cost = lost + (told["cost"] or 0.0) if lost else told["cost"]
         known = {"tokens": told["total_tokens"], "cost": cost, "duration_ms": round((reply.seconds or 0.0) * 1000, 3)}
         marked = {COST_IS_ESTIMATE: True} if lost or told["cost_is_estimate"] else {}
         if reply.stop_reason in {"refusal", "content_filter"} or reply.refusal:
             return Trace(exception=f"{reply.stop_reason}: {reply.refusal or reply.text}", metadata=marked, **known)
-        self._model.accept(reply, request, repeat)
+        self._model.accept(reply, key)
         about = {"model": told["model"], "stop_reason": reply.stop_reason, **marked}
         return Trace(reply.text, metadata=about, **known)
 

@@ -231,21 +231,22 @@ class Model:
         """Whether answers may come from the cache; the caller then says which repeat of a question it is."""
         return self._cache is not None
 
-    def _cache_key(self, request: LLMRequest, repeat: str) -> str | None:
-        """What a reply is found by: all that is asked for, also what the model was found not to take."""
-        if self.settings.cache == "auto" and not is_deterministic(self.client.prepared(request).body):
-            return None
-        return call_key(self.client, self.client.provider.call(request), repeat)
-
-    def remembered(self, request: LLMRequest, repeat: str = "1") -> Reply | None:
-        """The answer that an earlier run got, if it may be used again.
+    def cache_key(self, request: LLMRequest, repeat: str = "1") -> str | None:
+        """What a reply is found by: all that is asked for, also what the model was found not to take; None for nothing.
 
         Args:
             request: the question.
             repeat: which time it is asked, for those who ask the same on purpose more than once: every time has an
                 answer of its own.
         """
-        key = self._cache_key(request, repeat) if self._cache is not None else None
+        if self._cache is None:
+            return None
+        if self.settings.cache == "auto" and not is_deterministic(self.client.prepared(request).body):
+            return None
+        return call_key(self.client, self.client.provider.call(request), repeat)
+
+    def remembered(self, request: LLMRequest, key: str | None) -> Reply | None:
+        """The answer that an earlier run got under the key, if it may be used again."""
         if self._cache is None or key is None:
             return None
         try:
@@ -271,13 +272,13 @@ class Model:
                 error.cost = self.request_cost(request) or None
             raise
 
-    def accept(self, reply: Reply, request: LLMRequest, repeat: str = "1") -> None:
+    def accept(self, reply: Reply, key: str | None) -> None:
         """An answer was read and found good: it is remembered for other runs, or counted when it was one of theirs."""
-        if self._cache is None:
+        if self._cache is None or key is None:
             return
         if reply.first_asked is None:
-            key = self._cache_key(request, repeat)
-            if key is not None:
+            sent = {} if reply.call is None else reply.call.body
+            if self.settings.cache != "auto" or is_deterministic(sent):  # the model may have refused a temperature
                 self._cache.keep(key, reply.raw, reply.status or 200)
             return
         if not self.reused.answers:
@@ -460,23 +461,23 @@ class LLMJudge(Model):
     async def compare(self, pair: JudgePair) -> Verdict:
         """Ask the model."""
         # The swapped question of one pair may be the question of another: each has answers of its own in the cache.
-        repeat = f"{pair.occurrence}{'~' * pair.is_swapped}"
         request = self.request(pair)
-        reply = self.remembered(request, repeat)
+        key = self.cache_key(request, f"{pair.occurrence}{'~' * pair.is_swapped}")
+        reply = self.remembered(request, key)
         if reply is not None:
-            verdict = self._accepted(reply, pair, request, repeat)
+            verdict = self._accepted(reply, pair, request, key)
             if verdict.failure is None:
                 return verdict  # else it was kept by a judge with other tags, say
         try:
             reply = await self.ask(request)
         except ProviderError as error:
             return unanswered(error, prompt_hash=text_hash(request.prompt))
-        return self._accepted(reply, pair, request, repeat)
+        return self._accepted(reply, pair, request, key)
 
-    def _accepted(self, reply: Reply, pair: JudgePair, request: LLMRequest, repeat: str) -> Verdict:
+    def _accepted(self, reply: Reply, pair: JudgePair, request: LLMRequest, key: str | None) -> Verdict:
         verdict = self.read(reply, pair, request)
         if verdict.failure is None:  # asking again may mend everything else
-            self.accept(reply, request, repeat)
+            self.accept(reply, key)
         return verdict
 
     def read(self, reply: Reply, pair: JudgePair, request: LLMRequest, *, batch: bool = False) -> Verdict:
