@@ -170,12 +170,12 @@ from .evaluate.verbs import ab as ab
 from .judges.base import Judge as Judge
 from .judges.base import JudgePair as JudgePair
 from .judges.base import Verdict as Verdict
+from .judges.build import make_judge as make_judge
 from .judges.function import FunctionJudge as FunctionJudge
 from .judges.human import HumanJudge as HumanJudge
 from .judges.lexical import LexicalJudge as LexicalJudge
 from .judges.llm import LLMJudge as LLMJudge
 from .judges.replay import ReplayJudge as ReplayJudge
-from .judges.resolve import make_judge as make_judge
 from .judges.simulated import SimulatedJudge as SimulatedJudge
 from .models.bayes import BayesFit as BayesFit
 from .models.bradley_terry import BTFit as BTFit

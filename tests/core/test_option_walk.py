@@ -404,7 +404,10 @@ NEITHER = {
     CHOICE: (float("nan"), -1, True, "3", "", ["x"], None),
 }
 
-CALLED_OFTEN = {"LLMJudge.read", "JudgePair", "Verdict", "Verdict.win", "ModelVariant.answer"}
+CALLED_OFTEN = {
+    "LLMJudge.read", "LLMJudge.known_of", "LLMJudge.request_cost", "LLMJudge.cache_key", "JudgePair", "Verdict",
+    "Verdict.win", "ModelVariant.answer",
+}  # fmt: skip
 """Made or called for every answer, by the project or by a judge, so that only their numbers are checked."""
 
 OF_CALLS = {"LLMJudge", "ModelVariant"}

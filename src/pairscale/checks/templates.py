@@ -337,7 +337,7 @@ def _named_judges(judge: StudyJudge | Sequence[str] | Mapping[str, StudyJudge]) 
 
 def _judge_for(source: StudyJudge, template: str, settings: Mapping[str, Any]) -> Judge:
     from pairscale.judges.base import Judge
-    from pairscale.judges.resolve import judge_with, make_judge  # judgements that were made already need no judge
+    from pairscale.judges.build import judge_with, make_judge  # judgements that were made already need no judge
 
     if isinstance(source, Judge):
         raise InputError(

@@ -16,7 +16,7 @@ from pairscale.core.options import ProgressMode, checked
 from pairscale.core.texts import read_document
 from pairscale.core.traits import Trait
 from pairscale.judges.base import Judge
-from pairscale.judges.resolve import judge_with
+from pairscale.judges.build import judge_with
 from pairscale.pairing.reading import read_given_pairs
 from pairscale.runtime import CONCURRENCY, RETRIES, TIMEOUT
 
