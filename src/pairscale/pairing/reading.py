@@ -11,8 +11,7 @@ from pairscale.core.columns import column_at
 from pairscale.core.errors import InputError
 from pairscale.core.files import TABLE_SUFFIXES, read_table
 from pairscale.core.provenance import text_hash
-from pairscale.core.reading import SamplesReport
-from pairscale.core.samples import inspect_samples, require_all_read, say_report
+from pairscale.core.samples import SamplesReport, inspect_samples, require_all_read, say_report
 from pairscale.core.tables import as_text, to_frame
 from pairscale.pairing.make import make_pairs
 from pairscale.pairing.table import as_pairs
