@@ -59,8 +59,7 @@ def test_canonical_results_need_a_winner_in_every_row():
     with pytest.raises(TableError) as caught:
         ps.build_btl_results_data(CASE["bad_input"])
     assert str(caught.value) == (
-        "results: better_id is missing in row 3; better_id is of neither side of its pair in row 4 (first 'S9'); "
-        "leave those rows out first"
+        "results: better_id is not of its pair, or missing, in rows 3, 4 (first None); leave those rows out first"
     )
 
 
@@ -129,11 +128,11 @@ def test_true_and_false_are_results():
 @pytest.mark.parametrize(
     ("results", "says"),
     [
-        ([], "results: columns none are not results; expected ID1 ID2 better_id, A_id B_id"),
-        ([{"x": 1}], "results: columns 'x' are not results; expected ID1 ID2 better_id, A_id B_id"),
+        ([], "results: columns none are not results; expected ID1 ID2 better_id, ID1 ID2 better_sample"),
+        ([{"x": 1}], "results: columns 'x' are not results; expected ID1 ID2 better_id, ID1 ID2 better_sample"),
         (
             [{"ID1": "a", "ID2": "b"}],
-            "results: no column 'better_id' and no column 'better_sample', one of which says who won; it has",
+            "results: columns 'ID1', 'ID2' are not results; expected ID1 ID2 better_id",
         ),
         ([{"winner": "a", "loser": None}], "results: column 'loser' is empty in row 1"),
         ([{"A_id": "a", "B_id": " ", "better_id": "a"}], "results: column 'B_id' is empty in row 1"),

@@ -10,6 +10,7 @@ import polars as pl
 
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import TableError
+from pairscale.core.notices import plural
 from pairscale.core.tables import Table, listed, require_ids, row_numbers, to_frame
 from pairscale.pairing.edges import count_cells, linked_groups, numbered
 
@@ -45,9 +46,8 @@ class PairSummary(ReprMixin, table="degrees"):
         low = degrees.min()
         high = degrees.max()
         each = f"{low} each" if low == high else f"{low} to {high} each"
-        pairs = "pair" if self.n_pairs == 1 else "pairs"
         linked = "all linked" if self.connected else f"{len(self.components)} separate groups"
-        return f"{self.n_items:,} samples in {self.n_pairs:,} {pairs}, {each}, {linked}"
+        return f"{self.n_items:,} samples in {plural(self.n_pairs, 'pair')}, {each}, {linked}"
 
 
 def summarize_pairs(pairs: Table, ids: Sequence[str] | None = None) -> PairSummary:
