@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import polars as pl
 
@@ -324,6 +325,8 @@ def _first_won(frame: pl.DataFrame, _verdict: Sequence[str], _sides: tuple[str, 
 
 def _worded(frame: pl.DataFrame, verdict: Sequence[str], sides: tuple[str, str], what: str) -> Results:
     """One comparison per column of verdicts; the second of two is of the other order, with the same words."""
+    if len(verdict) > 1:
+        frame = frame.drop("probability", strict=False)  # of which of the comparisons it would be is not known
     outcomes = [_sides_or_ids(frame, column, sides, what) for column in verdict]
     parts = [_understood(frame, column, outcome, what) for column, outcome in zip(verdict, outcomes, strict=True)]
     if len(parts) == 1:
@@ -352,27 +355,31 @@ def _preferred(frame: pl.DataFrame, verdict: Sequence[str], _sides: tuple[str, s
     return replace(results, table=table.drop("preferred", swapped, "probability", strict=False))
 
 
-def _result(frame: pl.DataFrame, verdict: Sequence[str], _sides: tuple[str, str], what: str) -> Results:
-    meaning = "it must be 1 (the first won), 0 (the second) or 0.5 (a tie)"
-    result = _numbers(frame[verdict[0]], lambda value: value.is_in([0.0, 0.5, 1.0]), meaning, what)
-    return _decided(frame, _by_score(result))
+def _scored(
+    frame: pl.DataFrame, verdict: Sequence[str], _sides: tuple[str, str], what: str, kind: str = "result"
+) -> Results:
+    """A number says who won: a result, a probability, or a preference of AlpacaEval.
 
-
-def _graded(frame: pl.DataFrame, verdict: Sequence[str], _sides: tuple[str, str], what: str) -> Results:
-    probability = read_probabilities(frame[verdict[0]], what)
-    return _decided(frame.with_columns(probability), _by_score(probability))
-
-
-def _alpaca(frame: pl.DataFrame, verdict: Sequence[str], _sides: tuple[str, str], what: str) -> Results:
-    """AlpacaEval's preferences: 1 (the first is better) to 2, with 1.5 for a tie, for which older files have 0."""
-    meaning = "it must be 1 (the first is better) to 2 (the second is), 1.5 for a tie"
+    Preferences are 1 (the first is better) to 2, with 1.5 for a tie, for which older files have 0.
+    """
     column = frame[verdict[0]]
-    value = _numbers(column, lambda number: number.is_between(1, 2) | (number == 0), meaning, what)
-    probability = (2 - value.set((value == 0).fill_null(value=False), 1.5)).alias("probability")
-    if "probability" not in frame.columns:
-        frame = frame.with_columns(probability)
-    return _decided(frame, _by_score(probability))
+    if kind == "result":
+        score = _numbers(column, lambda value: value.is_in([0.0, 0.5, 1.0]), _RESULT, what)
+    elif kind == "probability":
+        score = read_probabilities(column, what)
+        frame = frame.with_columns(score)
+    else:
+        value = _numbers(column, lambda number: number.is_between(1, 2) | (number == 0), _PREFERENCE, what)
+        score = (2 - value.set((value == 0).fill_null(value=False), 1.5)).alias("probability")
+        if "probability" not in frame.columns:
+            frame = frame.with_columns(score)
+    return _decided(frame, _by_score(score))
 
+
+_RESULT = "it must be 1 (the first won), 0 (the second) or 0.5 (a tie)"
+_PREFERENCE = "it must be 1 (the first is better) to 2 (the second is), 1.5 for a tie"
+_preference = partial(_scored, kind="preference")
+_probability = partial(_scored, kind="probability")
 
 _FORMS = (
     _Form(None, ("ID1", "ID2"), ("better_id",), _better),
@@ -385,12 +392,12 @@ _FORMS = (
         "a session of comparative judgement", ("candidate_chosen", "candidate_not_chosen"), (), _first_won,
         is_ordered=False,
     ),
-    _Form(None, ("object1", "object2"), ("result",), _result),
+    _Form(None, ("object1", "object2"), ("result",), _scored),
     _Form("an arena file", ("model_a", "model_b"), ("winner",), _worded),
     _Form("MT-bench games, one in each order", ("model_1", "model_2"), ("g1_winner", "g2_winner"), _worded),
     _Form("MT-bench judgements", ("model_1", "model_2"), ("winner",), _worded),
-    _Form("AlpacaEval annotations", ("generator_1", "generator_2"), ("preference",), _alpaca, is_ordered=False),
-    _Form("probabilities, of which the larger one wins", ("ID1", "ID2"), ("probability",), _graded),
+    _Form("AlpacaEval annotations", ("generator_1", "generator_2"), ("preference",), _preference, is_ordered=False),
+    _Form("probabilities, of which the larger one wins", ("ID1", "ID2"), ("probability",), _probability),
 )  # fmt: skip
 """Every form, with the better one first where two have the same sides."""
 
@@ -496,7 +503,7 @@ def _by_named_columns(frame: pl.DataFrame, names: ColumnNames, columns: ResultCo
     _require_no_counts(frame, (first, second, verdict), what)
     # Without the columns of other forms, or it could be read again in another way.
     rest = frame.drop([name for name in frame.columns if loose_name(name) in _FORM_COLUMNS or name in (first, second)])
-    read = {"result": _result, "preference": _alpaca}.get(loose_name(verdict), _worded)
+    read = {"result": _scored, "preference": _preference}.get(loose_name(verdict), _worded)
     table = rest.with_columns(
         column_by_path(frame, first, what).alias("ID1"),
         column_by_path(frame, second, what).alias("ID2"),
