@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import TypeAlias
 
 import polars as pl
 
@@ -174,8 +175,9 @@ def read_form(results: Table, what: str = "results", columns: ResultColumns = NO
     if _is_model_input(frame, what):
         own = [name for name in frame.columns if name != TIMES]
         named = frame.rename(dict(zip(own, ("object1", "object2", "result"), strict=True)))
-        results = read_form(named, what)
-        return replace(results, form="the first text, the second, and 1 if the first won", columns=tuple(own))
+        return replace(
+            read_form(named, what), form="the first text, the second, and 1 if the first won", columns=tuple(own)
+        )
     known = ", ".join(" ".join(form.columns) for form in _FORMS)
     raise TableError(
         f"{what}: columns {listed(frame.columns, 12) or 'none'} are not results; expected {known}, or a square matrix "
@@ -240,6 +242,9 @@ def _counted(words: Mapping[str, int]) -> str:
 # Forms. A reader gets the table with ID1 and ID2, the columns of the verdict, and the names of the two sides.
 
 
+_Reader: TypeAlias = Callable[[pl.DataFrame, Sequence[str], tuple[str, str], str], Results]
+
+
 @dataclass(frozen=True, slots=True)
 class _Form:
     """A form of results: the columns of both texts, the columns of the verdict, and how they are read."""
@@ -247,7 +252,7 @@ class _Form:
     name: str | None
     sides: tuple[str, str]
     verdict: tuple[str, ...]
-    read: Callable[[pl.DataFrame, Sequence[str], tuple[str, str], str], Results]
+    read: _Reader
     is_ordered: bool = True
 
     @property
@@ -486,15 +491,16 @@ def _by_score(score: pl.Series) -> pl.Series:
 
 def _by_named_columns(frame: pl.DataFrame, names: ColumnNames, columns: ResultColumns, what: str) -> Results:
     """Results whose columns were named; what was not named is found by its name, if only one column can be meant."""
-    sides = (columns.a_col, columns.b_col)
-    if sides == (None, None):
-        known = {names.all(*form.sides) for form in _FORMS if form.verdict and names.has(*form.sides)}
-        sides = known.pop() if len(known) == 1 else sides
-    verdicts = names.all("better_id", "winner", "result", "preference")
+    first = columns.a_col
+    second = columns.b_col
     verdict = columns.winner_col
+    if first is None and second is None:
+        known = {names.all(*form.sides) for form in _FORMS if form.verdict and names.has(*form.sides)}
+        if len(known) == 1:
+            first, second = known.pop()
+    verdicts = names.all("better_id", "winner", "result", "preference")
     if verdict is None and len(verdicts) == 1:
         verdict = verdicts[0]
-    first, second = sides
     if first is None or second is None or verdict is None or first == second:
         raise TableError(
             f"{what}: name the two texts of a comparison, and the column that says who won,{_SETTLE}; it has "
@@ -503,7 +509,8 @@ def _by_named_columns(frame: pl.DataFrame, names: ColumnNames, columns: ResultCo
     _require_no_counts(frame, (first, second, verdict), what)
     # Without the columns of other forms, or it could be read again in another way.
     rest = frame.drop([name for name in frame.columns if loose_name(name) in _FORM_COLUMNS or name in (first, second)])
-    read = {"result": _scored, "preference": _preference}.get(loose_name(verdict), _worded)
+    readers: dict[str, _Reader] = {"result": _scored, "preference": _preference}
+    read = readers.get(loose_name(verdict), _worded)
     table = rest.with_columns(
         column_by_path(frame, first, what).alias("ID1"),
         column_by_path(frame, second, what).alias("ID2"),

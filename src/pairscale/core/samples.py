@@ -335,16 +335,15 @@ def _with_class_list(folder: Path, samples: pl.DataFrame, files: list[FileRead])
     if len(tables) != 1 or samples.is_empty() or not folder.is_dir():
         return samples, files
     [table] = tables
-    named = {name: name for name in samples["ID"]}
-    for file in files:
-        if file.characters is not None:
-            name = normalize("NFC", file.name)
-            named[name] = Path(name).stem
+    ids = set(samples["ID"])
 
     def texts_named(column: pl.Series) -> list[str | None]:
+        """The texts that cells name, by their file with or without its ending."""
         if column.dtype.is_nested() or column.dtype in {pl.Binary, pl.Object}:
             return []
-        return [named.get(normalize("NFC", (cell or "").strip())) for cell in id_text(column)]
+        cells = [normalize("NFC", cell or "") for cell in id_text(column)]
+        names = [cell if cell in ids else Path(cell).stem for cell in cells]
+        return [name if name in ids else None for name in names]
 
     try:
         frame = read_table(folder / table.name, text=lambda cells: [c.name for c in cells if any(texts_named(c))])
@@ -352,12 +351,12 @@ def _with_class_list(folder: Path, samples: pl.DataFrame, files: list[FileRead])
         return samples, [replace(file, reason=MISSING_EXTRA) if file is table else file for file in files]
     except InputError:
         return samples, files
-    ids = {column.name: texts_named(column) for column in frame}
-    keys = [name for name in ids if sorted(filter(None, ids[name])) == sorted(samples["ID"])]
-    if not keys or any(ids[name] != ids[keys[0]] for name in keys):
+    named = {column.name: texts_named(column) for column in frame}
+    keys = [name for name in named if sorted(filter(None, named[name])) == sorted(ids)]
+    if not keys or any(named[name] != named[keys[0]] for name in keys):
         return samples, files
     kept = [name for name in frame.columns if name not in {*keys, "ID", "text"} and not is_long(frame[name])]
-    columns = frame.select(pl.Series("ID", ids[keys[0]], pl.String), *kept)
+    columns = frame.select(pl.Series("ID", named[keys[0]], pl.String), *kept)
     used = replace(table, reason=None, note=f"columns {', '.join(kept)} by {keys[0]}")
     joined = samples.join(columns, on="ID", how="left", maintain_order="left")
     return joined, [used if file is table else file for file in files]
