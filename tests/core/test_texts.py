@@ -295,12 +295,6 @@ def test_a_long_text_in_an_archive(tmp_path):
     assert [(one.name, one.reason) for one in report.skipped] == [("a.txt", "it has more than 5,000,000 bytes")]
 
 
-def test_an_archive_that_is_not_there(message_snapshot, tmp_path):
-    with pytest.raises(FileFormatError) as refused:
-        ps.read_samples(tmp_path / "nowhere.zip")
-    message_snapshot(refused)
-
-
 # One document.
 
 
