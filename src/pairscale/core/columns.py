@@ -212,7 +212,7 @@ def column_by_path(frame: pl.DataFrame, path: str, what: str) -> pl.Series:
     if path in frame.columns:
         return frame[path]
     values = [row.get(path) for row in with_paths(frame.to_dicts(), [path], what)]
-    if all(value is None for value in values):
+    if values and all(value is None for value in values):
         raise TableError(f"{what}: no column {path!r}; it has {listed(frame.columns, 20) or 'none'}")
     return pl.Series(path, values, strict=False)
 
