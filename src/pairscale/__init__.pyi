@@ -114,7 +114,7 @@ from .core.prompts import list_prompt_templates as list_prompt_templates
 from .core.prompts import register_prompt_template as register_prompt_template
 from .core.prompts import remove_prompt_template as remove_prompt_template
 from .core.prompts import set_prompt_template as set_prompt_template
-from .core.reading import SamplesReport as SamplesReport
+from .core.samples import SamplesReport as SamplesReport
 from .core.samples import inspect_samples as inspect_samples
 from .core.samples import read_samples as read_samples
 from .core.samples import read_samples_df as read_samples_df
