@@ -13,9 +13,8 @@ import pytest
 from scipy.special import betaln, expit, logit
 from scipy.stats import binom, multinomial, norm
 
-from pairscale.evaluate.inference._penalised import fit_penalised
 from pairscale.evaluate.inference.cases import Scores
-from pairscale.evaluate.inference.control import LENGTH, length_controlled, scales_of
+from pairscale.evaluate.inference.control import LENGTH, fit_penalised, length_controlled, scales_of
 from pairscale.evaluate.inference.corrected import ScoreMoments, correct, corrected_win_rate
 from pairscale.evaluate.inference.score import effective_size, score_limits
 from pairscale.evaluate.inference.sequence import portfolio
@@ -149,7 +148,7 @@ def length_covered(rng, runs, n, rate, effect, kind, longer=0.3):
     for _ in range(runs):
         x, score, *_ = drawn_lengths(rng, n, rate, effect, kind, longer)
         fit = fit_penalised(x, score, (LENGTH,))
-        covered += np.abs(fit.estimate - truth) <= norm.ppf(0.975) * fit.se
+        covered += np.abs(fit[0] - truth) <= norm.ppf(0.975) * fit[1]
     return covered
 
 
@@ -165,7 +164,7 @@ def test_the_interval_is_that_of_the_fit(kind):
     """The whole function beside what the simulations count."""
     x, *cases = drawn_lengths(np.random.default_rng([SEED, 5]), 40, 0.6, 1.0, kind)
     fit, found = fit_penalised(x, cases[0], (LENGTH,)), length_controlled(length_cases(*cases))
-    ends = fit.estimate[:, None] + np.outer(fit.se, [-1, 1]) * norm.ppf(0.975)
+    ends = fit[0][:, None] + np.outer(fit[1], [-1, 1]) * norm.ppf(0.975)
     assert found.ci == pytest.approx(expit(ends[0]))
     assert found.effects[0].ci == pytest.approx(ends[1])
 
