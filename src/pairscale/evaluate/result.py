@@ -20,7 +20,7 @@ from pairscale.core.files import replacing
 from pairscale.core.options import checked
 from pairscale.core.provenance import Provenance, utc_now
 from pairscale.core.tables import listed
-from pairscale.evaluate.agreement import By, PairwiseAgreement, agreement_of
+from pairscale.evaluate.agreement import PairwiseAgreement, agreement_of
 from pairscale.evaluate.comparators import Winner
 from pairscale.evaluate.diff import RunDiff, diff_runs
 from pairscale.evaluate.documents import SCHEMA_VERSION, result_fields
@@ -296,7 +296,7 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
         """
         return controlled_of(self, key, control or self.control or ("length",), level)
 
-    def agreement(self, x: str, y: str, *, by: By = "variant") -> PairwiseAgreement:
+    def agreement(self, x: str, y: str) -> PairwiseAgreement:
         """How far two comparators agree, such as a model and people: over cases with a winner or a tie of both.
 
         Kappa is by variant: two agree when both name A, both name B, or both say tie. Cases that none was asked about,
@@ -306,12 +306,8 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
         Args:
             x: a comparator.
             y: another one.
-            by: ``variant``, or ``position`` for the side that each chose, where it is known which variant stood first.
-
-        Raises:
-            InputError: kappa by position is asked for, and nothing says which variant stood first.
         """
-        return agreement_of(self, x, y, by)
+        return agreement_of(self, x, y)
 
     def frame(self, key: str | None = None, *, failures: Failures | None = None) -> pl.DataFrame:
         """The cases (of one comparator) as a table with the columns of :data:`CASES`, for any other statistic.

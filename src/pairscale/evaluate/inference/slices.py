@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -133,18 +133,18 @@ class RunDifference:
         graded: whether some scores are graded preferences.
     """
 
-    change: float | None
-    ci: tuple[float, float] | None
-    rate: float | None
-    baseline_rate: float | None
-    risen: int
-    fallen: int
-    same: int
-    p_value: float | None
-    n: int
+    level: float
     only_new: int
     only_baseline: int
-    level: float
+    change: float | None = None
+    ci: tuple[float, float] | None = None
+    rate: float | None = None
+    baseline_rate: float | None = None
+    risen: int = 0
+    fallen: int = 0
+    same: int = 0
+    p_value: float | None = None
+    n: int = 0
     interval: str = "wilson"
     used: tuple[str, ...] = USED["half"]
     graded: bool = False
@@ -163,21 +163,27 @@ def compare_runs(cases: Table, baseline: Table, *, level: float = 0.95, graded: 
         graded: count preferences where cases have them; False for hard verdicts.
     """
     level = require_level(level)
-    new, old = (task_means(table, name, graded=graded) for table, name in ((cases, "cases"), (baseline, "baseline")))
+    new = task_means(cases, "cases", graded=graded)
+    old = task_means(baseline, "baseline", graded=graded)
     both = new.join(old, on="task_id", suffix="_old", maintain_order="left")
-    n, only_new, only_old = both.height, new.height - both.height, old.height - both.height
+    n = both.height
+    found = RunDifference(level, only_new=new.height - n, only_baseline=old.height - n)
     if not n:
-        return RunDifference(None, None, None, None, 0, 0, 0, None, 0, only_new, only_old, level)
+        return found
     change = both["score"].to_numpy() - both["score_old"].to_numpy()
-    risen, fallen = int((change > 0).sum()), int((change < 0).sum())
+    risen = int((change > 0).sum())
+    fallen = int((change < 0).sum())
     scaled = (change + 1) / 2
-    mean, spread, size = np.array([scaled.mean()]), np.array([scaled.var()]), np.array([float(n)])
+    mean = np.array([scaled.mean()])
+    spread = np.array([scaled.var()])
+    size = np.array([float(n)])
     is_graded = bool(both["graded"].any() or both["graded_old"].any())
     if is_graded:
         lower, upper = graded_limits(mean, spread * n / max(1, n - 1), n, size, level)
     else:
         lower, upper = score_limits(mean, half_share(mean, spread), size, level)
-    return RunDifference(
+    return replace(
+        found,
         change=float(change.mean()),
         ci=(2 * float(lower[0]) - 1, 2 * float(upper[0]) - 1),
         rate=float(both["score"].to_numpy().mean()),
@@ -187,8 +193,5 @@ def compare_runs(cases: Table, baseline: Table, *, level: float = 0.95, graded: 
         same=n - risen - fallen,
         p_value=coin_p(risen, risen + fallen),
         n=n,
-        only_new=only_new,
-        only_baseline=only_old,
-        level=level,
         graded=is_graded,
     )
