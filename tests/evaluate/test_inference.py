@@ -9,13 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 from scipy.stats import binomtest, norm
-from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.proportion import proportion_confint
 
 from pairscale.core.errors import InputError, TableError
 from pairscale.evaluate.inference import (
     cases_needed,
-    compare_runs,
     score_of,
     sign_test,
     slices,
@@ -348,33 +346,6 @@ def test_slices_by_a_plain_column_and_of_nothing():
 
 
 # Two runs.
-
-
-def test_two_runs_by_hand():
-    old = cases("aabbt-", list("123456"))
-    new = cases("babat!b", list("1234578"))
-    result = compare_runs(new, old)
-    assert (result.n, result.risen, result.fallen, result.same) == (5, 1, 1, 3)
-    assert (result.change, result.p_value) == (0, 1)
-    assert (result.rate, result.baseline_rate) == (0.5, 0.5)
-    assert (result.only_new, result.only_baseline) == (1, 0)
-    assert result.ci[0] == pytest.approx(-result.ci[1])
-    assert compare_runs([], old).change is None
-
-
-@pytest.mark.slow
-@given(st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from("ab")), min_size=1, max_size=40))
-def test_without_ties_it_is_mcnemars_test(pairs):
-    new, old = ("".join(side) for side in zip(*pairs, strict=True))
-    result = compare_runs(cases(new), cases(old))
-    if result.risen + result.fallen:
-        table = [[0, result.risen], [result.fallen, 0]]
-        assert result.p_value == pytest.approx(mcnemar(table, exact=True).pvalue)
-    n = len(pairs)
-    lower, upper = score_interval((result.change + 1) / 2, result.same / n, n, 0.95)
-    assert result.ci == pytest.approx((2 * lower - 1, 2 * upper - 1), abs=1e-9)
-    back = compare_runs(cases(old), cases(new))
-    assert (back.change, back.ci) == (pytest.approx(-result.change), pytest.approx((-result.ci[1], -result.ci[0])))
 
 
 def test_scores_of_any_kind_have_the_halves_of_their_variance():
