@@ -12,7 +12,7 @@ from pairscale.evaluate.traces import Trace
 
 __all__ = [
     "Answer",
-    "Question",
+    "AskedTask",
     "Unfinished",
     "answer_of",
     "first_of",
@@ -60,7 +60,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class AskedTask:
     """What a variant was asked.
 
     Attributes:
@@ -80,7 +80,7 @@ def answer_of(
     text: str | None,
     failure: str | None = None,
     *,
-    question: Question | None = None,
+    question: AskedTask | None = None,
     task_id: Any = None,
     variant: Any = None,
     tokens: Any = None,
@@ -102,7 +102,7 @@ def answer_of(
         figures: ``cost`` and ``duration_ms``; and ``events``, which stay as they are.
     """
     known = dict(metadata or {})
-    asked = question or Question()
+    asked = question or AskedTask()
     if asked.input is not None:
         known["input"] = asked.input
     if asked.system:

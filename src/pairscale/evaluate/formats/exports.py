@@ -8,7 +8,7 @@ from typing import Any
 from pairscale.core.errors import FileFormatError
 from pairscale.evaluate.formats.answers import (
     Answer,
-    Question,
+    AskedTask,
     answer_of,
     first_of,
     object_at,
@@ -62,7 +62,7 @@ def read_promptfoo(rows: Sequence[Row], path: str) -> Iterator[Answer]:
         variables = object_at(row, "vars")
         question = asked_in(variables)
         if len(variables) > 1:  # all of them are the task
-            question = Question(as_words(variables), question.asked)
+            question = AskedTask(as_words(variables), question.asked)
         elif not variables:
             question = asked_in(object_at(row, "prompt").get("raw"))
         yield answer_of(
@@ -188,7 +188,7 @@ def read_alpaca(rows: Sequence[Row], path: str) -> Iterator[Answer]:
             row,
             f"{path}, row {number}",
             text,
-            question=Question(task),
+            question=AskedTask(task),
             variant=row["generator"],
             metadata=known,
         )

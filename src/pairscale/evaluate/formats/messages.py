@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from pairscale.evaluate.formats.answers import Question, first_of, object_at, parsed, plain_number
+from pairscale.evaluate.formats.answers import AskedTask, first_of, object_at, parsed, plain_number
 from pairscale.evaluate.suite import as_words, is_missing
 
 __all__ = [
@@ -54,7 +54,7 @@ class Conversation:
         output: the answer; None when the assistant said nothing.
     """
 
-    question: Question
+    question: AskedTask
     output: str | None
 
 
@@ -82,7 +82,7 @@ def conversation(messages: Sequence[Any], *, is_question: bool = False) -> Conve
         >>> talk = conversation([{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Capital?"},
         ...                      {"role": "assistant", "content": "Paris."}])
         >>> talk.question, talk.output
-        (Question(input='Capital?', asked='Capital?', system='Be brief.'), 'Paris.')
+        (AskedTask(input='Capital?', asked='Capital?', system='Be brief.'), 'Paris.')
     """
     turns = [(str(_speaker(message)), _words(message)) for message in messages]
     system = "\n\n".join(words for who, words in turns if who == "system" and words)
@@ -98,7 +98,7 @@ def conversation(messages: Sequence[Any], *, is_question: bool = False) -> Conve
     elif rest:  # calls of tools and their results stand before the last words, which are the answer
         output = rest[-1][1] if rest[-1][0] == "assistant" else ""
     asked = "\n\n".join(words for who, words in turns if who == "user")
-    return Conversation(Question(_transcript(turns[:start]), asked, system), output)
+    return Conversation(AskedTask(_transcript(turns[:start]), asked, system), output)
 
 
 def joined_turns(turns: Sequence[str]) -> str:
@@ -173,7 +173,7 @@ def _transcript(turns: Sequence[tuple[str, str]]) -> str:
 # Values of any shape
 
 
-def asked_in(value: Any) -> Question:
+def asked_in(value: Any) -> AskedTask:
     """The question in an input of any shape: messages, an object around a text, or a text.
 
     Example:
@@ -181,18 +181,18 @@ def asked_in(value: Any) -> Question:
         'Capital?'
     """
     if is_missing(value):
-        return Question()
+        return AskedTask()
     messages = _messages_in(value)
     if messages is not None:
         return conversation(messages, is_question=True).question
     if not isinstance(value, Mapping):
-        return Question(as_words(value), as_words(value))
+        return AskedTask(as_words(value), as_words(value))
     if len(value) == 1:
         only = as_words(next(iter(value.values())))
-        return Question(only, only)
+        return AskedTask(only, only)
     asked = as_words(dict(sorted(value.items(), key=lambda item: str(item[0]))))
     texts = [value[name] for name in _TASK_KEYS if isinstance(value.get(name), str)]
-    return Question(texts[0] if len(texts) == 1 else as_words(value), asked)
+    return AskedTask(texts[0] if len(texts) == 1 else as_words(value), asked)
 
 
 def replies_in(value: Any) -> list[Reply] | None:  # noqa: PLR0911 - one for each shape

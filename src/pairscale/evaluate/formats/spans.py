@@ -16,7 +16,7 @@ from typing import Any
 from pairscale.core.errors import FileFormatError
 from pairscale.evaluate.formats.answers import (
     Answer,
-    Question,
+    AskedTask,
     answer_of,
     first_of,
     object_at,
@@ -168,7 +168,7 @@ def _answer(trace_id: str, spans: Sequence[_Span], path: str) -> Answer:
         where,
         next((output for output in outputs if output is not None), None),
         errors[0] if errors else None,
-        question=next((question for question in questions if question.input is not None), Question()),
+        question=next((question for question in questions if question.input is not None), AskedTask()),
         task_id=next(filter(None, names), None),
         tokens=_tokens(spans),
         duration_ms=round((end - start) * 1000, 3) if start else None,
