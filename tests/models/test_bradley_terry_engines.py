@@ -438,21 +438,17 @@ def test_a_maximum_is_found_when_and_only_when_there_is_one(pairs: list[tuple[in
 
 
 @pytest.mark.parametrize(
-    ("data", "message"),
+    "data",
     [
-        (won("ab", "bc", "ca", "ab"), "the first of the pair won every comparison: the position effect would be inf"),
-        (
-            [{**row, "result": 0} for row in won("ab", "bc", "ca")],
-            "the second of the pair won every comparison",
-        ),
-        (games([0, 0, 0, 1, 1, 1, 1], [2, 3, 2, 2, 3, 3, 2], [1, 0, 0, 1, 1, 0, 0]), "cannot tell it from the scores"),
+        won("ab", "bc", "ca", "ab"),
+        [{**row, "result": 0} for row in won("ab", "bc", "ca")],
+        games([0, 0, 0, 1, 1, 1, 1], [2, 3, 2, 2, 3, 3, 2], [1, 0, 0, 1, 1, 0, 0]),
     ],
 )
 @pytest.mark.parametrize("engine", ["sirt", "mle"])
-def test_a_position_effect_that_cannot_be_told(data: Any, message: str, engine: str) -> None:
-    with pytest.raises(FitError) as caught:
+def test_a_position_effect_that_cannot_be_told(data: Any, engine: str) -> None:
+    with pytest.raises(FitError, match="cannot tell it from the scores"):
         fit_bt_model(data, engine=engine, position=True)
-    assert message in str(caught.value)
 
 
 # Small and odd data

@@ -286,6 +286,8 @@ def _by_score(score: pl.Series) -> pl.Series:
 
 def _flags(column: pl.Series, what: str) -> pl.Series:
     """A column of truth values, as such, as 0 and 1, or as text."""
+    if column.dtype == pl.Boolean:
+        return column
     text = as_text(column, what).str.to_lowercase()
     words = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False, "": None, "na": None}
     values = text.replace_strict(words, default=None, return_dtype=pl.Boolean)
@@ -313,14 +315,16 @@ def _better_sample(frame: pl.DataFrame, names: ColumnNames, _sides: tuple[str, s
 
 def _result(frame: pl.DataFrame, names: ColumnNames, _sides: tuple[str, str], what: str) -> Results:
     column = frame[names.all("result")[0]]
-    if column.dtype == pl.Boolean:
-        column = column.cast(pl.Int8)
-    text = as_text(column, what)
-    result = text.cast(pl.Float64, strict=False).fill_nan(None)
-    bad = ~(result.is_in([0.0, 0.5, 1.0]).fill_null(value=False) | text.is_null() | text.is_in(["", "NA", "NaN"]))
+    missing = column.is_null()
+    if not (column.dtype.is_numeric() or column.dtype == pl.Boolean):
+        column = as_text(column, what)
+        missing = column.is_null() | column.is_in(["", "NA", "NaN"])
+    result = column.cast(pl.Float64, strict=False).fill_nan(None)
+    known = (result == 0) | (result == 1) | (result == 0.5)
+    bad = ~(known.fill_null(value=False) | missing | (result.is_null() & column.dtype.is_float()))
     if bad.any():
         raise TableError(
-            f"{what}: result is {text.filter(bad)[0]!r} in {row_numbers(bad)}; it must be 1 (the first won), "
+            f"{what}: result is {str(column.filter(bad)[0])!r} in {row_numbers(bad)}; it must be 1 (the first won), "
             "0 (the second) or 0.5 (a tie)"
         )
     return _decided(frame, _Verdicts(_by_score(result)))

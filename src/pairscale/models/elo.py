@@ -32,7 +32,7 @@ from pairscale.core.notices import notice
 from pairscale.core.options import checked, require_int, require_number, require_seed
 from pairscale.core.provenance import Provenance, fingerprint
 from pairscale.core.tables import Table, listed, to_frame
-from pairscale.models._counts import named_parts
+from pairscale.models.data import named_parts
 from pairscale.pairing.edges import linked_groups, numbered
 
 if TYPE_CHECKING:

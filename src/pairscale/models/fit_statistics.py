@@ -22,15 +22,15 @@ from pairscale.core.display import ReprMixin
 from pairscale.core.errors import FitError, InputError
 from pairscale.core.notices import notice
 from pairscale.core.tables import Table, listed, times_of, to_frame
-from pairscale.models._bt_fit import BTFit
-from pairscale.models._rows import read_decided
+from pairscale.models.bradley_terry import BTFit
+from pairscale.models.data import read_outcomes
 from pairscale.models.likelihood import outcome_probabilities
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pairscale.core.arrays import Floats, Ints
-    from pairscale.models._rows import Decided, Ties
+    from pairscale.models.data import Outcomes, Ties
 
 __all__ = ["ITEM_WORDS", "JUDGE_WORDS", "FitStatistics", "fit_statistics", "flagged", "mean_squares"]
 
@@ -111,7 +111,7 @@ def fit_statistics(
     if judge is None and times_of(frame) is not None:
         counted.append(notice("so many comparisons were counted, without their judges; none has statistics"))
     ties = cast("Ties", fit.provenance.settings.get("ties", "drop"))
-    decided = read_decided(frame, ties=ties, cluster=judge)
+    decided = read_outcomes(frame, ties=ties, cluster=judge)
     residuals, said = _residuals(decided, fit)
     ids = fit.theta["ID"].to_list()
     both = np.concatenate([residuals.first, residuals.second])
@@ -133,7 +133,7 @@ def fit_statistics(
     return FitStatistics(flagged(items, "ID", ITEM_WORDS), judges, (*decided.notices, *said, *counted))
 
 
-def _residuals(decided: Decided, fit: BTFit) -> tuple[_Residuals, list[str]]:
+def _residuals(decided: Outcomes, fit: BTFit) -> tuple[_Residuals, list[str]]:
     place = {name: at for at, name in enumerate(fit.theta["ID"])}
     number = np.array([place.get(name, -1) for name in decided.ids], dtype=np.int64)
     first, second, result = number[decided.first], number[decided.second], decided.result
@@ -170,7 +170,7 @@ def _residuals(decided: Decided, fit: BTFit) -> tuple[_Residuals, list[str]]:
             variance=variance,
             agrees=np.where(result == 0.5, np.nan, (1 + ahead * (2 * result - 1)) / 2),
             judge=None if decided.cluster is None else decided.cluster[kept],
-            times=np.ones(len(first)) if decided.times is None else decided.times[kept].astype(np.float64),
+            times=decided.times[kept].astype(np.float64),
         ),
         said,
     )

@@ -18,6 +18,7 @@ from pairscale.core.errors import InputError
 from pairscale.core.files import read_table
 from pairscale.core.notices import notice
 from pairscale.core.options import ProgressMode, checked, require_choice
+from pairscale.core.results import Results
 from pairscale.core.tables import as_text, is_blank, listed, times_of
 from pairscale.models._bayes_rows import PROBABILITY, read_graded_rows
 from pairscale.models._progress import showing_progress
@@ -29,10 +30,9 @@ if TYPE_CHECKING:
 
     from pairscale.core.tables import Table
     from pairscale.models._bayes_rows import BayesTies
-    from pairscale.models._evidence import Chosen
-    from pairscale.models._rows import Ties
     from pairscale.models.bayes import BayesFit
-    from pairscale.models.bradley_terry import BTFit
+    from pairscale.models.bradley_terry import BTFit, Chosen
+    from pairscale.models.data import Ties
     from pairscale.models.elo import EloFit
     from pairscale.models.sampling import Repeats, Variant
     from pairscale.store.runfile import RunFile
@@ -195,7 +195,7 @@ def fit(
 
     with showing_progress(show=progress):
         found = fit_bt_model(
-            known.table, engine=engine, ids=names, prior_sd=fixed, ties="drop" if ties is None else ties,
+            Results(known.table), engine=engine, ids=names, prior_sd=fixed, ties="drop" if ties is None else ties,
             level=0.95 if level is None else level, seed=seed, unconnected="separate" if separate else "error",
             repeats=by_default if repeats is None else repeats,
             chosen=chosen or known.chosen or "beforehand", **of_bt,

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pairscale.models._counts import connected_parts, pieces
 from pairscale.models._information import (
     Covariance,
     Information,
@@ -31,13 +30,14 @@ from pairscale.models._information import (
     solve,
 )
 from pairscale.models._progress import at_work
+from pairscale.models.data import connected_parts
 from pairscale.pairing.edges import group_labels
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pairscale.core.arrays import Floats, Ints
-    from pairscale.models._counts import Counts
+    from pairscale.models.data import Counts
 
 __all__ = [
     "RUNAWAY",
@@ -65,6 +65,7 @@ _OVERSHOT = 0.9
 _MAX_STEPS = 100
 _WIDEST = 600.0  # exp(-d) is a number up to here
 _MAX_SCORING = 1_000
+_PIECE = 1 << 16  # pairs whose figures stay in the processor's cache
 RUNAWAY = 20.0
 """A distance of 20 is a probability of 2e-9. A pair may be that far apart when others lie between the two; groups that
 nothing shorter joins have run away from each other, for no number of comparisons says such a thing."""
@@ -109,7 +110,8 @@ class Parameters:
         wide = np.abs(self.theta).max() + abs(self.b) > _WIDEST / 2
         gaps = self.gaps(counts) if wide else None
         low, high = (self.theta, self.theta) if wide else (np.exp(-self.theta - self.b), np.exp(self.theta))
-        for piece in pieces(len(counts.times)):
+        for begin in range(0, len(counts.times), _PIECE):
+            piece = slice(begin, begin + _PIECE)
             if gaps is not None:
                 yield piece, np.exp(-np.clip(gaps[piece], -_WIDEST, _WIDEST))
                 continue
