@@ -96,9 +96,10 @@ def fit(
     ``mle``, ``firth`` and ``elo`` give R's figures: every comparison is new evidence, and ties are left out.
 
     Args:
-        data: A run file or its database, a file of results or of people's labels, a table, or Parquet files by a
-            pattern (``results/*.parquet``), of any form that the guide to results lists. Of more than 200,000
-            comparisons in Parquet files, a LazyFrame or a run file, only the different ones are held, counted.
+        data: A run file or its database, a file of results or of people's labels, a table, Parquet files by a pattern
+            (``results/*.parquet``), or a lazy table of another engine (Polars, DuckDB, Dask, Ibis, PySpark), of any
+            form that the guide to results lists. More than 200,000 comparisons that are not in memory are grouped
+            where they lie, and only the different ones are fetched, counted.
         model: ``bt`` (Bradley-Terry), ``elo`` (EloChoice) or ``bayes`` (the whole posterior).
         answer: What is evidence: the ``winner``, or, of bayes, the ``probability`` that the first text is better, from
             the column of that name. Scores are then in the judge's logits.
