@@ -56,7 +56,7 @@ _OF_MODEL = {
 
 @checked
 def fit(
-    data: Table | str | Path | RunFile,
+    data: Table | str | Path | Sequence[str | Path] | RunFile,
     model: FitModel = "bt",
     *,
     answer: Answer = "winner",
@@ -96,10 +96,10 @@ def fit(
     ``mle``, ``firth`` and ``elo`` give R's figures: every comparison is new evidence, and ties are left out.
 
     Args:
-        data: A run file or its database, a file of results or of people's labels, a table, Parquet files by a pattern
-            (``results/*.parquet``), or a lazy table of another engine (Polars, DuckDB, Dask, Ibis, PySpark), of any
-            form that the guide to results lists. More than 200,000 comparisons that are not in memory are grouped
-            where they lie, and only the different ones are fetched, counted.
+        data: A run file or its database, several run files (a list, their folder or a pattern), a file of results or of
+            people's labels, a table, Parquet files by a pattern, or a lazy table of another engine (Polars, DuckDB,
+            Dask, Ibis, PySpark), of any form that the guide to results lists. More than 200,000 comparisons that are
+            not in memory are grouped where they lie, and only the different ones are fetched, counted.
         model: ``bt`` (Bradley-Terry), ``elo`` (EloChoice) or ``bayes`` (the whole posterior).
         answer: What is evidence: the ``winner``, or, of bayes, the ``probability`` that the first text is better, from
             the column of that name. Scores are then in the judge's logits.
@@ -170,6 +170,7 @@ def fit(
     known = read_comparisons(
         data, condition, a_col=a_col, b_col=b_col, winner_col=winner_col, encoding=encoding, key=key,
         keep=counted_by(model, answer=answer, judges=judges, weights=weights, cluster=cluster),
+        every_judge=judges == "slopes",
     )  # fmt: skip
     _require_columns(known.table, weights=weights, cluster=cluster)
     _say_unused(known.table, answer)
