@@ -19,6 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairscale.core.errors import FitError, InputError, TableError
+from pairscale.core.notices import notice
 from pairscale.models.bradley_terry import fit_bt_model
 from pairscale.models.fit_statistics import fit_statistics
 from pairscale.models.reliability import (

@@ -95,6 +95,8 @@ class FitEngine:
             raise InputError(
                 f"engine='firth' is for up to {EXACT_LIMIT:,} items, and these are {counts.n_items:,}; use engine='map'"
             )
+        if self.name == "firth" and counts.tied is not None:
+            raise InputError("engine='firth' does not model ties; use ties='half' with it, or engine='mle'")
         light = counts.comparisons <= 2 * self.eps
         if self.name == "sirt" and light.any():
             place = int(light.argmax())

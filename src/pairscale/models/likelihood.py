@@ -361,7 +361,7 @@ def _root(
 
 
 def maximise_penalised(counts: Counts, start: Parameters) -> Root:
-    """The highest point of Firth's penalised likelihood, by scoring steps that must each raise it."""
+    """The highest point of Firth's penalised likelihood without ties, by scoring steps that must each raise it."""
     at, converged, steps = start, False, 0
     now, here = _penalised(counts, at)
     while here is not None and not converged and steps < _MAX_SCORING:
@@ -370,13 +370,9 @@ def maximise_penalised(counts: Counts, start: Parameters) -> Root:
         spread = covariance(now.information)
         if spread is None:
             break
-        of_d, of_tie, weights = _penalty(counts, at, spread, now.information.weights)
+        of_d, weights = _penalty(counts, at, spread, now.information.weights)
         gradient = counts.wins - now.expected + pair_sums(counts, of_d, -of_d)
-        left = now.left.copy()
-        if at.position:
-            left[0] += of_d.sum()
-        if at.ties:
-            left[-1] += of_tie
+        left = now.left + of_d.sum()  # of the position effect, the only further parameter
         step = solve(with_weights(now.information, at, weights), gradient, left)
         if step is None:
             break
@@ -400,33 +396,20 @@ def _penalised(counts: Counts, at: Parameters) -> tuple[Moments, float | None]:
     return now, None if determinant is None else log_likelihood(counts, at) + determinant / 2
 
 
-def _penalty(counts: Counts, at: Parameters, spread: Covariance, weights: Floats) -> tuple[Floats, float, Floats]:
-    """The slope of half the log-determinant along each pair's d and along log nu, and the weights of a good step.
+def _penalty(counts: Counts, at: Parameters, spread: Covariance, weights: Floats) -> tuple[Floats, Floats]:
+    """The slope of half the log-determinant along each pair's d, and the weights of a good step.
 
-    The slope along a parameter is half the trace of the covariance times the information's derivative, and that is
-    made of third cumulants of the outcomes: (±1/2 or 0 for who won, 0 or 1 for a tie).
+    Half a win more for each side, shared by leverage: as if there were so many more comparisons.
     """
-    first, second, theta = counts.first, counts.second, spread.theta
-    own = np.diag(theta)
-    of_d = own[first] + own[second] - 2 * theta[first, second]
+    first = counts.first
+    second = counts.second
+    own = np.diag(spread.theta)
+    of_d = own[first] + own[second] - 2 * spread.theta[first, second]
     if at.position:
         of_d += 2 * (spread.cross[first, 0] - spread.cross[second, 0]) + spread.extra[0, 0]
-    won, lost, tie = outcome_probabilities(at.gaps(counts), at.nu)
-    if tie is None:
-        # Half a win more for each side, shared by leverage: as if there were so many more comparisons.
-        leverage = weights * of_d
-        return leverage * (lost - won) / 2, 0.0, weights * (1 + leverage / counts.times)
-    joint = spread.cross[first, -1] - spread.cross[second, -1]
-    if at.position:
-        joint = joint + spread.extra[0, -1]
-    middle = (won - lost) / 2
-    slope_d, slope_tie = np.zeros_like(won), np.zeros_like(won)
-    for p, half, tied in ((won, 0.5, 0.0), (lost, -0.5, 0.0), (tie, 0.0, 1.0)):
-        d, t = half - middle, tied - tie
-        trace = p * (of_d * d * d + 2 * joint * d * t + spread.extra[-1, -1] * t * t)
-        slope_d += trace * d
-        slope_tie += trace * t
-    return counts.times * slope_d / 2, float(counts.times @ slope_tie / 2), weights
+    won, lost, _ = outcome_probabilities(at.gaps(counts), 0.0)
+    leverage = weights * of_d
+    return leverage * (lost - won) / 2, weights * (1 + leverage / counts.times)
 
 
 def with_weights(information: Information, at: Parameters, weights: Floats) -> Information:
