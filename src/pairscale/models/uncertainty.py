@@ -14,7 +14,7 @@ import scipy
 from pairscale.core.errors import FitError, InputError
 from pairscale.core.jobs import run_tasks, values_of
 from pairscale.core.notices import notice
-from pairscale.models._information import EXACT_LIMIT, Covariance, covariance, is_exact, solve, variances
+from pairscale.models._information import EXACT_LIMIT, Covariance, covariance, is_exact, variances
 from pairscale.models._progress import at_work
 from pairscale.models.data import connected_parts
 from pairscale.models.likelihood import outcome_probabilities
@@ -93,10 +93,10 @@ def assess(counts: Counts, units: Units, root: Root, engine: FitEngine, asked: R
     if not asked.se:
         return Uncertainty()
     clustered = units.cluster is not None
-    needs_full = asked.covariance or (asked.ranks and asked.interval != "bootstrap")
+    needs_full = asked.covariance or asked.reference is not None or (asked.ranks and asked.interval != "bootstrap")
     if (needs_full or clustered) and not is_exact(counts):
         raise InputError(
-            f"covariance, cluster and rank_intervals are for up to {EXACT_LIMIT:,} items, and these are "
+            f"covariance, reference, cluster and rank_intervals are for up to {EXACT_LIMIT:,} items, and these are "
             f"{counts.n_items:,}; rank_intervals also go with bootstrap"
         )
     full = covariance(root.information) if needs_full else None
@@ -105,11 +105,10 @@ def assess(counts: Counts, units: Units, root: Root, engine: FitEngine, asked: R
         if root.converged:
             raise FitError(f"no standard errors: {_SINGULAR}")
         return Uncertainty()
-    variance = np.maximum(found[0], 0.0)
-    known = Uncertainty(np.sqrt(variance), z=NormalDist().inv_cdf((1 + asked.level) / 2))
-    known.se = known.se_mean
-    if asked.reference is not None:
-        known.se = _to_reference(variance, _covariance_with(root, full, asked.reference), asked.reference)
+    se_mean = np.sqrt(np.maximum(found[0], 0.0))
+    known = Uncertainty(se_mean, se_mean, z=NormalDist().inv_cdf((1 + asked.level) / 2))
+    if full is not None:
+        known.se = _standard_errors(full.theta, asked.reference)
     known.interval_se = known.se
     known.extra_se = np.sqrt(np.diag(found[1]))
     if clustered:
@@ -118,34 +117,22 @@ def assess(counts: Counts, units: Units, root: Root, engine: FitEngine, asked: R
     if asked.bootstrap:
         draws, full = _bootstrap(known, full, counts, units, root, engine, asked)
     if asked.ranks:
-        if asked.interval != "bootstrap" and full is not None:
-            draws = _normal_draws(root.at.theta, full.theta, asked.seed)
-        if draws is not None:
-            lower, upper = _rank_bounds(draws, asked.level)
-            known.columns |= {"rank_lower": lower, "rank_upper": upper}
+        if draws is None or asked.interval != "bootstrap":
+            draws = _normal_draws(root.at.theta, full.theta, asked.seed)  # type: ignore[union-attr]
+        lower, upper = _rank_bounds(draws, asked.level)
+        known.columns |= {"rank_lower": lower, "rank_upper": upper}
     if asked.covariance and full is not None:
         known.covariance = full.theta
     return known
 
 
-def _covariance_with(root: Root, full: Covariance | None, reference: int) -> Floats:
-    """The covariance of all scores with that of one item."""
-    if full is not None:
-        return np.asarray(full.theta[reference], dtype=np.float64)
-    size = len(root.at.theta)
-    unit = np.full(size, -1 / size)
-    unit[reference] += 1
-    solved = solve(root.information, unit, np.zeros_like(root.at.extra))
-    if solved is None:
-        raise FitError(f"no standard errors: {_SINGULAR}")
-    return solved[0]
-
-
-def _to_reference(variance: Floats, with_reference: Floats, reference: int) -> Floats:
-    """The standard errors of the differences to one item."""
-    apart = np.maximum(variance + variance[reference] - 2 * with_reference, 0.0)
-    apart[reference] = 0.0
-    return np.asarray(np.sqrt(apart), dtype=np.float64)
+def _standard_errors(spread: Floats, reference: int | None) -> Floats:
+    """Of the differences to the mean, or to one item."""
+    variance = np.diag(spread)
+    if reference is not None:
+        variance = variance + variance[reference] - 2 * spread[reference]
+        variance[reference] = 0.0
+    return np.asarray(np.sqrt(np.maximum(variance, 0.0)), dtype=np.float64)
 
 
 def _robust(
@@ -161,10 +148,7 @@ def _robust(
     robust = _sandwich(counts, units, root)
     if robust is None:
         raise FitError(f"no robust standard errors: {_SINGULAR}")
-    variance = np.maximum(np.diag(robust.theta), 0.0)
-    se = np.sqrt(variance)
-    if asked.reference is not None:
-        se = _to_reference(variance, robust.theta[asked.reference], asked.reference)
+    se = _standard_errors(robust.theta, asked.reference)
     known.columns["se_robust"] = se
     if asked.interval != "robust":
         return full
