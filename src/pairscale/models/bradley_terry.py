@@ -346,12 +346,7 @@ def fit_bt_model(
     """
     options = {name: value for name, value in dict(locals()).items() if name not in ("bt_data", "ids", "verbose")}
     results = as_results(bt_data)
-    order_known = _is_order_known(results.table)
-    if position and not order_known:
-        raise InputError(
-            "the results list winners and losers without saying who stood first, so there is no position effect to "
-            "estimate; leave out `position=`"
-        )
+    order_known = _is_order_known(results.table, needed=position)
     method = _engine(engine, eps, prior_sd, position, ties)
     asked = _requested(options)
     require_choice(unconnected, "unconnected", get_args(Unconnected))
@@ -367,42 +362,29 @@ def fit_bt_model(
     unjudged = tuple(sorted(set(expected) - set(counts.ids)))
     if unjudged:
         notices.append(notice(f"no score, because no comparison was decided: {listed(unjudged)}"))
-    parts = connected_parts(counts)
-    pieces = [counts]
-    if len(parts) > 1:
-        notices.append(_say_parts(counts, parts, unconnected))
-        _require_one_scale(options)
-        pieces = [counts.part(part) for part in parts]
+    pieces = _pieces(counts, options, notices)
     if reference is not None:
         asked = replace(asked, reference=_place(counts, reference, method))
     method = method.fixed(counts)
-    roots = []
-    for piece in pieces:
-        root, said = method.answer(piece)
-        roots.append(root)
-        notices += said
+    answers = [method.answer(piece) for piece in pieces]
+    roots = [root for root, _ in answers]
     known = [assess(piece, units, root, method, asked) for piece, root in zip(pieces, roots, strict=True)]
+    notices += [text for _, said in answers for text in said]
     notices += [text for sure in known for text in sure.notices]
     whole = outcomes.weight is None and ties == "drop"
-    tables = [
-        _table(piece, root, sure, method, asked.reference, whole=whole)
-        for piece, root, sure in zip(pieces, roots, known, strict=True)
-    ]
+    theta = _stacked(
+        [
+            _table(piece, root, sure, method, asked.reference, whole=whole)
+            for piece, root, sure in zip(pieces, roots, known, strict=True)
+        ]
+    )
     solution = _solution(pieces, roots, method)
     if verbose:
         end = "converged" if solution.converged else "did not converge"
         notice(f"{method.name}: {end} after {solution.iterations} steps, log-likelihood {solution.log_likelihood:.4f}")
-    theta = tables[0]
-    reliability = covariance_of_rows = None
-    if len(tables) == 1:
-        reliability = _reliability(theta) if reference is None else None
-        covariance_of_rows = _in_order(known[0].covariance, theta, counts)
-    else:
-        numbered = [table.with_columns(component=pl.lit(at, dtype=pl.Int64)) for at, table in enumerate(tables, 1)]
-        theta = pl.concat(numbered).with_columns(rank=pl.lit(None, dtype=pl.Int64))
     return BTFit(
         theta=theta,
-        reliability=reliability,
+        reliability=_reliability(theta) if len(pieces) == 1 and reference is None else None,
         engine=method.name,
         fit=solution,
         components=tuple(piece.ids for piece in pieces),
@@ -411,7 +393,7 @@ def fit_bt_model(
         provenance=_provenance(method, asked, options, everyone.digest, exact=all(map(is_exact, pieces))),
         position=_position(roots[0], known[0]) if position else None,
         ties=_tie_effect(roots[0], known[0]) if ties == "davidson" else None,
-        covariance=covariance_of_rows,
+        covariance=_in_order(known[0].covariance, theta, counts),
         prior_sd=method.prior_sd if method.name == "map" and method.prior_sd != "learned" else None,
         repeat_agreement=agreement,
         comparisons=results.table,
@@ -470,8 +452,14 @@ def summarize_bt_fit(fit: BTFit, decreasing: bool = True, verbose: bool = True) 
     )
 
 
-def _is_order_known(table: pl.DataFrame) -> bool:
-    return ORDER_KNOWN not in table.columns or bool(table[ORDER_KNOWN].fill_null(value=True).all())
+def _is_order_known(table: pl.DataFrame, *, needed: bool) -> bool:
+    known = ORDER_KNOWN not in table.columns or bool(table[ORDER_KNOWN].fill_null(value=True).all())
+    if needed and not known:
+        raise InputError(
+            "the results list winners and losers without saying who stood first, so there is no position effect to "
+            "estimate; leave out `position=`"
+        )
+    return known
 
 
 def _engine(engine: str, eps: float, prior_sd: float | Literal["learned"], position: bool, ties: Ties) -> FitEngine:
@@ -587,24 +575,26 @@ def _compared(counts: Counts, method: FitEngine) -> tuple[Counts, list[str]]:
     return counts if len(met) == counts.n_items else counts.part(met), said
 
 
-def _say_parts(counts: Counts, parts: Sequence[Ints], unconnected: Unconnected) -> str:
+def _pieces(counts: Counts, options: Mapping[str, Any], notices: list[str]) -> list[Counts]:
+    """The counts of each part that comparisons hold together."""
+    parts = connected_parts(counts)
+    if len(parts) == 1:
+        return [counts]
     names = named_parts(counts.ids, parts)
     what = f"the comparisons fall into {len(parts):,} parts never compared with each other: {names}"
-    if unconnected == "error":
+    if options["unconnected"] == "error":
         raise FitError(
             f"{what}. Their scores share no scale: add comparisons between these parts, or fit each on its own with "
             '`unconnected="separate"`'
         )
-    return notice(f"{what}. Each has a scale of its own, so there are no ranks across them")
-
-
-def _require_one_scale(options: Mapping[str, Any]) -> None:
+    notices.append(notice(f"{what}. Each has a scale of its own, so there are no ranks across them"))
     given = [name for name in ("reference", "position", "covariance", "cluster", "bootstrap", "rank_intervals")
              if options[name]]  # fmt: skip
     given += [f"{name}={value!r}" for name, value in (("prior_sd", "learned"), ("ties", "davidson"))
               if options[name] == value]  # fmt: skip
     if given:
         raise FitError(f"{', '.join(given)}: only for comparisons that hang together; fit each part by itself")
+    return [counts.part(part) for part in parts]
 
 
 def _place(counts: Counts, reference: str, method: FitEngine) -> int:
@@ -641,6 +631,14 @@ def _table(
         for name, values in figures.items()
     )
     return table.sort("rank", "ID")
+
+
+def _stacked(tables: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """The tables of all parts as one; ranks mean nothing across parts."""
+    if len(tables) == 1:
+        return tables[0]
+    numbered = [table.with_columns(component=pl.lit(at, dtype=pl.Int64)) for at, table in enumerate(tables, 1)]
+    return pl.concat(numbered).with_columns(rank=pl.lit(None, dtype=pl.Int64))
 
 
 def _ranks(theta: Floats) -> Ints:
