@@ -34,8 +34,8 @@ from pairscale.core.tables import RESULTS
 from pairscale.evaluate.inference import ConfidenceSequence, Slices, WinRate, confidence_sequence, slices
 from pairscale.evaluate.inference.control import ControlledRate, length_controlled
 from pairscale.models import logs
-from pairscale.models._bt_fit import WinProbability
 from pairscale.models.bayes import BTLFit
+from pairscale.models.bradley_terry import WinProbability
 from pairscale.models.fit_statistics import FitStatistics
 from pairscale.models.judge_slopes import SlopesFit
 from pairscale.models.laplace import LaplaceFit, fit_btl_laplace

@@ -449,10 +449,10 @@ OK = won("ab", "bc", "ca")
         (
             rows(("a", "b", 1), ("a", "b", 2), ("a", "b", -1)),
             TableError,
-            "must be 1 (the first won), 0 (the second) or 0.5 (a tie); it is not in 2 of 3 rows, first in row 2: 2",
+            "result is '2' in rows 2, 3; it must be 1 (the first won), 0 (the second) or 0.5 (a tie)",
         ),
-        (rows(("a", "b", float("inf"))), TableError, "first in row 1: inf"),
-        ({"a": ["x"], "b": ["y"], "who": ["x"]}, TableError, "column 'who' must be 1 (the first won)"),
+        (rows(("a", "b", float("inf"))), TableError, "result is 'inf' in row 1"),
+        ({"a": ["x"], "b": ["y"], "who": ["x"]}, TableError, "columns 'a', 'b', 'who' are not results"),
         ([{"object1": "a", "object2": "b"}], TableError, "columns 'object1', 'object2' are not results"),
         ([{"ID1": "a", "ID2": "b", "x": 1, "y": 1}], TableError, "columns 'ID1', 'ID2', 'x', 'y' are not results"),
         (rows(("a", "b", 1), (" ", "b", 1)), TableError, "'object1' is empty in row 2"),

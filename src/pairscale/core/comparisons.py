@@ -38,6 +38,7 @@ __all__ = [
     "build_btl_results_data",
     "build_elo_data",
     "decided",
+    "is_bare",
     "key_expressions",
     "occurrence",
     "ordered_key",
@@ -206,6 +207,15 @@ _COPIED = 0.05  # share of rows
 _FEW = 20  # repeats of bare answers that all agree may well be chance
 
 
+def is_bare(table: pl.DataFrame) -> bool:
+    """Whether a table holds nothing but answers: no text, time or reply tells two equal ones apart."""
+    return _ANSWERS.issuperset(_plain_columns(table))
+
+
+def _plain_columns(table: pl.DataFrame) -> list[str]:
+    return [name for name, kind in table.schema.items() if not kind.is_nested() and kind != pl.Object]
+
+
 def say_copies(table: pl.DataFrame, counted: str = AS_NEW) -> list[str]:
     """A notice when rows repeat others word for word, else nothing; bare answers must all agree to be taken for copies.
 
@@ -216,11 +226,10 @@ def say_copies(table: pl.DataFrame, counted: str = AS_NEW) -> list[str]:
     n = table.height
     if n > _MOST_COMPARED or times_of(table) is not None:
         return []
-    plain = [name for name, kind in table.schema.items() if not kind.is_nested() and kind != pl.Object]
-    copies = n - table.select(plain).n_unique() if n else 0
+    copies = n - table.select(_plain_columns(table)).n_unique() if n else 0
     if copies == 0 or copies < _COPIED * n:
         return []
-    if _ANSWERS.issuperset(plain):
+    if is_bare(table):
         sides = pl.min_horizontal("ID1", "ID2").alias("low"), pl.max_horizontal("ID1", "ID2").alias("high")
         if copies < _FEW or table.select(*sides, "better_id").n_unique() > table.select(sides).n_unique():
             return []
