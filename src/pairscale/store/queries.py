@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from pairscale.store.runfile import RunFile
 
 __all__ = [
-    "PRICES_MARK", "SPENDING", "USAGE", "count_results", "dated_spending", "failed_query", "panels_of",
+    "PRICES_MARK", "SPENDING", "USAGE", "count_results", "dated_spending", "failed_query", "frame_of", "panels_of",
     "read_conditions", "repeats_query", "result_blocks", "results_query", "spending_query", "usage_query",
     "with_samples",
 ]  # fmt: skip
 
-_BLOCK = 50_000
+_BLOCK = 5_000
 _OTHERS = {
     "judge_id": conditions.c.judge_id,
     "trait": conditions.c.trait,
@@ -63,6 +63,20 @@ def results_query(condition_id: str | None, *, raw: bool) -> tuple[Select[Any], 
     return query, schema
 
 
+def frames_of(
+    connection: Connection, query: Select[Any], schema: Mapping[str, Any], size: int = _BLOCK
+) -> Iterator[pl.DataFrame]:
+    """What a query finds, in tables of so many rows."""
+    for block in connection.execution_options(stream_results=True).execute(query).partitions(size):
+        yield pl.DataFrame(list(map(tuple, block)), schema=schema, orient="row")
+
+
+def frame_of(connection: Connection, query: Select[Any], schema: Mapping[str, Any]) -> pl.DataFrame:
+    """What a query finds, as one table."""
+    parts = list(frames_of(connection, query, schema))
+    return pl.concat(parts) if parts else pl.DataFrame(schema=schema)
+
+
 def result_blocks(connection: Connection, size: int = 50_000) -> Iterator[pl.DataFrame]:
     """Every standing comparison in tables of so many rows, so that no more of them are in memory at a time.
 
@@ -72,8 +86,7 @@ def result_blocks(connection: Connection, size: int = 50_000) -> Iterator[pl.Dat
     """
     panels = panels_of(connection)
     query, schema = results_query(None, raw=False)
-    for block in connection.execution_options(stream_results=True).execute(query).partitions(size):
-        rows = pl.DataFrame(list(map(tuple, block)), schema=schema, orient="row")
+    for rows in frames_of(connection, query, schema, size):
         yield with_samples(with_members(rows, panels))
 
 
@@ -184,9 +197,7 @@ def count_results(store: RunFile, condition_id: str | None, keep: Sequence[str])
     schema: dict[str, Any] = dict.fromkeys(("ID1", "ID2", "better_id", "outcome", *keep), pl.String())
     schema[TIMES] = pl.Int64()
     with store.transaction() as connection:
-        blocks = connection.execution_options(stream_results=True).execute(query).partitions(_BLOCK)
-        parts = [pl.DataFrame(list(map(tuple, block)), schema=schema, orient="row") for block in blocks]
-    return pl.concat(parts) if parts else pl.DataFrame(schema=schema)
+        return frame_of(connection, query, schema)
 
 
 # What attempts used and cost

@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 
 __all__ = ["PairProgress", "RunFile", "open_run"]
 
-_CHUNK = 5_000
 _ADDRESS = re.compile(r"\w[\w+.-]+:/?[^/\\\s][^\s]*@")  # one that lacks its slashes must not become the name of a file
 
 _MARKS = {"metadata", "items", "pairs", "attempts"}
@@ -524,9 +523,7 @@ class RunFile:
 
     def _frame(self, query: Select[Any], schema: Mapping[str, Any]) -> pl.DataFrame:
         with self.transaction() as connection:
-            blocks = connection.execution_options(stream_results=True).execute(query).partitions(_CHUNK)
-            parts = [pl.DataFrame(list(map(tuple, block)), schema=schema, orient="row") for block in blocks]
-        return pl.concat(parts) if parts else pl.DataFrame(schema=schema)
+            return queries.frame_of(connection, query, schema)
 
 
 def _check_version(connection: Connection, name: str, *, create: bool) -> None:
