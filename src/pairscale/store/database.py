@@ -478,6 +478,9 @@ class DatabaseLock:
 
     def release(self) -> None:
         """Let go of it; harmless when it is not held."""
-        if self._held is not None:
-            self._held.close()
-            self._held = None
+        if self._held is None:
+            return
+        with suppress(SQLAlchemyError):  # of a connection that was lost; else the server lets go of it somewhat later
+            self._held.execute(select(func.pg_advisory_unlock_all()))
+        self._held.close()
+        self._held = None
