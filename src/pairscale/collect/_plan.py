@@ -178,7 +178,7 @@ class Plan:
 
     def _mine(self, row: Mapping[str, Any]) -> bool:
         if row.get("condition_id"):
-            return row["condition_id"] == self.condition_id
+            return bool(row["condition_id"] == self.condition_id)
         # Without a condition only the model can tell; a callable has none, so the file that was named is trusted.
         return self._condition.model is None or row.get("model") in {None, self._condition.model}
 

@@ -22,7 +22,7 @@ from pairscale.core.tables import listed
 from pairscale.store.chain import HASHED, UNHASHED_FACTS, digest_of_heads, heads_of
 from pairscale.store.database import make_private
 from pairscale.store.labels import new_token
-from pairscale.store.schema import Document, Written, blobs, items, labellers, metadata
+from pairscale.store.schema import JsonText, Written, blobs, items, labellers, metadata
 from pairscale.store.writer import item_row
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def _exported(table: Table) -> list[Column[Any]]:
 
 def _is_text(column: Column[Any]) -> bool:
     """Whether a column goes through the file as the text of its JSON, to the letter."""
-    return isinstance(column.type, Document) and column.table is not metadata
+    return isinstance(column.type, JsonText) and column.table is not metadata
 
 
 def _head(path: Path) -> dict[str, Any] | None:

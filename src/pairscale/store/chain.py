@@ -37,7 +37,7 @@ from pairscale.core.provenance import utc_now
 from pairscale.core.tables import listed
 from pairscale.store.database import get_fact, raw_rows, scrub_surrogates, set_fact
 from pairscale.store.marks import COMMANDS
-from pairscale.store.schema import Document, Written, chain, logs, metadata, tables, write_json
+from pairscale.store.schema import JsonText, Written, chain, logs, metadata, tables, write_json
 
 if TYPE_CHECKING:
     from sqlalchemy import Column, Table
@@ -111,7 +111,7 @@ def row_hash(table: Table, values: Sequence[Any]) -> list[Any]:
     array: list[Any] = [table.name]
     texts = ""
     for column, value in zip(hashed_columns(table), values, strict=True):
-        if isinstance(value, str) and isinstance(column.type, Document):
+        if isinstance(value, str) and isinstance(column.type, JsonText):
             array.append(len(value))
             texts += value
         else:
@@ -137,7 +137,7 @@ def _as_stored(kind: object, value: Any) -> Any:
 def stored_rows(connection: Connection, table: Table, key: Sequence[Any] | None = None) -> Iterator[list[Any]]:
     """The keys and hashes of the rows of a table as they are stored: of all, in order, or of the one with this key."""
     columns = hashed_columns(table)
-    query = select(*(type_coerce(c, Text) if isinstance(c.type, Document) else c for c in columns))
+    query = select(*(type_coerce(c, Text) if isinstance(c.type, JsonText) else c for c in columns))
     if key is not None:
         for column, value in zip(table.primary_key, key, strict=True):
             query = query.where(column == value)
@@ -161,7 +161,7 @@ def insert_rows(
     """
     empty = dict.fromkeys(table.c.keys())
     hashed = [column.name for column in hashed_columns(table)]
-    documents = [column for column in table.c if isinstance(column.type, Document)]
+    documents = [column for column in table.c if isinstance(column.type, JsonText)]
     written = []
     for row in rows:
         values = empty | dict(row)

@@ -32,7 +32,7 @@ from pairscale.core.errors import (
 )
 from pairscale.core.files import TABLE_SUFFIXES
 from pairscale.core.notices import notice
-from pairscale.store.schema import Document, Written, labellers, metadata, tables, write_json
+from pairscale.store.schema import JsonText, Written, labellers, metadata, tables, write_json
 
 if TYPE_CHECKING:
     from sqlalchemy import Select
@@ -121,7 +121,7 @@ def copy_rows(source: Connection, target: Connection) -> None:
     for table in reversed(tables.sorted_tables):
         target.execute(delete(table))
     for table in tables.sorted_tables:
-        documents = [column.name for column in table.c if isinstance(column.type, Document)]
+        documents = [column.name for column in table.c if isinstance(column.type, JsonText)]
         columns = [type_coerce(c, Text).label(c.name) if c.name in documents else c for c in table.c]
         found = source.execution_options(stream_results=True).execute(select(*columns))
         for block in found.mappings().partitions(1_000):

@@ -29,7 +29,7 @@ from sqlalchemy import (
 
 __all__ = [
     "SCHEMA_VERSION",
-    "Document",
+    "JsonText",
     "Written",
     "attempts",
     "blobs",
@@ -65,7 +65,7 @@ def write_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, check_circular=False, default=str)
 
 
-class Document(TypeDecorator[Any]):
+class JsonText(TypeDecorator[Any]):
     """JSON in a column of text: a database's own JSON type may change the letters, which the chain hashes."""
 
     impl = Text
@@ -86,7 +86,7 @@ metadata = Table(
     "metadata",
     tables,
     Column("key", String(200), primary_key=True),
-    Column("value", Document, nullable=False),
+    Column("value", JsonText, nullable=False),
 )
 """Facts about the file: ``schema_version``, ``created_by``, ``created_at``, ``writer`` (who wrote last)."""
 
@@ -96,7 +96,7 @@ items = Table(
     Column("item_id", Text, primary_key=True),
     Column("text", Text, nullable=False),
     Column("text_hash", String(64), nullable=False),
-    Column("columns", Document, nullable=False),  # every other column of the samples
+    Column("columns", JsonText, nullable=False),  # every other column of the samples
 )
 
 pairs = Table(
@@ -106,7 +106,7 @@ pairs = Table(
     Column("custom_id", Text, nullable=False, unique=True),
     Column("ID1", Text, ForeignKey("items.item_id"), nullable=False),
     Column("ID2", Text, ForeignKey("items.item_id"), nullable=False),
-    Column("columns", Document, nullable=False),  # every other column of the pairs
+    Column("columns", JsonText, nullable=False),  # every other column of the pairs
 )
 
 conditions = Table(
@@ -118,7 +118,7 @@ conditions = Table(
     Column("model", Text),
     Column("trait", Text),
     Column("template_id", Text),
-    Column("settings", Document, nullable=False),
+    Column("settings", JsonText, nullable=False),
     Column("created_at", String(40), nullable=False),
 )
 
@@ -136,8 +136,8 @@ attempts = Table(
     Column("failure", String(16)),  # transient, question or judge; empty for an answer
     Column("status_code", Integer),
     Column("prompt_hash", String(64)),
-    Column("request", Document),
-    Column("raw_response", Document),
+    Column("request", JsonText),
+    Column("raw_response", JsonText),
     Column("model", Text),
     Column("object_type", Text),
     Column("thoughts", Text),
@@ -174,7 +174,7 @@ logs = Table(
     tables,
     Column("log", String(64), primary_key=True),
     Column("row", Integer, primary_key=True),
-    Column("data", Document, nullable=False),
+    Column("data", JsonText, nullable=False),
 )
 """Rows of any named log, in order."""
 
