@@ -1,6 +1,6 @@
 """Random forgeries: every column of every table of a run of every kind is edited, and every kind of row moved about.
 
-The audit must report each of them, except in the columns that ``store/_hashes.py`` names with a reason.
+The audit must report each of them, except in the columns that ``store/chain.py`` names with a reason.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import pytest
 import pairscale as ps
 from pairscale.cli import main
 from pairscale.core.errors import PairscaleError
-from pairscale.store._hashes import UNCOVERED
+from pairscale.store.chain import UNCOVERED
 from tests.store.forging import rechain
 from tests.test_auditing import KINDS, made  # noqa: F401 - a fixture
 

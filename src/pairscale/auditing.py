@@ -18,8 +18,8 @@ from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError, StoreDamagedError
 from pairscale.core.options import checked
 from pairscale.judges.answers import read_tag
+from pairscale.store.audit import Evidence, check_evidence
 from pairscale.store.database import raw_rows
-from pairscale.store.evidence import Evidence, check_evidence
 from pairscale.store.runfile import RunFile, open_run
 from pairscale.store.schema import attempts, comparisons, conditions, items, pairs
 from pairscale.store.several import named_runs

@@ -17,7 +17,7 @@ from pairscale.adaptive.refits import fit_name
 from pairscale.adaptive.status import adaptive_status
 from pairscale.core.errors import InputError
 from pairscale.models.laplace import fit_btl_laplace
-from pairscale.store.evidence import check_evidence
+from pairscale.store.audit import check_evidence
 from pairscale.store.runfile import RunFile
 from tests.adaptive.driving import ask, drive, judge, mu_belief, names
 from tests.adaptive.running import LATE, Tamper, audited, better, rank, simulated, steps

@@ -11,7 +11,7 @@ import pairscale as ps
 from pairscale.adaptive.config import AdaptiveConfig
 from pairscale.cli._history import keeping_settings, kept_settings
 from pairscale.core.errors import InputError, JudgeError, StoreMismatchError
-from pairscale.store.evidence import check_evidence
+from pairscale.store.audit import check_evidence
 from pairscale.testing import ProviderSimulator
 
 STUDY = """

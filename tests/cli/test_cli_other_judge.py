@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import pairscale as ps
-from pairscale.store.evidence import check_evidence
+from pairscale.store.audit import check_evidence
 from pairscale.testing import ProviderSimulator
 
 RANK = ("rank", "essays", "--run", "run.db", "--fit", "laplace", "--progress", "none")

@@ -123,8 +123,7 @@ def test_second_results_and_those_of_others_are_not_used_and_said(provider, serv
     with simulator() as server:
         served(lambda results, turn: b"\n".join((results, turned_over(results), of_others(results, turn))))
         _, results, failed = with_manager(tmp_path / "run.db", asked(pairs, judge_of(server, provider)))
-    assert "6 of the results are of requests that it does not have; they are not used" in caplog.text
-    assert "6 requests have a second result; the first of each is used" in caplog.text
+    assert "12 results are not used: they are of requests that it does not have, or second ones" in caplog.text
     assert sorted(results["better_id"]) == sorted(expected(pairs))
     assert failed.height == 0
 
@@ -165,24 +164,6 @@ def test_a_list_of_batches_without_an_end(message_snapshot, provider, monkeypatc
         asyncio.run(work())
     message_snapshot(refused)
     assert len(asked) == 2
-
-
-def test_the_time_to_wait_ends_a_call_that_does_not(tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr(manager, "_LOOK", 0.1)
-
-    async def never(*_args):
-        await asyncio.Event().wait()
-
-    with simulator() as server:
-
-        async def work(desk):
-            await desk.submit(pairs_of(3), judge_of(server))
-            monkeypatch.setattr(type(batch_format("openai")), "get", never)
-            return await desk.wait(interval=1, timeout=0)
-
-        found = with_manager(tmp_path / "run.db", work)
-    assert found[0].open
-    assert "the time to wait is over, and the provider has not answered" in caplog.text
 
 
 def test_results_without_an_end_fill_no_disk(tmp_path, monkeypatch, caplog):

@@ -149,14 +149,6 @@ def test_keep_jsonl(submitted, resumed, left, tmp_path):
     assert len(files(tmp_path)) == left
 
 
-@pytest.mark.usefixtures("server")
-def test_the_last_call_says_whether_files_are_kept(tmp_path):
-    for keep in (True, False):
-        multi.llm_submit_pairs_multi_batch(PAIRS, MODEL, output_dir=tmp_path, keep_jsonl=keep)
-    multi.llm_resume_multi_batches(output_dir=tmp_path, interval_seconds=0.01)
-    assert files(tmp_path) == []
-
-
 # Raw replies
 
 

@@ -12,7 +12,7 @@ from pairscale.reporting._shell import spent
 from pairscale.reporting.page import write_report
 from pairscale.reporting.picture import room_around, score_picture
 from pairscale.reporting.svg import _ticks, svg
-from pairscale.store.spending import SPENDING
+from pairscale.store.queries import SPENDING
 
 HOSTILE = (
     "<script>alert(1)</script>", "</details></td>", "$title", "${head}", "$$", 'say "hello"', "it's", "&amp;", "a&b",

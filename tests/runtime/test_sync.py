@@ -15,7 +15,7 @@ import pytest
 
 import pairscale as ps
 from pairscale.runtime import Terminated, awaitable, blocking, run_sync
-from pairscale.store.opened import recording
+from pairscale.store.chain import recording
 
 PAIRS = ps.make_pairs([{"ID": name, "text": f"text {name}"} for name in "abc"])
 VALUE = contextvars.ContextVar("value", default="none")

@@ -4,15 +4,14 @@ import asyncio
 import sqlite3
 import threading
 from collections import Counter
-from contextlib import nullcontext
 
 import pytest
 from sqlalchemy import event
 
 import pairscale as ps
-from pairscale.core.errors import StoreConnectionError, StoreError, StoreFullError
+from pairscale.core.errors import StoreConnectionError, StoreFullError
 from pairscale.store import policies
-from pairscale.store._postgres import explain, require_sessions
+from pairscale.store.database import explain
 from pairscale.store.runfile import RunFile
 from tests.noted import asked, asked_in, finished, none_left, pairs_of, start, texts_of, wait_for
 
@@ -181,11 +180,7 @@ def test_a_table_that_another_program_has_locked(address, monkeypatch, setting):
 @pytest.mark.parametrize(
     ("code", "said", "kind"),
     [
-        (None, 'failed: FATAL:  too many connections for role "owner_only"', StoreConnectionError),
         (None, "failed: FATAL:  sorry, too many clients already", StoreConnectionError),
-        (None, "failed: FATAL:  pgbouncer cannot connect to server", StoreConnectionError),
-        (None, "failed: FATAL:  server login has been failing, try again later", StoreConnectionError),
-        (None, "failed: FATAL:  password authentication failed", StoreError),
         ("08P01", "FATAL:  query_wait_timeout", StoreConnectionError),
         ("25P03", "FATAL:  terminating connection due to idle-in-transaction timeout", StoreConnectionError),
         ("57P05", "FATAL:  terminating connection due to idle-session timeout", StoreConnectionError),
@@ -197,30 +192,6 @@ def test_what_a_server_says_in_passing(code, said, kind):
     psycopg = pytest.importorskip("psycopg")
     error = psycopg.OperationalError(said) if code is None else psycopg.errors.lookup(code)(said)
     assert type(explain(error, "the database")) is kind
-
-
-class Pooled:
-    """A connection by a pooler, with the sessions that its transactions get."""
-
-    def __init__(self, *sessions):
-        self._sessions = iter(sessions)
-
-    def begin(self):
-        return nullcontext()
-
-    def execute(self, _):
-        return self
-
-    def scalar(self):
-        return next(self._sessions)
-
-
-@pytest.mark.parametrize(("held", "other"), [((1, 2), (1,)), ((1, 3), (2,))])
-def test_a_pooler_of_transactions_is_refused(message_snapshot, held, other):
-    require_sessions(Pooled(1, 1), Pooled(2))
-    with pytest.raises(StoreError) as refused:
-        require_sessions(Pooled(*held), Pooled(*other))
-    message_snapshot(refused)
 
 
 def _read_only(connection, name, is_on):

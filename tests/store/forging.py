@@ -3,8 +3,7 @@
 import sqlite3
 from contextlib import closing
 
-from pairscale.store._hashes import HASHED, UNHASHED_FACTS
-from pairscale.store.chain import stored_rows
+from pairscale.store.chain import HASHED, UNHASHED_FACTS, stored_rows
 from pairscale.store.runfile import open_run
 
 
@@ -14,6 +13,6 @@ def rechain(path) -> None:
         connection.execute("DELETE FROM metadata WHERE key = 'closed'")
     with open_run(path, write=True) as store, store.writer.changing() as change:
         for table in HASHED:
-            for hashed in stored_rows(change.connection, table):
-                if table.name != "metadata" or hashed[0][1][0] not in UNHASHED_FACTS:
-                    change.links.add(hashed)
+            for link in stored_rows(change.connection, table):
+                if table.name != "metadata" or link[0] not in UNHASHED_FACTS:
+                    change.links.setdefault(table.name, []).append(link)

@@ -13,12 +13,10 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import pairscale as ps
-from pairscale.store._hashes import PARTS, UNCOVERED, RowHasher
-from pairscale.store.chain import canonical, log_ends
-from pairscale.store.evidence import EvidenceProblem, check_evidence, closing_of
+from pairscale.store.audit import EvidenceProblem, check_evidence, closing_of
+from pairscale.store.chain import UNCOVERED, canonical, log_ends
 from pairscale.store.policies import JournalWriter
 from pairscale.store.runfile import open_run
-from pairscale.store.schema import tables
 from pairscale.store.writer import Asked, Entry
 
 STEPS, REFITS = 12, 4
@@ -378,30 +376,8 @@ def test_many_rows_are_several_entries(tmp_path):
     assert (found.problems, found.rows, found.entries) == ([], {"items": 12_000}, 4)
 
 
-def test_every_column_is_hashed_or_has_a_reason_not_to_be():
-    hashed = {f"{part.table.name}.{name}" for part in PARTS for name in (*part.key, *part.columns)}
-    counted = {"items.text", "label_cases.n_labels"}  # compared with text_hash, and with the labels
-    known = {f"{table.name}.{column.name}" for table in tables.sorted_tables for column in table.c}
-    unhashed = {name for name in known - hashed - counted if not name.startswith("chain.")}
-    assert unhashed == {name for name in UNCOVERED if ":" not in name}
-
-
 def test_what_is_not_hashed_is_documented_with_its_reason():
     page = (Path(__file__).parents[2] / "docs" / "data.md").read_text("utf-8")
     part = page.partition("No hash covers these columns")[2].partition("\n### ")[0]
     rows = re.findall(r"^\| `(\S+)` \| (.+)\. \|$", part, re.MULTILINE)
     assert {name: why[0].lower() + why[1:] for name, why in rows} == UNCOVERED
-
-
-@pytest.mark.parametrize(
-    ("table", "column", "value"),
-    [("label_cases", "task_input", "{}"), ("labels", "undone_at", "{}")],
-)
-def test_an_empty_document_is_not_nothing(table, column, value):
-    """Only where a column must hold something, an empty document stands for nothing."""
-    names = [one.name for one in tables.tables[table].c]
-    row = dict.fromkeys(names, None)
-    hasher = RowHasher(tables.tables[table], names)
-    before = [name for name, _ in hasher(list(row.values()))]
-    after = [name for name, _ in hasher(list((row | {column: value}).values()))]
-    assert set(after) - set(before) == {part.name for part in PARTS if part.is_optional and column in part.columns}

@@ -7,7 +7,7 @@ import pytest
 import pairscale as ps
 from pairscale.core.errors import StoreGoneError
 from pairscale.people import Case, LabelStore
-from pairscale.store.evidence import check_evidence
+from pairscale.store.audit import check_evidence
 from pairscale.store.policies import GroupCommitWriter, JournalWriter
 from pairscale.store.runfile import open_run
 from pairscale.store.writer import Asked, Entry

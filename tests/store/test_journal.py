@@ -20,7 +20,7 @@ from sqlalchemy import event
 
 import pairscale as ps
 from pairscale.core.errors import InputError, StoreError, StoreFullError, StoreMismatchError
-from pairscale.store.evidence import check_evidence
+from pairscale.store.audit import check_evidence
 from pairscale.store.policies import JournalWriter
 from pairscale.store.runfile import open_run
 from pairscale.store.writer import Asked, Entry

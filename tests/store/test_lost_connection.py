@@ -2,25 +2,11 @@
 
 import pytest
 
-from pairscale.core.errors import StoreConnectionError, StoreMismatchError, StoreReadOnlyError
+from pairscale.core.errors import StoreConnectionError, StoreReadOnlyError
 from pairscale.store.policies import JournalWriter
 from pairscale.store.runfile import open_run
 from pairscale.store.writer import Entry
 from tests.noted import fail_writes
-
-
-def test_another_process_that_has_continued_the_run_is_not_overwritten(message_snapshot, monkeypatch):
-    with open_run(None, write=True) as store:
-        entries = [Entry(rows=[("step_log", {"step_id": 1})])]
-        with monkeypatch.context() as lost:
-            fail_writes(lost, store, ["late"])
-            with pytest.raises(StoreConnectionError):
-                store.writer.commit(entries)
-        with store.writer.changing() as change:
-            change.set_fact("by", "another")
-        with pytest.raises(StoreMismatchError) as refused:
-            store.writer.commit(entries)
-        message_snapshot(refused)
 
 
 def test_other_entries_after_a_lost_connection_are_written(monkeypatch):

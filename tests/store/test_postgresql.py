@@ -10,7 +10,7 @@ import pairscale as ps
 from pairscale.adaptive.status import adaptive_status
 from pairscale.core.errors import StoreBusyError, StoreError
 from pairscale.people import LabelStore, read_cases
-from pairscale.store.evidence import check_evidence
+from pairscale.store.audit import check_evidence
 from pairscale.store.labels import label_results
 from pairscale.store.runfile import open_run
 from tests.runtime.server import Server

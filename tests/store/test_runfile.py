@@ -16,7 +16,7 @@ import threading
 from dataclasses import replace
 
 import pytest
-from sqlalchemy import create_engine, event
+from sqlalchemy import event
 
 import pairscale as ps
 from pairscale.core.errors import (
@@ -29,7 +29,6 @@ from pairscale.core.errors import (
     TableError,
 )
 from pairscale.core.tables import RESULTS
-from pairscale.store._lock import DatabaseLock
 from pairscale.store.runfile import open_run
 from pairscale.store.writer import Asked, Entry
 
@@ -190,23 +189,6 @@ def test_one_writer_at_a_time_and_the_error_says_who(message_snapshot, tmp_path,
     with pytest.raises(StoreBusyError) as refused:
         open_run(tmp_path / "run.db", write=True)
     message_snapshot(refused)
-
-
-@pytest.mark.parametrize(
-    ("database", "words"), [("", "no such function: current_schema"), ("/no/such/folder/db", "unable to open database")]
-)
-def test_a_database_that_gives_no_lock_is_told_in_words(database, words):
-    engine = create_engine(f"sqlite:///{database}")
-    opened: list[object] = []
-    event.listen(engine, "connect", lambda connection, _record: opened.append(connection))
-    lock = DatabaseLock(engine)
-    with pytest.raises(StoreError) as refused:
-        lock.acquire("somebody")
-    assert str(refused.value).startswith(f"the database cannot be locked for writing: {words}")
-    for connection in opened:
-        with pytest.raises(sqlite3.ProgrammingError, match="closed"):
-            connection.execute("SELECT 1")
-    lock.release()
 
 
 def test_the_lock_goes_with_the_process_that_dies(tmp_path):
@@ -430,10 +412,10 @@ def test_a_full_disk_is_said_and_loses_nothing(tmp_path):
 
 def test_without_wal_it_says_so_once_and_works(tmp_path, monkeypatch, caplog):
     """A file system without shared memory answers the request for write-ahead logging with another mode."""
-    from pairscale.store import _sqlite
+    from pairscale.store import database
 
     monkeypatch.setattr(
-        _sqlite, "_write_ahead", lambda connection: connection.execute("PRAGMA journal_mode=DELETE").fetchone()[0]
+        database, "_write_ahead", lambda connection: connection.execute("PRAGMA journal_mode=DELETE").fetchone()[0]
     )
     with open_run(tmp_path / "run.db", write=True) as store:
         store.add_items(ITEMS)
@@ -484,7 +466,7 @@ def test_no_sql_of_one_database_outside_its_module():
 
     folder = Path(ps.__file__).parent / "store"
     for path in folder.glob("*.py"):
-        if path.name != "_sqlite.py":
+        if path.name != "database.py":
             text = path.read_text("utf-8")
             assert "PRAGMA" not in text
             assert "dialects" not in text

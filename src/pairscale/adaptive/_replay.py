@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
-from sqlalchemy import Text, cast, select
+from sqlalchemy import Text, select, type_coerce
 
 from pairscale.adaptive.engine import Engine, Proposal
 from pairscale.adaptive.messages import NOTHING_LEFT
@@ -59,7 +59,7 @@ def named_rows(store: RunFile, log: str) -> list[LogRow]:
     """
     rows: list[LogRow] = []
     with store.transaction() as connection:
-        query = select(logs.c.row, cast(logs.c.data, Text)).where(logs.c.log == log).order_by(logs.c.row)
+        query = select(logs.c.row, type_coerce(logs.c.data, Text)).where(logs.c.log == log).order_by(logs.c.row)
         for number, data in raw_rows(connection, query):
             try:
                 rows.append(LogRow(json.loads(data), log, number))
@@ -141,13 +141,13 @@ def replay(store: RunFile, state: AdaptiveState, events: list[dict[str, Any]]) -
 def unanswered(store: RunFile, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The proposals that were asked and are not among the rows of the step log; each once, as it was asked last."""
     answered = {row["step_id"] for row in rows}
-    asked = logs.c.log == "adaptive_open"
+    query = select(logs.c.data).where(logs.c.log == "adaptive_open").order_by(logs.c.row)
+    last: dict[int, dict[str, Any]] = {}
     with store.transaction() as connection:
-        steps = select(logs.c.data["step_id"].as_integer(), logs.c.row).where(asked).order_by(logs.c.row)
-        last = {step_id: number for step_id, number in connection.execute(steps) if step_id not in answered}
-        found = select(logs.c.row, logs.c.data).where(asked, logs.c.row.in_(last.values()))
-        proposals = {number: dict(data) for number, data in connection.execute(found)}
-    return [proposals[number] for number in last.values()]
+        for (data,) in connection.execution_options(stream_results=True).execute(query):
+            if data["step_id"] not in answered:
+                last[data["step_id"]] = data
+    return list(last.values())
 
 
 def in_order(

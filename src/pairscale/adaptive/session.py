@@ -28,8 +28,8 @@ from pairscale.core.provenance import utc_now
 from pairscale.core.tables import listed
 from pairscale.models.known import known_numbers
 from pairscale.models.logs import ROUND_LOG
+from pairscale.store.audit import check_evidence
 from pairscale.store.chain import canonical, log_ends
-from pairscale.store.evidence import check_evidence
 from pairscale.store.policies import JournalWriter
 from pairscale.store.runfile import RunFile, open_run
 

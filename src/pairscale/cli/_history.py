@@ -43,7 +43,7 @@ def keeping_settings(command: str, params: Mapping[str, Any], study: str | None 
     from pairscale._version import __version__
     from pairscale.cli._opening import READ
     from pairscale.core.provenance import utc_now
-    from pairscale.store.opened import recording
+    from pairscale.store.chain import recording
 
     settings = {
         name.rstrip("_"): _plain(name, value, _folder(run))

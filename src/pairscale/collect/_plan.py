@@ -11,12 +11,12 @@ from pairscale.collect.taken_over import mark_taken_over
 from pairscale.core.comparisons import Condition, key_expressions, occurrence, ordered_key
 from pairscale.core.errors import TableError
 from pairscale.core.notices import notice
-from pairscale.core.provenance import utc_now
 from pairscale.core.tables import FAILED, RESULTS, Table, listed, result_columns
 from pairscale.judges.base import Judge
 from pairscale.pairing.table import as_pairs
 from pairscale.runtime import Question
 from pairscale.store.runfile import PairProgress, RunFile
+from pairscale.store.transfer import asked_of
 from pairscale.store.writer import Asked, Entry
 
 
@@ -119,7 +119,7 @@ class Plan:
             "probability": comparison["probability"],
         }
 
-    def take_up(self, store: RunFile, rows: Sequence[Mapping[str, str | None]]) -> list[dict[str, Any]]:
+    def take_up(self, store: RunFile, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Bring a CSV and the run file to the same state.
 
         Answers of the CSV that belong to these pairs and this condition go into the run file; those that only the run
@@ -138,7 +138,7 @@ class Plan:
             if not self._mine(row):
                 foreign += 1
                 continue
-            if (settled := _settled(row)) is None:
+            if not _is_answer(row):
                 continue
             first = str(row["ID1"])
             second = str(row["ID2"])
@@ -152,7 +152,10 @@ class Plan:
                 continue
             saved.add(number)
             if number not in self._known.answered:
-                answers.append(Entry(_taken_up(row, settled, number, self._known, self.condition_id)))
+                attempt = self._known.attempts.get(number, 0) + 1
+                replaces = number in self._known.failed
+                asked = asked_of(row, number, self.condition_id, attempt=attempt, replaces=replaces)
+                answers.append(Entry(asked))
                 if not row.get("condition_id"):
                     unsure.add(number)
         if unsure:
@@ -173,9 +176,9 @@ class Plan:
         results = store.results(self.condition_id)
         return results.filter(pl.col("pair_id").is_in(unsaved)).select(*RESULTS).to_dicts()
 
-    def _mine(self, row: Mapping[str, str | None]) -> bool:
+    def _mine(self, row: Mapping[str, Any]) -> bool:
         if row.get("condition_id"):
-            return row["condition_id"] == self.condition_id
+            return bool(row["condition_id"] == self.condition_id)
         # Without a condition only the model can tell; a callable has none, so the file that was named is trusted.
         return self._condition.model is None or row.get("model") in {None, self._condition.model}
 
@@ -236,42 +239,7 @@ def _items(frame: pl.DataFrame, columns: Sequence[str]) -> Iterator[dict[str, An
     return items.select("ID", "text", *(name for name in columns if name not in {"ID", "text"})).iter_rows(named=True)
 
 
-def _settled(row: Mapping[str, str | None]) -> tuple[str, int | None] | None:
-    """The outcome of a saved row and the place of its winner; None when it holds no answer."""
-    position = {row["ID1"]: 1, row["ID2"]: 2}.get(row.get("better_id"))
-    outcome = row.get("outcome") or ("win" if position else None)
-    if outcome not in {"win", "tie", "flip"} or (outcome == "win") != (position is not None):
-        return None
-    return outcome, position
-
-
-def _taken_up(
-    row: Mapping[str, str | None], settled: tuple[str, int | None], number: int, known: PairProgress, condition_id: str
-) -> Asked:
-    """The attempt and outcome that a saved row stands for."""
-    outcome, position = settled
-    values: dict[str, Any] = {
-        "attempt": known.attempts.get(number, 0) + 1,
-        "attempted_at": utc_now(),
-        "outcome": outcome,
-        "object_type": row.get("object_type"),
-        "model": row.get("model"),
-        "thoughts": row.get("thoughts"),
-        "content": row.get("content"),
-    }
-    values |= {name: int(float(v)) for name in _WHOLE if (v := row.get(name))}
-    values |= {name: float(v) for name in ("latency_s", "cost") if (v := row.get(name))}
-    probability = row.get("probability")
-    comparison = {
-        "outcome": outcome,
-        "winner_pos": position,
-        "better_id": row["better_id"] if position else None,
-        "probability": float(probability) if probability else None,
-        "received_at": values["attempted_at"],
-    }
-    return Asked(condition_id, (values,), comparison, number, replaces=number in known.failed)
-
-
-_WHOLE = (
-    "status_code", "prompt_tokens", "completion_tokens", "total_tokens", "prompt_cached_tokens", "reasoning_tokens",
-)  # fmt: skip
+def _is_answer(row: Mapping[str, Any]) -> bool:
+    """Whether a saved row holds an answer: a winner of the pair, or a tie or flip without one."""
+    has_winner = row.get("better_id") in (row["ID1"], row["ID2"])
+    return (row.get("outcome") or "win") == "win" if has_winner else row.get("outcome") in {"tie", "flip"}

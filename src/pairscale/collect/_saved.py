@@ -17,9 +17,7 @@ from pairscale.core.notices import notice
 from pairscale.core.tables import RESULTS, listed
 from pairscale.store.database import scrub_surrogates
 
-_NUMBERS = [name for name, kind in RESULTS.items() if kind.is_numeric()]
-_MOST = 2**63
-"""What no column of whole numbers can hold."""
+_NUMBERS = {name: kind for name, kind in RESULTS.items() if kind.is_numeric()}
 
 
 class SavedResults:
@@ -31,7 +29,7 @@ class SavedResults:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = Path(path)
-        self.rows: list[dict[str, str | None]] = []
+        self.rows: list[dict[str, Any]] = []
         extra: list[str] = []
         if self._path.exists() and self._path.stat().st_size:
             header, self.rows = _read(self._path)
@@ -72,7 +70,7 @@ class SavedResults:
         return buffer.getvalue()
 
 
-def _read(path: Path) -> tuple[list[str], list[dict[str, str | None]]]:
+def _read(path: Path) -> tuple[list[str], list[dict[str, Any]]]:
     csv.field_size_limit(100_000_000)
     try:
         header, *records = list(csv.reader(io.StringIO(read_text(path), newline="")))
@@ -89,7 +87,7 @@ def _read(path: Path) -> tuple[list[str], list[dict[str, str | None]]]:
     ragged = next((n for n, record in enumerate(records, start=2) if len(record) != len(header)), None)
     if ragged is not None:
         raise FileFormatError(f"{path}: record {ragged} has another number of cells than the header")
-    rows = [
+    rows: list[dict[str, Any]] = [
         {name: None if cell in {"", "NA"} else cell for name, cell in zip(header, record, strict=True)}
         for record in records
     ]
@@ -100,14 +98,18 @@ def _read(path: Path) -> tuple[list[str], list[dict[str, str | None]]]:
         if row["better_id"] is None and record[header.index("better_id")] in (row["ID1"], row["ID2"]):
             row["better_id"] = record[header.index("better_id")]
     for number, row in enumerate(rows, start=2):
-        for name in _NUMBERS:
-            if (cell := row.get(name)) is not None and not _is_number(cell):
-                raise FileFormatError(f"{path}: record {number}, {name}: {cell!r:.60} is not a number; correct it")
+        for name in _NUMBERS.keys() & row.keys():
+            row[name] = _number(row[name], name, f"{path}: record {number}")
     return header, rows
 
 
-def _is_number(cell: str) -> bool:
+def _number(cell: str | None, name: str, where: str) -> float | int | None:
+    if cell is None:
+        return None
     try:
-        return abs(float(cell)) < _MOST
+        number = float(cell)
+        if abs(number) < 2**63:  # what a column of whole numbers can hold; not NaN
+            return int(number) if _NUMBERS[name].is_integer() else number
+        raise ValueError(cell)
     except ValueError:
-        return False
+        raise FileFormatError(f"{where}, {name}: {cell!r:.60} is not a number; correct it") from None

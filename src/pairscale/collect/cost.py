@@ -53,7 +53,6 @@ _SHORT_ANSWER = 20  # tokens of an answer: the tag alone
 _THOUGHTS = 1_000  # tokens of an answer with thoughts
 _DENSE_TEXT = 0.75  # of the bytes per token: the budget of a rough estimate
 _SMALL_PILOT = 10
-_DIFFERENT_LENGTH = 0.2
 _LARGE_ERROR = 0.15
 _GOOD_ERROR = 0.1
 
@@ -135,8 +134,6 @@ class CostEstimate(ReprMixin, table="summary", columns=None):
         lines.append(f"cost           {_cost_line(row, budget)}")
         if row["cost_per_million_input"] is not None:
             lines.append(f"prices         {_price_line(row)}")
-        if self.calibration["n"]:
-            lines.append(f"calibration    {_fit_line(self.calibration)}")
         return "\n".join([*lines, *(f"note: {text}" for text in self.notes)])
 
 
@@ -154,18 +151,6 @@ def _price_line(row: Mapping[str, Any]) -> str:
     line += price_note([row["prices_as_of"] or UNDATED])
     if row["mode"] == "batch":
         line += f"; batches x {row['batch_discount']:g}"
-    return line
-
-
-def _fit_line(fit: Mapping[str, Any]) -> str:
-    line = f"{fit['slope']:.4g} tokens per byte"
-    if fit["intercept"]:
-        line += f" and {fit['intercept']:.4g}"
-    if fit["r_squared"] is not None:
-        line += f", R2 {fit['r_squared']:.3f}"
-    line += f"; output {fit['output_mean']:,.0f} tokens per answer"
-    if fit["output_sd"] is not None:
-        line += f" (sd {fit['output_sd']:,.0f}, most {fit['output_max']:,.0f})"
     return line
 
 
@@ -379,7 +364,7 @@ def estimate_cost(
     done, usage = run_sync(ask, run=run or save_path)
     figures = _calibrated(names, sizes, rates, (rows, weights), done, usage, quantile)
     row |= totals(figures, rates) | {"method": "pilot", "test_strategy": strategy, "budget_quantile": quantile}
-    notes = (*_pilot_notes(strategy, done, figures, sizes, rows), *rates.notes)
+    notes = (*_pilot_notes(done, figures, frame.height), *rates.notes)
     left = frame.filter(pl.Series(figures.left))
     return CostEstimate(
         _table(row), figures.calibration, test_pairs, done.results, left, done.failed_pairs, notes, provenance
@@ -390,9 +375,7 @@ def _table(row: Mapping[str, Any]) -> pl.DataFrame:
     return pl.DataFrame([{name: row[name] for name in _SUMMARY}], schema=_SUMMARY)
 
 
-def _pilot_notes(
-    strategy: str, done: SubmitResult, figures: Figures, sizes: NDArray[np.int64], pilot: NDArray[np.int64]
-) -> list[str]:
+def _pilot_notes(done: SubmitResult, figures: Figures, n_total: int) -> list[str]:
     failed = done.failed_pairs.height
     asked = done.results.height + failed
     error = figures.calibration["relative_error"]
@@ -409,11 +392,7 @@ def _pilot_notes(
         need = math.ceil(asked * (error / _GOOD_ERROR) ** 2)
         notes.append(
             f"answers vary much in length: one standard error of the expected cost is {error:.0%}; a pilot of about "
-            f"{min(need, sizes.size):,} would bring it to {_GOOD_ERROR:.0%}"
-        )
-    if strategy == "first" and abs(sizes[pilot].mean() / sizes.mean() - 1) > _DIFFERENT_LENGTH:
-        notes.append(
-            "the first pairs are longer or shorter than the others; choose the pilot by stratified_prompt_bytes"
+            f"{min(need, n_total):,} would bring it to {_GOOD_ERROR:.0%}"
         )
     return notes
 

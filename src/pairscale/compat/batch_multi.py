@@ -159,11 +159,10 @@ def llm_submit_pairs_multi_batch(
     async def main() -> list[RegistryEntry]:
         manager = BatchManager(run, folder=folder, retries=openai_max_retries)
         try:
-            plan, _ = await manager.submit(
-                pairs, judge, batch_size=batch_size, n_segments=n_segments, metadata=metadata
-            )
-            mine = [entry.key for entry in manager.entries() if entry.open and entry.condition_id == plan.condition_id]
-            manager.wish(mine, keep_jsonl=keep_jsonl, include_raw=include_raw)
+            await manager.submit(
+                pairs, judge, batch_size=batch_size, n_segments=n_segments, metadata=metadata, keep_jsonl=keep_jsonl,
+                include_raw=include_raw,
+            )  # fmt: skip
             return manager.entries()
         finally:
             await manager.aclose()

@@ -112,10 +112,10 @@ def _pipeline(
     async def main() -> BatchResult:
         manager = BatchManager(where)
         try:
-            plan, found = await manager.submit(pairs, judge, metadata=way.metadata, **splitting)
+            plan, found = await manager.submit(
+                pairs, judge, metadata=way.metadata, include_raw=way.include_raw, **splitting
+            )
             mine = [entry.key for entry in manager.entries() if entry.condition_id == plan.condition_id]
-            if way.include_raw:  # also for a later call that collects them
-                manager.wish(mine, keep_jsonl=True, include_raw=True)
             if way.poll:
                 await manager.wait(
                     mine, interval=way.interval_seconds, timeout=way.timeout_seconds, rounds=way.max_attempts,

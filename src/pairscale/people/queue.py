@@ -251,7 +251,7 @@ class LabelStore:
             for case in bare:  # an imported run file has the labels without the texts
                 texts = update(tables.label_cases).where(_CASES.case_id == case.case_id).values(_row(case))
                 change.connection.execute(texts)
-                change.changed(tables.label_cases, [known[case.case_id].case_number], ["label_cases.texts"])
+                change.changed(tables.label_cases, [known[case.case_id].case_number])
 
     def _enter_items(self, cases: Iterable[Case]) -> None:
         """Add the samples that cases are about, as far as the run file does not know them."""
@@ -412,7 +412,7 @@ class LabelStore:
                 return False
             taken_back = update(tables.labels).where(_LABELS.label_id == last.label_id).values(undone_at=utc_now())
             connection.execute(taken_back)
-            change.changed(tables.labels, [last.label_id], ["labels.undone"])
+            change.changed(tables.labels, [last.label_id])
             _change_question(connection, last.question_id, done=False, shown_at=now, held_until=now + self._hold)
             if last.preferred is not None:
                 _count(connection, last.case_number, -1)

@@ -15,8 +15,8 @@ from pairscale.reporting._cases import write_cases
 from pairscale.reporting._disguise import other_names, silent
 from pairscale.reporting._origin import moment, origin_of
 from pairscale.store.marks import ANSWERS, RESULTS
+from pairscale.store.queries import PRICES_MARK, SPENDING, dated_spending
 from pairscale.store.runfile import open_run
-from pairscale.store.spending import PRICES_MARK, SPENDING, dated_spending
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -6,7 +6,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pairscale.store.evidence import closing_of
+from pairscale.store.audit import closing_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -301,7 +301,7 @@ def status(run: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> Ru
     from pairscale.adaptive.status import adaptive_status
     from pairscale.collect.batch.registry import entries
     from pairscale.collect.taken_over import count_taken_over
-    from pairscale.store.evidence import closing_of
+    from pairscale.store.audit import closing_of
     from pairscale.store.labels import label_counts
 
     path, files = named_runs(run)

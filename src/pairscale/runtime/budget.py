@@ -13,8 +13,8 @@ from pairscale.judges.base import Judge, JudgePair, Verdict, judge_member
 from pairscale.judges.function import raised
 from pairscale.judges.panel import members_of
 from pairscale.providers.catalog import price_date, price_note
+from pairscale.store.queries import PRICES_MARK
 from pairscale.store.runfile import RunFile
-from pairscale.store.spending import PRICES_MARK
 
 __all__ = [
     "Budget",

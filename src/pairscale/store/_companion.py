@@ -14,30 +14,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import JSON, Text, cast, select
+from sqlalchemy import Text, select, type_coerce
 
 from pairscale.core.errors import FileFormatError, StoreMismatchError
 from pairscale.core.files import replacing
 from pairscale.core.tables import listed
-from pairscale.store import _sqlite
-from pairscale.store._hashes import UNHASHED_FACTS
-from pairscale.store.chain import digest_of_heads, heads_of
-from pairscale.store.database import Written
+from pairscale.store.chain import HASHED, UNHASHED_FACTS, digest_of_heads, heads_of
+from pairscale.store.database import make_private
 from pairscale.store.labels import new_token
-from pairscale.store.schema import (
-    attempts,
-    blobs,
-    comparisons,
-    conditions,
-    items,
-    label_cases,
-    label_questions,
-    labellers,
-    labels,
-    logs,
-    metadata,
-    pairs,
-)
+from pairscale.store.schema import JsonText, Written, blobs, items, labellers, metadata
 from pairscale.store.writer import item_row
 
 if TYPE_CHECKING:
@@ -51,11 +36,7 @@ __all__ = ["IMPORTED", "companion_of", "needed_items", "read_head", "restore", "
 IMPORTED = "imported"
 """The fact of the metadata that names the digest of the run that a run file was imported from, and its table's."""
 
-_VERSION = 4
-_TABLES: tuple[Table, ...] = (
-    metadata, items, conditions, pairs, attempts, comparisons, logs, blobs, labellers, label_cases, label_questions,
-    labels,
-)  # fmt: skip
+_VERSION = 5
 _LEFT_OUT = frozenset(
     {"items.text", "items.columns", "labellers.token", "label_cases.task_input", "label_cases.response_1"}
     | {"label_cases.response_2", "attempts.request", "attempts.raw_response"}
@@ -92,8 +73,8 @@ def _hash_of(path: Path) -> str:
 
 
 def _lines(connection: Connection) -> Iterator[dict[str, Any]]:
-    for table in _TABLES:
-        columns = [cast(c, Text).label(c.name) if _is_text(c) else c for c in _exported(table)]
+    for table in HASHED:
+        columns = [type_coerce(c, Text).label(c.name) if _is_text(c) else c for c in _exported(table)]
         query = select(*columns).order_by(*table.primary_key)
         for row in connection.execution_options(stream_results=True).execute(query).mappings():
             values = dict(row)
@@ -110,7 +91,7 @@ def _exported(table: Table) -> list[Column[Any]]:
 
 def _is_text(column: Column[Any]) -> bool:
     """Whether a column goes through the file as the text of its JSON, to the letter."""
-    return isinstance(column.type, JSON) and column.table is not metadata
+    return isinstance(column.type, JsonText) and column.table is not metadata
 
 
 def _head(path: Path) -> dict[str, Any] | None:
@@ -181,10 +162,11 @@ def restore(store: RunFile, path: Path, head: Mapping[str, Any], samples: Iterab
             change.set_fact(row["key"], row["value"])
         change.set_fact(IMPORTED, {"digest": head["digest"], "table": head["table"]})
         change.insert(items, rows)
-        for table in _TABLES[2:]:
-            change.insert(table, _read(path, table))
+        for table in HASHED:
+            if table is not items and table is not metadata:
+                change.insert(table, _read(path, table))
         if change.connection.execute(select(labellers.c.labeller_id).limit(1)).first():
-            _sqlite.make_private(change.connection.engine)
+            make_private(change.connection.engine)
     store.writer.renumber()
     return store.counts()["comparisons"]
 

@@ -1,9 +1,12 @@
 """The hash chain of a run file: every row that is evidence is in it, from the transaction that wrote it.
 
+The hash of a row is the SHA-256, in UTF-8, of a JSON array without blanks: the name of the table, its key, and its
+other hashed columns in the order of the table. Bytes stand in it as their own SHA-256, and the text of a JSON column as
+its length in characters; these texts follow after the array, to the letter.
+
 The table ``chain`` has one entry per transaction. Its ``data`` is JSON: ``at``, the time, and ``rows``, which has for
-every part of a table (:data:`pairscale.store._hashes.PARTS`) a list of rows, each as its key and its hash; null stands
-for a row that was removed. Its ``hash`` is the SHA-256 of the hash of the entry before (for the first entry: the name
-of the chain, ``main``) followed by ``data``.
+every table a list of rows, each as its key and its hash; null stands for a row that was removed. Its ``hash`` is the
+SHA-256 of the hash of the entry before (for the first entry: the name of the chain, ``main``) followed by ``data``.
 
 Nothing in a chain is ever rewritten: a comparison that replaces another, a label that is taken back or a fact that
 changes is a further entry. When a run file is closed, an entry ``closed`` holds the number of entries and the last hash
@@ -18,38 +21,35 @@ that was kept elsewhere.
 from __future__ import annotations
 
 import datetime as dt
+import hashlib
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import JSON, Text, cast, select, type_coerce
+from sqlalchemy import Boolean, Float, Integer, LargeBinary, Text, insert, select, type_coerce
 
+from pairscale.core.errors import InputError
 from pairscale.core.provenance import utc_now
-from pairscale.store._hashes import PARTS, RowHasher, sha256
-from pairscale.store.database import Written, get_fact, insert_rows, raw_rows, scrub_surrogates, set_fact
+from pairscale.core.tables import listed
+from pairscale.store.database import get_fact, raw_rows, scrub_surrogates, set_fact
 from pairscale.store.marks import COMMANDS
-from pairscale.store.schema import chain, logs, metadata
+from pairscale.store.schema import JsonText, Written, chain, logs, metadata, tables, write_json
 
 if TYPE_CHECKING:
-    from sqlalchemy import Table
+    from sqlalchemy import Column, Table
     from sqlalchemy.engine import Connection
 
     from pairscale.store.runfile import RunFile
 
 __all__ = [
-    "CLOSED",
-    "MAIN",
-    "ChainWriter",
-    "Change",
-    "Links",
-    "canonical",
-    "digest_of_closing",
-    "digest_of_heads",
-    "heads_of",
-    "log_ends",
+    "CLOSED", "HASHED", "MAIN", "UNCOVERED", "UNHASHED_FACTS", "ChainWriter", "Change", "Links", "canonical",
+    "digest_of_closing", "digest_of_heads", "heads_of", "insert_rows", "log_ends", "recording", "row_hash", "sha256",
     "stored_rows",
-]
+]  # fmt: skip
 
 MAIN = "main"
 """The name of the chain."""
@@ -57,48 +57,129 @@ MAIN = "main"
 CLOSED = "closed"
 """The fact of the metadata that holds the heads and the digest of the last closing."""
 
+UNCOVERED: Mapping[str, str] = {
+    "labellers.token": "the secret part of a link; an export leaves it out, and an import makes another",
+    "label_questions.shown_at": "when a question was shown, which changes while a labeller thinks",
+    "label_questions.held_until": "how long a question is kept for a labeller, which changes too",
+    "label_questions.done": "whether a labeller is done with a question; the labels say what the answer was",
+    "metadata:schema_version": "of the file, not of the run; another version is refused",
+    "metadata:created_by": "of the file, not of the run",
+    "metadata:created_at": "of the file, not of the run; entries of the chain have times of their own",
+    "metadata:writer": "who wrote last, which changes with every process",
+    "metadata:labelling_links": "the secret of the owner's links",
+    "metadata:closed": "the digest of the last closing, which is compared with the chain",
+}
+"""The columns (``table.column``) and facts (``metadata:key``) that no hash covers, and why: they are no evidence."""
+
+UNHASHED_FACTS = frozenset(name.partition(":")[2] for name in UNCOVERED if ":" in name)
+"""Those of them that are facts."""
+
+HASHED = tuple(table for table in tables.sorted_tables if table is not chain)
+"""The tables whose rows are hashed."""
+
+_CHECKED_OTHERWISE = {"items.text", "label_cases.n_labels"}  # against text_hash, and by counting the labels
 _CHUNK = 5_000  # rows per entry of the chain, at most
+_COMPACT: Any = {"ensure_ascii": False, "check_circular": False, "separators": (",", ":")}
+
+Links = dict[str, list[list[Any]]]
+"""The keys and hashes of the rows of one transaction, by table, until they become entries of the chain."""
 
 
-def canonical(row: Mapping[str, Any]) -> str:
-    """A row of a log as JSON in one and only one way; NaN and infinities become null."""
-    try:
-        body = _encode(row)
-    except ValueError:
-        body = _encode(_finite(row))
-    try:
-        body.encode()
-    except UnicodeEncodeError:  # half a character, as some servers send it
-        return str(scrub_surrogates(body))
-    return body
+# The hash of a row
 
 
-def digest_of_heads(heads: Mapping[str, Sequence[Any]]) -> str:
-    """The digest over everything: of the number of entries and the last hash."""
-    return sha256(_encode({name: list(head) for name, head in heads.items()}))
+def sha256(text: str) -> str:
+    """SHA-256 of a text in UTF-8, as hexadecimal digits."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-class Links:
-    """The hashes of the rows of one transaction, until they become entries of the chain.
+@lru_cache(maxsize=32)
+def hashed_columns(table: Table) -> list[Column[Any]]:
+    """The columns of a table that its rows' hashes cover, the key first."""
+    key = list(table.primary_key)
+    others = [column for column in table.c if not column.primary_key]
+    return [column for column in key + others if str(column) not in UNCOVERED.keys() | _CHECKED_OTHERWISE]
 
-    Attributes:
-        rows: by part, lists of key and hash.
+
+def row_hash(table: Table, values: Sequence[Any]) -> list[Any]:
+    """The key of a row and its hash.
+
+    Args:
+        table: the table.
+        values: of :func:`hashed_columns`, with the text of JSON columns.
     """
+    array: list[Any] = [table.name]
+    texts = ""
+    for column, value in zip(hashed_columns(table), values, strict=True):
+        if isinstance(value, str) and isinstance(column.type, JsonText):
+            array.append(len(value))
+            texts += value
+        else:
+            array.append(_as_stored(column.type, value))
+    size = len(table.primary_key)
+    return [*array[1 : size + 1], sha256(json.dumps(array, default=repr, **_COMPACT) + texts)]
 
-    def __init__(self) -> None:
-        self.rows: dict[str, list[list[Any]]] = {}
 
-    def add(self, hashed: Iterable[tuple[str, list[Any]]]) -> None:
-        """Add the parts of a row that was written."""
-        for name, link in hashed:
-            self.rows.setdefault(name, []).append(link)
+def _as_stored(kind: object, value: Any) -> Any:
+    """A value as every database gives it back."""
+    if isinstance(kind, LargeBinary):
+        return hashlib.sha256(value).hexdigest() if isinstance(value, bytes | memoryview) else repr(value)
+    if value is None or isinstance(value, str | bytes):
+        return value
+    if isinstance(kind, Float):
+        number = float(value) + 0.0  # SQLite keeps no NaN, and no -0.0
+        return None if math.isnan(number) else number
+    if isinstance(kind, Integer | Boolean) and float(value).is_integer():
+        return int(value)
+    return value
 
-    def remove(self, part: str, keys: Iterable[Sequence[Any]]) -> None:
-        """Add that rows, or parts of rows, were removed."""
-        self.add((part, [*key, None]) for key in keys)
 
-    def __len__(self) -> int:
-        return sum(map(len, self.rows.values()))
+def stored_rows(connection: Connection, table: Table, key: Sequence[Any] | None = None) -> Iterator[list[Any]]:
+    """The keys and hashes of the rows of a table as they are stored: of all, in order, or of the one with this key."""
+    columns = hashed_columns(table)
+    query = select(*(type_coerce(c, Text) if isinstance(c.type, JsonText) else c for c in columns))
+    if key is not None:
+        for column, value in zip(table.primary_key, key, strict=True):
+            query = query.where(column == value)
+    for row in raw_rows(connection, query.order_by(*table.primary_key)):
+        yield row_hash(table, row)
+
+
+def insert_rows(
+    connection: Connection, table: Table, rows: Iterable[Mapping[str, Any]], links: Links | None = None
+) -> None:
+    """Write rows; columns that a row does not have are empty.
+
+    Args:
+        connection: of the database.
+        table: the table.
+        rows: what to write.
+        links: takes the hashes of the rows, for the chain.
+
+    Raises:
+        InputError: a row has a column that the table does not have.
+    """
+    empty = dict.fromkeys(table.c.keys())
+    hashed = [column.name for column in hashed_columns(table)]
+    documents = [column for column in table.c if isinstance(column.type, JsonText)]
+    written = []
+    for row in rows:
+        values = empty | dict(row)
+        if len(values) > len(empty):
+            raise InputError(f"the run file has no column {listed(sorted(values.keys() - empty.keys()))}")
+        for column in documents:  # the same letters are hashed and stored
+            if values[column.name] is not None or not column.nullable:
+                values[column.name] = Written(write_json(values[column.name]))
+        written.append(values)
+    if not written:
+        return
+    if links is not None:
+        new = links.setdefault(table.name, [])
+        new += (row_hash(table, [values[name] for name in hashed]) for values in written)
+    connection.execute(insert(table).inline(), written)
+
+
+# The chain
 
 
 class ChainWriter:
@@ -123,20 +204,19 @@ class ChainWriter:
 
     def append(self, connection: Connection, links: Links, **more: Any) -> None:
         """Write what was collected as one entry; nothing when that is nothing."""
-        if links.rows:
-            if self.command is not None and not self._has_command:
-                self._log_command(connection, links, self.command)
-            self._write(connection, {"at": utc_now(), "rows": links.rows, **more})
-            links.rows = {}
+        if not links:
+            return
+        if self.command is not None and not self._has_command:
+            self._log_command(connection, links, self.command)
+        self._write(connection, {"at": utc_now(), "rows": links, **more})
+        links.clear()
 
     def _log_command(self, connection: Connection, links: Links, row: str) -> None:
         """Write the command that makes this change, unless its row is the last one already."""
-        query = select(logs.c.row, cast(logs.c.data, Text)).where(logs.c.log == COMMANDS)
-        last = connection.execute(query.order_by(logs.c.row.desc()).limit(1)).first()
+        last = _last_row(connection, COMMANDS)
         if last is None or last[1] != row:
             number = 1 if last is None else last[0] + 1
-            new = {"log": COMMANDS, "row": number, "data": Written(row)}
-            insert_rows(connection, logs, [new], links)
+            insert_rows(connection, logs, [{"log": COMMANDS, "row": number, "data": Written(row)}], links)
         self._has_command = True
 
     def close(self, connection: Connection) -> None:
@@ -153,8 +233,7 @@ class ChainWriter:
         number, previous = self.head(connection)
         data = json.dumps(entry, **_COMPACT)
         digest = sha256(previous + data)
-        row = {"chain": MAIN, "entry": number + 1, "data": data, "hash": digest}
-        insert_rows(connection, chain, [row])
+        connection.execute(insert(chain), [{"chain": MAIN, "entry": number + 1, "data": data, "hash": digest}])
         self._head = (number + 1, digest)
 
 
@@ -169,57 +248,36 @@ class Change:
 
     def __init__(self, connection: Connection, writer: ChainWriter) -> None:
         self.connection = connection
-        self.links = Links()
+        self.links: Links = {}
         self.about: dict[str, Any] = {}
         self._writer = writer
 
-    def insert(self, table: Table, rows: Iterable[Mapping[str, Any]], size: int = _CHUNK) -> None:
-        """Write rows, so many at a time; columns that a row does not have are empty."""
-        empty = dict.fromkeys(column.name for column in table.c)
-        block: list[dict[str, Any]] = []
+    def insert(self, table: Table, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Write rows; columns that a row does not have are empty. Many rows are several entries."""
+        block: list[Mapping[str, Any]] = []
         for row in rows:
-            block.append({**empty, **row})
-            if len(block) >= size:
-                self._insert(table, block)
+            block.append(row)
+            if len(block) >= _CHUNK:
+                insert_rows(self.connection, table, block, self.links)
+                self.finish()
                 block = []
-        self._insert(table, block)
-
-    def _insert(self, table: Table, block: list[dict[str, Any]]) -> None:
         insert_rows(self.connection, table, block, self.links)
-        if len(self.links) >= _CHUNK:
-            self.finish()
 
-    def changed(self, table: Table, keys: Sequence[Any], parts: Sequence[str]) -> None:
-        """Chain parts of a row whose columns were updated."""
-        for hashed in stored_rows(self.connection, table, keys):
-            self.links.add(link for link in hashed if link[0] in parts)
+    def changed(self, table: Table, key: Sequence[Any]) -> None:
+        """Chain a row whose columns were updated."""
+        self.links.setdefault(table.name, []).extend(stored_rows(self.connection, table, key))
 
     def set_fact(self, key: str, value: Any) -> None:
         """Remember a fact about the run; one that is as it was is no change."""
         if get_fact(self.connection, key) == value:
             return
         set_fact(self.connection, key, value)
-        self.changed(metadata, [key], ["metadata"])
+        if key not in UNHASHED_FACTS:
+            self.changed(metadata, [key])
 
     def finish(self) -> None:
         """Write the entry of the chain."""
         self._writer.append(self.connection, self.links, **self.about)
-
-
-def stored_rows(
-    connection: Connection, table: Table, key: Sequence[Any] | None = None
-) -> Iterable[list[tuple[str, list[Any]]]]:
-    """The hashed parts of the rows of a table as they are stored: of all, in order, or of the one with this key."""
-    names = list(dict.fromkeys(name for part in PARTS if part.table is table for name in (*part.key, *part.columns)))
-    hasher = RowHasher(table, names)
-    columns = (table.c[name] for name in names)
-    written: Any = type_coerce if connection.dialect.name == "sqlite" else cast  # SQLite would cut bare numbers
-    query = select(*(written(column, Text) if isinstance(column.type, JSON) else column for column in columns))
-    if key is not None:
-        for column, value in zip(table.primary_key, key, strict=True):
-            query = query.where(column == value)
-        return [list(hasher(row)) for row in connection.execute(query)]
-    return (list(hasher(row)) for row in raw_rows(connection, query.order_by(*table.primary_key)))
 
 
 def heads_of(connection: Connection) -> dict[str, list[Any]]:
@@ -228,13 +286,16 @@ def heads_of(connection: Connection) -> dict[str, list[Any]]:
     return {} if last is None else {MAIN: [last.entry, last.hash]}
 
 
+def digest_of_heads(heads: Mapping[str, Sequence[Any]]) -> str:
+    """The digest over everything: of the number of entries and the last hash."""
+    return sha256(_encode({name: list(head) for name, head in heads.items()}))
+
+
 def digest_of_closing(connection: Connection) -> str | None:
     """The digest that a run file was closed with; None when it never was, or something was written since."""
     last = _last(connection)
-    if last is None:
-        return None
     try:
-        return str(json.loads(last.data)["closed"]["digest"])
+        return None if last is None else str(json.loads(last.data)["closed"]["digest"])
     except (ValueError, LookupError, TypeError, RecursionError):
         return None
 
@@ -244,16 +305,68 @@ def _last(connection: Connection) -> Any:
     return connection.execute(query).first()
 
 
+def _last_row(connection: Connection, log: str) -> Any:
+    """The number and the text of the last row of a log, or None."""
+    query = select(logs.c.row, type_coerce(logs.c.data, Text)).where(logs.c.log == log)
+    return connection.execute(query.order_by(logs.c.row.desc()).limit(1)).first()
+
+
 def log_ends(store: RunFile, names: Sequence[str]) -> dict[str, tuple[int, str]]:
     """By log, the number of its rows and the digest of the last one: what tells whether a log has grown."""
     ends: dict[str, tuple[int, str]] = {}
     with store.transaction() as connection:
         for name in names:
-            query = select(logs.c.row, cast(logs.c.data, Text)).where(logs.c.log == name)
-            found = connection.execute(query.order_by(logs.c.row.desc()).limit(1)).first()
-            if found is not None:
-                ends[name] = (found[0], sha256(str(found[1])))
+            last = _last_row(connection, name)
+            if last is not None:
+                ends[name] = (last[0], sha256(str(last[1])))
     return ends
+
+
+# The row of the command log that goes into a run file together with its first change
+
+_Row = Callable[["RunFile"], "Mapping[str, Any] | None"]
+_COMMAND: ContextVar[_Row | None] = ContextVar("command", default=None)
+
+
+@contextmanager
+def recording(row: _Row) -> Iterator[None]:
+    """Inside the block, whatever changes a run file first also writes a row into its command log, at the same moment.
+
+    Args:
+        row: makes the row when a run file is opened for writing; None for a file that is not the command's.
+    """
+    token = _COMMAND.set(row)
+    try:
+        yield
+    finally:
+        _COMMAND.reset(token)
+
+
+def command_row_for(store: RunFile) -> str | None:
+    """The row that the first change of a run file is to carry; None when no command is recorded there."""
+    make_row = _COMMAND.get()
+    row = None if make_row is None else make_row(store)
+    return None if row is None else canonical(row)
+
+
+# Rows of logs as JSON
+
+
+def canonical(row: Mapping[str, Any]) -> str:
+    """A row of a log as JSON in one and only one way; NaN and infinities become null."""
+    try:
+        body = _encode(row)
+    except ValueError:
+        body = _encode(_finite(row))
+    try:
+        body.encode()
+    except UnicodeEncodeError:  # half a character, as some servers send it
+        return str(scrub_surrogates(body))
+    return body
+
+
+def _encode(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, allow_nan=False, default=_plain, **_COMPACT)
 
 
 def _plain(value: Any) -> Any:
@@ -262,15 +375,7 @@ def _plain(value: Any) -> Any:
         return value.isoformat(timespec="microseconds")
     if isinstance(value, Mapping):
         return dict(value)
-    plain = getattr(value, "tolist", None)
-    return str(value) if plain is None else plain()
-
-
-_COMPACT: Any = {"ensure_ascii": False, "check_circular": False, "separators": (",", ":")}
-
-
-def _encode(value: Any) -> str:
-    return json.dumps(value, sort_keys=True, allow_nan=False, default=_plain, **_COMPACT)
+    return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
 def _finite(value: Any) -> Any:
@@ -278,6 +383,6 @@ def _finite(value: Any) -> Any:
         return {key: _finite(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
         return [_finite(inner) for inner in value]
-    if hasattr(value, "tolist") and not isinstance(value, float):
-        return _finite(value.tolist())
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return _finite(value.tolist()) if hasattr(value, "tolist") else value

@@ -16,7 +16,7 @@ from sqlalchemy import BigInteger, Float, Integer, Select, bindparam, case, cast
 from pairscale.core.comparisons import Condition
 from pairscale.core.notices import notice
 from pairscale.core.tables import RESULTS
-from pairscale.store import _sqlite
+from pairscale.store.database import make_private
 from pairscale.store.schema import label_cases, label_questions, labellers, labels
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ def open_private(where: str | os.PathLike[str] | None) -> RunFile:
 
     store = open_run(where, write=True)
     try:
-        if _sqlite.make_private(store._engine):
+        if make_private(store._engine):
             notice(f"{store.name} now holds the links of labellers, so that only you may read it")
     except BaseException:
         store.close()

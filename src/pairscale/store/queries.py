@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
-from sqlalchemy import Select, Text, cast, func, select
+from sqlalchemy import Select, Text, func, literal_column, null, select, type_coerce
 
 from pairscale.core.comparisons import PANEL, with_members
 from pairscale.core.errors import InputError
@@ -13,18 +13,19 @@ from pairscale.core.tables import FAILED, RESULTS, TIMES, listed
 from pairscale.store.schema import attempts, comparisons, conditions, items, pairs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from sqlalchemy.engine import Connection
 
     from pairscale.store.runfile import RunFile
 
 __all__ = [
-    "count_results", "failed_query", "panels_of", "read_conditions", "repeats_query", "result_blocks", "results_query",
+    "PRICES_MARK", "SPENDING", "USAGE", "count_results", "dated_spending", "failed_query", "frame_of", "panels_of",
+    "read_conditions", "repeats_query", "result_blocks", "results_query", "spending_query", "usage_query",
     "with_samples",
 ]  # fmt: skip
 
-_BLOCK = 50_000
+_BLOCK = 5_000
 _OTHERS = {
     "judge_id": conditions.c.judge_id,
     "trait": conditions.c.trait,
@@ -48,7 +49,7 @@ def results_query(condition_id: str | None, *, raw: bool) -> tuple[Select[Any], 
     schema = {**RESULTS, "better_sample": pl.Int64(), "received_at": pl.String(), "pair_id": pl.Int64()}
     columns += [c.received_at, c.pair_id]
     if raw:
-        columns.append(cast(a.raw_response, Text))
+        columns.append(type_coerce(a.raw_response, Text))
         schema["raw_response"] = pl.String()
     query = (
         select(*columns)
@@ -62,6 +63,20 @@ def results_query(condition_id: str | None, *, raw: bool) -> tuple[Select[Any], 
     return query, schema
 
 
+def frames_of(
+    connection: Connection, query: Select[Any], schema: Mapping[str, Any], size: int = _BLOCK
+) -> Iterator[pl.DataFrame]:
+    """What a query finds, in tables of so many rows."""
+    for block in connection.execution_options(stream_results=True).execute(query).partitions(size):
+        yield pl.DataFrame(list(map(tuple, block)), schema=schema, orient="row")
+
+
+def frame_of(connection: Connection, query: Select[Any], schema: Mapping[str, Any]) -> pl.DataFrame:
+    """What a query finds, as one table."""
+    parts = list(frames_of(connection, query, schema))
+    return pl.concat(parts) if parts else pl.DataFrame(schema=schema)
+
+
 def result_blocks(connection: Connection, size: int = 50_000) -> Iterator[pl.DataFrame]:
     """Every standing comparison in tables of so many rows, so that no more of them are in memory at a time.
 
@@ -71,8 +86,7 @@ def result_blocks(connection: Connection, size: int = 50_000) -> Iterator[pl.Dat
     """
     panels = panels_of(connection)
     query, schema = results_query(None, raw=False)
-    for block in connection.execution_options(stream_results=True).execute(query).partitions(size):
-        rows = pl.DataFrame(list(map(tuple, block)), schema=schema, orient="row")
+    for rows in frames_of(connection, query, schema, size):
         yield with_samples(with_members(rows, panels))
 
 
@@ -85,7 +99,7 @@ def failed_query(condition_id: str | None) -> tuple[Select[Any], dict[str, Any]]
     """Attempts that gave no answer."""
     a = attempts.c
     p = pairs.c
-    columns = [cast(a[name], Text) if name == "raw_response" else a[name] for name in FAILED]
+    columns = [type_coerce(a[name], Text) if name == "raw_response" else a[name] for name in FAILED]
     query = (
         select(p.custom_id, p.ID1, p.ID2, *columns, a.condition_id, a.pair_id)
         .select_from(attempts.join(pairs, p.pair_id == a.pair_id))
@@ -183,6 +197,77 @@ def count_results(store: RunFile, condition_id: str | None, keep: Sequence[str])
     schema: dict[str, Any] = dict.fromkeys(("ID1", "ID2", "better_id", "outcome", *keep), pl.String())
     schema[TIMES] = pl.Int64()
     with store.transaction() as connection:
-        blocks = connection.execution_options(stream_results=True).execute(query).partitions(_BLOCK)
-        parts = [pl.DataFrame(list(map(tuple, block)), schema=schema, orient="row") for block in blocks]
-    return pl.concat(parts) if parts else pl.DataFrame(schema=schema)
+        return frame_of(connection, query, schema)
+
+
+# What attempts used and cost
+
+_TEXT = pl.String()
+_INT = pl.Int64()
+_REAL = pl.Float64()
+_TOKENS = ("prompt_tokens", "completion_tokens", "total_tokens")
+
+SPENDING: Mapping[str, pl.DataType] = {
+    "model": _TEXT,
+    "template_id": _TEXT,
+    "day": _TEXT,
+    "attempts": _INT,
+    **dict.fromkeys(_TOKENS, _INT),
+    "cost": _REAL,
+    "prices_as_of": _TEXT,
+}
+PRICES_MARK = "prices"
+"""The fact of a run file that lists the prices its costs rest on: ``model as_of input output source``."""
+USAGE: Mapping[str, pl.DataType] = {
+    "custom_id": _TEXT,
+    "attempt": _INT,
+    "outcome": _TEXT,
+    "prompt_tokens": _INT,
+    "completion_tokens": _INT,
+    "prompt_cached_tokens": _INT,
+    "cost": _REAL,
+}
+
+
+def spending_query(condition_id: str | None) -> Select[Any]:
+    """Sums over all attempts (of a condition), also the failed ones; a judge that is no model has its own name."""
+    a = attempts.c
+    k = conditions.c
+    groups = (
+        func.coalesce(k.model, a.model, k.judge_id).label("model"),
+        k.template_id.label("template_id"),
+        func.substr(a.attempted_at, literal_column("1"), literal_column("10")).label("day"),
+    )
+    sums = [func.sum(a[name]).label(name) for name in (*_TOKENS, "cost")]
+    query = select(*groups, func.count().label("attempts"), *sums, null().label("prices_as_of"))
+    query = query.select_from(attempts.join(conditions, k.condition_id == a.condition_id))
+    if condition_id is not None:
+        query = query.where(a.condition_id == condition_id)
+    return query.group_by(*groups).order_by(groups[2], groups[0], groups[1])
+
+
+def dated_spending(table: pl.DataFrame, prices: Iterable[Mapping[str, Any]] | None) -> pl.DataFrame:
+    """The spending with the dates of the prices that it rests on; none where a judge states its costs itself.
+
+    Args:
+        table: of :func:`spending_query`.
+        prices: as the run file lists them.
+    """
+    dates: dict[str, list[str]] = {}
+    for row in prices or ():
+        if row["as_of"] not in (known := dates.setdefault(row["model"], [])):
+            known.append(row["as_of"])
+    words = {model: ", ".join(sorted(known)) for model, known in dates.items()}
+    found = pl.Series([words.get(model) for model in table["model"]], dtype=_TEXT)
+    return table.with_columns(prices_as_of=found)
+
+
+def usage_query(condition_id: str) -> Select[Any]:
+    """Every attempt of a condition, in order."""
+    a = attempts.c
+    return (
+        select(pairs.c.custom_id, *(a[name] for name in USAGE if name != "custom_id"))
+        .select_from(attempts.join(pairs, pairs.c.pair_id == a.pair_id))
+        .where(a.condition_id == condition_id)
+        .order_by(a.attempt_id)
+    )

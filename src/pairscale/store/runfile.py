@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import re
 import threading
-import time
-import weakref
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict, dataclass, fields
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import polars as pl
-from sqlalchemy import Select, Text, cast, func, inspect, select
+from sqlalchemy import Select, Text, func, inspect, select, type_coerce
 from sqlalchemy.exc import SQLAlchemyError
 
 from pairscale._version import __version__
@@ -30,17 +29,12 @@ from pairscale.core.errors import (
 from pairscale.core.options import checked, optional, require_run
 from pairscale.core.provenance import utc_now
 from pairscale.core.tables import listed
-from pairscale.store import _postgres, _sqlite, queries
-from pairscale.store._hashes import UNHASHED_FACTS
-from pairscale.store._lock import DatabaseLock, WriterLock, whoami
-from pairscale.store.chain import heads_of
-from pairscale.store.database import copy_rows, get_fact, open_address, parse_rows, read_columns, set_fact, write_json
-from pairscale.store.evidence import damage_behind
+from pairscale.store import database, queries
+from pairscale.store.audit import damage_behind
+from pairscale.store.chain import command_row_for, heads_of
+from pairscale.store.database import DatabaseLock, WriterLock, copy_rows, get_fact, parse_rows, set_fact
 from pairscale.store.labels import LABELS, labels_query
-from pairscale.store.marks import HOLDER
-from pairscale.store.opened import command_row_for
 from pairscale.store.schema import SCHEMA_VERSION, attempts, blobs, comparisons, conditions, items, logs, pairs, tables
-from pairscale.store.spending import PRICES_MARK, SPENDING, USAGE, dated_spending, spending_query, usage_query
 from pairscale.store.writer import Entry, Writer, item_row
 
 if TYPE_CHECKING:
@@ -48,8 +42,6 @@ if TYPE_CHECKING:
 
 __all__ = ["PairProgress", "RunFile", "open_run"]
 
-_CHUNK = 5_000
-_QUIET_S = 1.0  # without a write, after which the file alone holds everything
 _ADDRESS = re.compile(r"\w[\w+.-]+:/?[^/\\\s][^\s]*@")  # one that lacks its slashes must not become the name of a file
 
 _MARKS = {"metadata", "items", "pairs", "attempts"}
@@ -76,10 +68,9 @@ def open_run(where: str | os.PathLike[str] | None, *, write: bool = False) -> Ru
         [('a', 'It rains.')]
     """
     where = optional(require_run, where, "run")
-    options = {"json_serializer": write_json}
     name = None
     if "://" in str(where):
-        engine = open_address(str(where), options)
+        engine = database.open_address(str(where))
         name = "the database"
         if engine.dialect.name != "sqlite":
             lock = DatabaseLock(engine) if write and engine.dialect.name == "postgresql" else None
@@ -90,9 +81,9 @@ def open_run(where: str | os.PathLike[str] | None, *, write: bool = False) -> Ru
             "a database address has :// after its first part, as in postgresql+psycopg://user@host/database"
         )
     if where is None:
-        return RunFile(_sqlite.open_memory(**options), "memory", None).prepared(write=True)
+        return RunFile(database.open_memory(), "memory", None).prepared(write=True)
     path = Path(where)
-    engine = _sqlite.open_file(path, _MARKS, write=write, **options)
+    engine = database.open_file(path, _MARKS, write=write)
     return RunFile(engine, name or str(path), WriterLock(path) if write else None).prepared(write=write)
 
 
@@ -120,8 +111,6 @@ class RunFile:
         self._lock = lock
         self._connection: Connection | None = None  # of the writer
         self._identity: tuple[int, int] | None = None  # of the file, so that its loss is noticed
-        self._written_at = 0.0
-        self._closed = threading.Event()
         self._turn = threading.RLock()  # threads of this process take turns; in memory they share one connection
         self._snapshot: Connection | None = None
         self.writer = Writer(self)
@@ -140,12 +129,12 @@ class RunFile:
 
         If it was open for writing and anything was written, the digest over all its rows is written, too.
         """
-        self._closed.set()
         with self._turn:
             if self._connection is not None:
                 with suppress(StoreError):  # a run file that is gone, full or not locked has no digest, as after a kill
                     self.require_lock()
-                    self.writer.close_chain()
+                    with self.transaction(self._connection) as connection:
+                        self.writer.chain.close(connection)
                 with suppress(SQLAlchemyError):  # of a database that is gone
                     self._connection.close()
                 self._connection = None
@@ -159,36 +148,27 @@ class RunFile:
         """Take the right to write, and check the tables, or make them."""
         try:
             if self._lock is not None:
-                self._lock.acquire(*self._last_writer())
+                self._lock.acquire(self._last_writer())
             with self.transaction() as connection:
                 _check_version(connection, self.name, create=write)
+                if write:
+                    set_fact(connection, "writer", f"{database.whoami()}, since {utc_now()[:19]} UTC")
             if write:
-                self.note_writer()
                 self._connection = self._engine.connect()
-                self.writer.record_command(command_row_for(self))
+                self.writer.chain.command = command_row_for(self)
                 if isinstance(self._lock, WriterLock):
-                    self._identity = _sqlite.identity(self.name)
-                    self._written_at = time.monotonic()
-                    arguments = weakref.ref(self), self._closed
-                    threading.Thread(target=_checkpoint_when_quiet, args=arguments, daemon=True).start()
+                    self._identity = database.identity(self.name)
         except BaseException:
             self.close()
             raise
         return self
 
-    def note_writer(self) -> None:
-        """Write down that this process writes, for the message that another one gets."""
-        with self.transaction() as connection:
-            set_fact(connection, "writer", f"{whoami()}, since {utc_now()[:19]} UTC")
-            if isinstance(self._lock, WriterLock):
-                set_fact(connection, HOLDER, self._lock.holder())
-
-    def _last_writer(self) -> tuple[str, Mapping[str, Any] | None]:
-        """Who wrote last, in words; and who has not closed the file."""
+    def _last_writer(self) -> str:
+        """Who wrote last, in words."""
         with self.transaction() as connection:
             if not inspect(connection).has_table("metadata"):
-                return "new", None
-            return str(get_fact(connection, "writer") or "unknown"), get_fact(connection, HOLDER)
+                return "new"
+            return str(get_fact(connection, "writer") or "unknown")
 
     @contextmanager
     def transaction(self, held: Connection | None = None) -> Iterator[Connection]:
@@ -205,8 +185,7 @@ class RunFile:
                         yield held
         except (SQLAlchemyError, self._engine.dialect.loaded_dbapi.Error) as error:
             cause = getattr(error, "orig", None) or error
-            explained = _sqlite.explain(cause, self.name) or _postgres.explain(cause, self.name)
-            raise explained or StoreError(f"{self.name}: {cause}") from error
+            raise database.explain(cause, self.name) or StoreError(f"{self.name}: {cause}") from error
 
     @property
     def can_reconnect(self) -> bool:
@@ -220,7 +199,7 @@ class RunFile:
                 self._connection.invalidate()
                 self._connection.close()
             self._engine.dispose()
-        if isinstance(self._lock, DatabaseLock):
+        if self._lock is not None:
             self._lock.release()
             try:
                 self._lock.acquire("perhaps this one, by the connection that was lost")
@@ -229,14 +208,10 @@ class RunFile:
         with self._turn, self.transaction():
             self._connection = self._engine.connect()
 
-    def wait_for_others(self, seconds: float = _sqlite.BUSY_SECONDS) -> None:
+    def wait_for_others(self, seconds: float = database.BUSY_SECONDS) -> None:
         """Wait so long, in a transaction of the writer, for another program that holds the file."""
         if self._connection is not None:
-            _sqlite.set_patience(self._connection, seconds)
-
-    def own_transaction(self) -> AbstractContextManager[Connection]:
-        """A transaction of the connection that is kept for writing."""
-        return self.transaction(self._connection)
+            database.set_patience(self._connection, seconds)
 
     def turn(self) -> AbstractContextManager[object]:
         """Let no other thread of this process use the run file inside the block."""
@@ -275,7 +250,6 @@ class RunFile:
             yield connection
             self.require_there()
             self.require_lock()
-        self._written_at = time.monotonic()
 
     def require_lock(self) -> None:
         """Check that no other process can have taken the right to write.
@@ -283,21 +257,8 @@ class RunFile:
         Raises:
             StoreError: it can, because the lock file was deleted or replaced.
         """
-        if isinstance(self._lock, WriterLock):
+        if self._lock is not None:
             self._lock.require()
-
-    def checkpoint(self, since: float) -> float:
-        """Have the file alone hold everything, if it was written to after ``since`` and not in the last second.
-
-        Returns:
-            Until when it does.
-        """
-        written_at = self._written_at
-        if written_at <= since or time.monotonic() - written_at < _QUIET_S:
-            return since
-        with self._turn:
-            is_done = self._connection is not None and _sqlite.checkpoint(self._connection)
-        return written_at if is_done else since
 
     def require_there(self) -> None:
         """Check that the file was not deleted, moved or replaced since it was opened for writing.
@@ -305,7 +266,7 @@ class RunFile:
         Raises:
             StoreGoneError: it was.
         """
-        if self._identity is not None and _sqlite.identity(self.name) != self._identity:
+        if self._identity is not None and database.identity(self.name) != self._identity:
             raise StoreGoneError(
                 f"{self.name} was deleted, moved or replaced while the run was writing to it; put it back, or restore "
                 "it from a copy, and run it again"
@@ -320,25 +281,24 @@ class RunFile:
             StoreMismatchError: that names the samples whose text has changed.
         """
         with self.writer.changing() as change:
-            connection = change.connection
-            known = dict(connection.execute(select(items.c.item_id, items.c.text_hash)).all())
-            new: list[dict[str, Any]] = []
+            known = dict(change.connection.execute(select(items.c.item_id, items.c.text_hash)).all())
             changed: list[str] = []
-            for sample in samples:
-                row = item_row(sample)
-                if row["item_id"] not in known:
-                    new.append(row)
-                elif known[row["item_id"]] != row["text_hash"]:
-                    changed.append(row["item_id"])
-                if len(new) >= _CHUNK:
-                    change.insert(items, new)
-                    new = []
+
+            def new() -> Iterator[dict[str, Any]]:
+                for sample in samples:
+                    row = item_row(sample)
+                    name = row["item_id"]
+                    if name not in known:
+                        yield row
+                    elif known[name] != row["text_hash"]:
+                        changed.append(name)
+
+            change.insert(items, new())
             if changed:
                 raise StoreMismatchError(
                     f"{self.name} holds another text for {listed(changed)}; "
                     "answers about the old text cannot be used: take a new run file, or restore the text"
                 )
-            change.insert(items, new)
 
     def add_pairs(self, rows: Iterable[Mapping[str, Any]]) -> list[int]:
         """Remember pairs (``custom_id ID1 ID2 columns``) and return the number of each, in their order.
@@ -346,15 +306,21 @@ class RunFile:
         Raises:
             StoreMismatchError: when a ``custom_id`` is there already for another pair.
         """
+        numbers: list[int] = []
         with self.writer.changing() as change:
-            there = select(pairs.c.custom_id, pairs.c.pair_id, pairs.c.ID1, pairs.c.ID2)
-            known = {name: (number, first, second) for name, number, first, second in change.connection.execute(there)}
-            next_number = max((number for number, _, _ in known.values()), default=0) + 1
-            numbers: list[int] = []
-            new: list[dict[str, Any]] = []
-            for row in rows:
-                name = row["custom_id"]
-                if name in known:
+            query = select(pairs.c.custom_id, pairs.c.pair_id, pairs.c.ID1, pairs.c.ID2)
+            known = {name: (number, first, second) for name, number, first, second in change.connection.execute(query)}
+            following = database.following(change.connection, pairs.c.pair_id)
+
+            def new() -> Iterator[dict[str, Any]]:
+                nonlocal following
+                for row in rows:
+                    name = row["custom_id"]
+                    if name not in known:
+                        numbers.append(following)
+                        yield {"pair_id": following, **row}
+                        following += 1
+                        continue
                     number, first, second = known[name]
                     if (first, second) != (row["ID1"], row["ID2"]):
                         raise StoreMismatchError(
@@ -362,14 +328,8 @@ class RunFile:
                             f"not {row['ID1']!r}, {row['ID2']!r}; give it another pair_uid or take a new run file"
                         )
                     numbers.append(number)
-                else:
-                    numbers.append(next_number)
-                    new.append({"pair_id": next_number, **row})
-                    next_number += 1
-                if len(new) >= _CHUNK:
-                    change.insert(pairs, new)
-                    new = []
-            change.insert(pairs, new)
+
+            change.insert(pairs, new())
         self.writer.renumber()
         return numbers
 
@@ -399,10 +359,7 @@ class RunFile:
     def set_meta(self, key: str, value: Any) -> None:
         """Remember a fact about the run."""
         with self.writer.changing() as change:
-            if key in UNHASHED_FACTS:
-                set_fact(change.connection, key, value)
-            else:
-                change.set_fact(key, value)
+            change.set_fact(key, value)
 
     def copy_to(self, where: str | os.PathLike[str]) -> None:
         """Copy everything into another run file (made when it is missing), instead of what that one held.
@@ -414,13 +371,13 @@ class RunFile:
             StoreDamagedError: what is there is not a run file; it is left as it is.
         """
         with open_run(where, write=True) as other, self.transaction() as source, other.transaction() as target:
-            copy_rows(source, target, tables.sorted_tables)
+            copy_rows(source, target)
 
     def save_copy(self, path: Path) -> None:
         """Copy everything, as it is at one moment, to a new run file that only its owner may read."""
         with self.transaction() as connection:
             if connection.dialect.name == "sqlite":
-                _sqlite.save_copy(connection, path)
+                database.save_copy(connection, path)
                 return
         self.copy_to(path)
         path.with_name(f"{path.name}.lock").unlink(missing_ok=True)
@@ -485,16 +442,13 @@ class RunFile:
 
     def read_log(self, name: str, *, last: int | None = None) -> list[dict[str, Any]]:
         """The rows of a named log, in order; all, or the last so many."""
-        query = select(cast(logs.c.data, Text)).where(logs.c.log == name).order_by(logs.c.row.desc()).limit(last)
+        query = select(type_coerce(logs.c.data, Text)).where(logs.c.log == name).order_by(logs.c.row.desc()).limit(last)
         with self.transaction() as connection:
             return parse_rows([data for (data,) in connection.execute(query)][::-1])
 
     def log_counts(self, name: str, field: str) -> dict[str, int]:
         """How many rows of a named log have each value of a text field."""
-        rows = select(logs.c.data[field].as_string().label("value")).where(logs.c.log == name).subquery()
-        query = select(rows.c.value, func.count()).group_by(rows.c.value)
-        with self.transaction() as connection:
-            return {str(found): n for found, n in connection.execute(query)}
+        return Counter(str(row[field]) for row in self.read_log(name))
 
     def log_length(self, name: str) -> int:
         """How many rows a named log has."""
@@ -514,18 +468,27 @@ class RunFile:
 
     def spending(self, condition_id: str | None = None) -> pl.DataFrame:
         """What was used and paid (by one judge): ``model template_id day attempts``, tokens, ``cost prices_as_of``."""
-        return dated_spending(self._frame(spending_query(condition_id), SPENDING), self.get_meta(PRICES_MARK))
+        query = queries.spending_query(condition_id)
+        return queries.dated_spending(self._frame(query, queries.SPENDING), self.get_meta(queries.PRICES_MARK))
 
     def usage(self, condition_id: str) -> pl.DataFrame:
         """One row an attempt under a condition, in order: ``custom_id attempt outcome``, tokens and ``cost``."""
-        return self._frame(usage_query(condition_id), USAGE)
+        return self._frame(queries.usage_query(condition_id), queries.USAGE)
 
     def read_columns(self, name: str) -> dict[str, list[Any]]:
         """The rows of a named log as columns; None where a row has no such value."""
         with self.transaction() as connection:
-            query = select(cast(logs.c.data, Text)).where(logs.c.log == name).order_by(logs.c.row)
-            found = connection.execution_options(stream_results=True).execute(query)
-            return read_columns([data for (data,) in block] for block in found.partitions(500))
+            query = select(type_coerce(logs.c.data, Text)).where(logs.c.log == name).order_by(logs.c.row)
+            columns: dict[str, list[Any]] = {}
+            done = 0
+            for block in connection.execution_options(stream_results=True).execute(query).partitions(500):
+                rows = parse_rows([data for (data,) in block])
+                for new in sorted(set().union(*rows) - columns.keys()):
+                    columns[new] = [None] * done
+                done += len(rows)
+                for field, values in columns.items():
+                    values.extend(row.get(field) for row in rows)
+            return columns
 
     def read_blob(self, name: str, row: int) -> bytes | None:
         """The bytes that stand under a name and number, or None."""
@@ -560,20 +523,7 @@ class RunFile:
 
     def _frame(self, query: Select[Any], schema: Mapping[str, Any]) -> pl.DataFrame:
         with self.transaction() as connection:
-            blocks = connection.execution_options(stream_results=True).execute(query).partitions(_CHUNK)
-            parts = [pl.DataFrame(list(map(tuple, block)), schema=schema, orient="row") for block in blocks]
-        return pl.concat(parts) if parts else pl.DataFrame(schema=schema)
-
-
-def _checkpoint_when_quiet(store: weakref.ref[RunFile], closed: threading.Event) -> None:
-    """Keep a file that is being written fit to be copied, until it is closed or dropped."""
-    done_until = 0.0
-    while not closed.wait(_QUIET_S / 4):
-        run_file = store()
-        if run_file is None:
-            return
-        done_until = run_file.checkpoint(done_until)
-        del run_file
+            return queries.frame_of(connection, query, schema)
 
 
 def _check_version(connection: Connection, name: str, *, create: bool) -> None:
@@ -597,10 +547,6 @@ def _check_version(connection: Connection, name: str, *, create: bool) -> None:
     if not present >= _MARKS:
         raise StoreDamagedError(f"{name} is a database but not a run file; name another file")
     version = get_fact(connection, "schema_version")
-    if version in (1, 2):
-        raise StoreDamagedError(
-            f"{name} was written by pairscale 0.1, whose run files this version does not read; use a new run file"
-        )
     if version != SCHEMA_VERSION:
         raise StoreDamagedError(
             f"{name} has schema version {version}, and this pairscale reads {SCHEMA_VERSION} alone; "

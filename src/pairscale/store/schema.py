@@ -5,9 +5,11 @@ Times are ISO 8601 text in UTC: the same in every database, sortable, and readab
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 from sqlalchemy import (
     DDL,
-    JSON,
     BigInteger,
     Boolean,
     CheckConstraint,
@@ -21,11 +23,14 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    TypeDecorator,
     UniqueConstraint,
 )
 
 __all__ = [
     "SCHEMA_VERSION",
+    "JsonText",
+    "Written",
     "attempts",
     "blobs",
     "chain",
@@ -40,10 +45,40 @@ __all__ = [
     "metadata",
     "pairs",
     "tables",
+    "write_json",
 ]
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 """The one version that is read and written."""
+
+
+class Written(str):
+    """JSON that is written out already, and goes into the database as it is."""
+
+    __slots__ = ()
+
+
+def write_json(value: Any) -> str:
+    """A value as JSON; columns may hold dates, decimals or anything else that a table can: they are kept as text."""
+    if isinstance(value, Written):
+        return value
+    return json.dumps(value, ensure_ascii=False, check_circular=False, default=str)
+
+
+class JsonText(TypeDecorator[Any]):
+    """JSON in a column of text: a database's own JSON type may change the letters, which the chain hashes."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: Any, _dialect: Any) -> str | None:
+        """The letters."""
+        return None if value is None else write_json(value)
+
+    def process_result_value(self, value: Any, _dialect: Any) -> Any:
+        """The value."""
+        return None if value is None else json.loads(value)
+
 
 tables = MetaData()
 
@@ -51,7 +86,7 @@ metadata = Table(
     "metadata",
     tables,
     Column("key", String(200), primary_key=True),
-    Column("value", JSON, nullable=False),
+    Column("value", JsonText, nullable=False),
 )
 """Facts about the file: ``schema_version``, ``created_by``, ``created_at``, ``writer`` (who wrote last)."""
 
@@ -61,7 +96,7 @@ items = Table(
     Column("item_id", Text, primary_key=True),
     Column("text", Text, nullable=False),
     Column("text_hash", String(64), nullable=False),
-    Column("columns", JSON, nullable=False),  # every other column of the samples
+    Column("columns", JsonText, nullable=False),  # every other column of the samples
 )
 
 pairs = Table(
@@ -71,7 +106,7 @@ pairs = Table(
     Column("custom_id", Text, nullable=False, unique=True),
     Column("ID1", Text, ForeignKey("items.item_id"), nullable=False),
     Column("ID2", Text, ForeignKey("items.item_id"), nullable=False),
-    Column("columns", JSON, nullable=False),  # every other column of the pairs
+    Column("columns", JsonText, nullable=False),  # every other column of the pairs
 )
 
 conditions = Table(
@@ -83,7 +118,7 @@ conditions = Table(
     Column("model", Text),
     Column("trait", Text),
     Column("template_id", Text),
-    Column("settings", JSON, nullable=False),
+    Column("settings", JsonText, nullable=False),
     Column("created_at", String(40), nullable=False),
 )
 
@@ -101,8 +136,8 @@ attempts = Table(
     Column("failure", String(16)),  # transient, question or judge; empty for an answer
     Column("status_code", Integer),
     Column("prompt_hash", String(64)),
-    Column("request", JSON(none_as_null=True)),
-    Column("raw_response", JSON(none_as_null=True)),
+    Column("request", JsonText),
+    Column("raw_response", JsonText),
     Column("model", Text),
     Column("object_type", Text),
     Column("thoughts", Text),
@@ -139,7 +174,7 @@ logs = Table(
     tables,
     Column("log", String(64), primary_key=True),
     Column("row", Integer, primary_key=True),
-    Column("data", JSON, nullable=False),
+    Column("data", JsonText, nullable=False),
 )
 """Rows of any named log, in order."""
 

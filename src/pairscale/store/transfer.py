@@ -25,7 +25,7 @@ from pairscale.store.reading import read_criteria
 from pairscale.store.runfile import RunFile, open_run
 from pairscale.store.writer import Asked, Entry
 
-__all__ = ["export_results", "import_run"]
+__all__ = ["asked_of", "export_results", "import_run"]
 
 _OURS = ("condition_id", "judge_id", "model", "trait", "template_id")
 _COPIED = ("error_message", "status_code", "model", "object_type", "thoughts", "content", "prompt_tokens",
@@ -203,7 +203,7 @@ def _add_group(store: RunFile, group: pl.DataFrame) -> int:
     progress = store.progress(condition_id)
     settled = progress.answered | progress.failed
     answers = (
-        Entry(_asked(row, number, condition_id))
+        Entry(asked_of(row, number, condition_id))
         for row, number in zip(group.iter_rows(named=True), numbers, strict=True)
         if number not in settled
     )
@@ -214,21 +214,35 @@ def _add_group(store: RunFile, group: pl.DataFrame) -> int:
     return new
 
 
-def _asked(row: Mapping[str, Any], number: int, condition_id: str) -> Asked:
+def asked_of(
+    row: Mapping[str, Any], number: int, condition_id: str, *, attempt: int = 1, replaces: bool = False
+) -> Asked:
+    """The attempt and the outcome that a row of results stands for.
+
+    Args:
+        row: of a results table.
+        number: of its pair in the run file.
+        condition_id: under which it was judged.
+        attempt: how often the pair was asked, this time included.
+        replaces: whether an earlier outcome of the pair is replaced.
+
+    Raises:
+        TableError: it is a win without a winner.
+    """
     position = {row["ID1"]: 1, row["ID2"]: 2}.get(row["better_id"])
-    outcome = "win" if position else row["outcome"] or "abstention"
+    outcome = "win" if position else row.get("outcome") or "abstention"
     if outcome == "win" and position is None:
         raise TableError(f"results: {row['ID1']!r}, {row['ID2']!r} is a win without a winner of the pair")
-    now = row.get("received_at") or utc_now()
+    received_at = str(row.get("received_at") or utc_now())
     values = {name: row.get(name) for name in _COPIED}
     codes = {"error": "judge_error", "abstention": "refusal"}
-    values |= {"attempt": 1, "attempted_at": str(now), "outcome": outcome, "error_code": codes.get(outcome)}
+    values |= {"attempt": attempt, "attempted_at": received_at, "outcome": outcome, "error_code": codes.get(outcome)}
     values["failure"] = "question" if outcome in codes else None
     comparison = {
         "outcome": outcome,
         "winner_pos": position,
         "better_id": row["better_id"] if position else None,
         "probability": row.get("probability"),
-        "received_at": str(now),
+        "received_at": received_at,
     }
-    return Asked(condition_id, (values,), comparison, number)
+    return Asked(condition_id, (values,), comparison, number, replaces=replaces)

@@ -6,21 +6,19 @@ by one of two policies, in :mod:`pairscale.store.policies`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 from sqlalchemy import delete, func, select
 
 from pairscale.core.errors import InputError, StoreError, StoreMismatchError
 from pairscale.core.provenance import text_hash
-from pairscale.store._postgres import has_null
-from pairscale.store.chain import ChainWriter, Change, Links, canonical
-from pairscale.store.database import Written, following, get_fact, insert_rows, set_fact, storable
-from pairscale.store.marks import HOLDER
-from pairscale.store.schema import attempts, blobs, comparisons, items, logs, pairs
+from pairscale.store.chain import ChainWriter, Change, Links, canonical, insert_rows
+from pairscale.store.database import following, has_null, scrub_surrogates
+from pairscale.store.schema import Written, attempts, blobs, comparisons, items, logs, pairs, write_json
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
@@ -29,9 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Asked", "Entry", "Writer", "item_row"]
 
-# One statement for all rows: each needs every column.
-_NO_ATTEMPT = dict.fromkeys(attempts.c.keys())
-_NO_COMPARISON = dict.fromkeys(column.name for column in comparisons.c if column.name != "comparison_id")
 _WRITTEN = (items, pairs, attempts, comparisons, blobs, logs)  # each points to those before it
 
 
@@ -87,17 +82,14 @@ class Writer:
     def __init__(self, run_file: RunFile) -> None:
         self._run_file = run_file
         self._numbers: _Numbers | None = None
-        self._chain = ChainWriter()
-        self._in_doubt: _InDoubt | None = None  # the last transaction, when it failed
+        # Entries whose transaction failed, and the end of the chain if it was written all the same.
+        self._in_doubt: tuple[Sequence[Entry], tuple[int, str]] | None = None
+        self.chain = ChainWriter()
 
     def renumber(self) -> None:
         """Count the rows again before the next write, because something else has written to the run file."""
         self._numbers = None
-        self._chain.forget()
-
-    def record_command(self, row: Mapping[str, Any] | None) -> None:
-        """Have a row of the command log written together with the first change."""
-        self._chain.command = None if row is None else canonical(row)
+        self.chain.forget()
 
     @contextmanager
     def changing(self) -> Iterator[Change]:
@@ -105,25 +97,16 @@ class Writer:
 
         It is chained like everything else, all of it or nothing.
         """
-        with self._run_file.turn():
-            try:
-                with self._run_file.writing() as connection:
-                    change = Change(connection, self._chain)
-                    yield change
-                    change.finish()
-            except BaseException:
-                self.renumber()
-                raise
-            finally:
-                if self._run_file.in_snapshot:  # a larger transaction, which may fail later
-                    self.renumber()
-
-    def close_chain(self) -> None:
-        """Write the digest over everything, unless nothing was written since the last one; and that nobody writes."""
-        with self._run_file.own_transaction() as connection:
-            self._chain.close(connection)
-            if get_fact(connection, HOLDER) is not None:
-                set_fact(connection, HOLDER, None)
+        try:
+            with self._run_file.writing() as connection:
+                change = Change(connection, self.chain)
+                yield change
+                change.finish()
+        except BaseException:
+            self.renumber()
+            raise
+        if self._run_file.in_snapshot:  # a larger transaction, which may fail later
+            self.renumber()
 
     def commit(self, entries: Sequence[Entry]) -> None:
         """Write all entries in one transaction; the same list again, after an error, is written once.
@@ -134,40 +117,28 @@ class Writer:
         """
         with self._run_file.turn():
             try:
-                self._commit_storable(entries)
-            except StoreError as error:
-                if not has_null(error):
+                self._commit(entries)
+            except (TypeError, ValueError, RecursionError, StoreError) as error:
+                if isinstance(error, StoreError) and not has_null(error):
                     raise
-                self._commit(entries, lambda entry: _without_null(_cleaned(entry)))
+                self._commit(entries, storable=True)
 
-    def _commit_storable(self, entries: Sequence[Entry]) -> None:
-        try:
-            self._commit(entries)
-        except (TypeError, ValueError, RecursionError):  # the reply of a judge that no database takes as it is
-            self._commit(entries, _cleaned)
-
-    def _commit(self, entries: Sequence[Entry], clean: Callable[[Entry], Entry] = lambda entry: entry) -> None:
+    def _commit(self, entries: Sequence[Entry], *, storable: bool = False) -> None:
         doubt = self._in_doubt
-        if doubt is not None and doubt.entries is not entries:
+        if doubt is not None and doubt[0] is not entries:
             doubt = None
         self._in_doubt = None
         try:
             with self._run_file.writing() as connection:
-                before = self._chain.head(connection)
-                if doubt is not None and before == doubt.after:
-                    return
-                if doubt is not None and before != doubt.before:
-                    raise StoreMismatchError(
-                        "the connection to the database was lost, and another process has continued the run since; "
-                        "wait for it, then run it again"
-                    )
+                if doubt is not None and doubt[1] == self.chain.head(connection):
+                    return  # the connection was lost after the transaction was written
                 if self._numbers is None:
                     self._numbers = _Numbers.read(connection)
-                group = _Group(self._numbers.copied(), connection)
+                group = _Group(replace(self._numbers, rows=dict(self._numbers.rows)), connection)
                 for entry in entries:
-                    group.add(clean(entry))
-                self._chain.append(connection, group.write(connection))
-                doubt = _InDoubt(entries, before, self._chain.head(connection))
+                    group.add(_storable(entry) if storable else entry)
+                self.chain.append(connection, group.write(connection))
+                doubt = (entries, self.chain.head(connection))
         except BaseException:
             self._in_doubt = doubt
             self.renumber()
@@ -177,34 +148,34 @@ class Writer:
             self.renumber()
 
 
-@dataclass(frozen=True, slots=True)
-class _InDoubt:
-    """A transaction that may be written although its connection was lost: the end of the chain before and after it."""
+def _storable(entry: Entry) -> Entry:
+    """The entry without what no database takes: half characters, null bytes, and replies that JSON cannot hold.
 
-    entries: Sequence[Entry]
-    before: tuple[int, str]
-    after: tuple[int, str]
-
-
-def _cleaned(entry: Entry) -> Entry:
-    """The entry without what no database takes in what a judge said."""
-    if entry.asked is None:
-        return entry
-    asked = replace(entry.asked, attempts=[storable(values) for values in entry.asked.attempts])
-    return replace(entry, asked=asked)
+    Such a reply of a user's own judge (keys that are no texts, a list that holds itself) is kept as text: the answer
+    was paid for.
+    """
+    asked = entry.asked
+    if asked is not None:
+        asked = replace(asked, attempts=[_storable_row(values, keep_all=True) for values in asked.attempts])
+    return replace(entry, asked=asked, rows=[(log, _storable_row(row)) for log, row in entry.rows])
 
 
-def _without_null(entry: Entry) -> Entry:
-    """The entry with U+FFFD for null bytes, in what a judge said and in the logs, which repeat it."""
+def _storable_row(values: Mapping[str, Any], *, keep_all: bool = False) -> dict[str, Any]:
+    kept: dict[str, Any] = {}
+    for name, value in values.items():
+        try:
+            write_json(value)
+            kept[name] = scrub_surrogates(value)
+        except (TypeError, ValueError, RecursionError):
+            if not keep_all:
+                raise
+            kept[name] = scrub_surrogates(str(value))
+        if isinstance(kept[name], str):
+            kept[name] = kept[name].replace("\x00", "\ufffd")
+    return kept
 
-    def kept(values: Mapping[str, Any]) -> dict[str, Any]:
-        return {k: v.replace("\x00", "\ufffd") if isinstance(v, str) else v for k, v in values.items()}
 
-    asked = entry.asked and replace(entry.asked, attempts=list(map(kept, entry.asked.attempts)))
-    return replace(entry, asked=asked, rows=[(log, kept(row)) for log, row in entry.rows])
-
-
-_Named: TypeAlias = tuple[int, str, str]  # pair_id, ID1, ID2
+_Named = tuple[int, str, str]  # pair_id, ID1, ID2
 
 
 @dataclass(slots=True)
@@ -219,18 +190,13 @@ class _Numbers:
 
     @classmethod
     def read(cls, connection: Connection) -> _Numbers:
-        counts = select(logs.c.log, func.max(logs.c.row).label("last")).group_by(logs.c.log)
-        rows = {found.log: found.last for found in connection.execute(counts)}
+        counts = select(logs.c.log, func.max(logs.c.row)).group_by(logs.c.log)
         return cls(
             following(connection, pairs.c.pair_id),
             following(connection, attempts.c.attempt_id),
             following(connection, comparisons.c.comparison_id),
-            rows,
+            dict(connection.execute(counts).all()),
         )
-
-    def copied(self) -> _Numbers:
-        """A copy to count on while a transaction may still fail."""
-        return _Numbers(self.pair, self.attempt, self.comparison, dict(self.rows), self.named)
 
     def pair_named(self, uid: str, connection: Connection) -> _Named | None:
         """The pair with this name; the names are read when the first one is asked for."""
@@ -266,11 +232,11 @@ class _Group:
 
     def write(self, connection: Connection) -> Links:
         """Write all rows, and return their hashes."""
-        links = Links()
+        links: Links = {}
         for condition_id, numbers in self._replaced.items():
             same = (comparisons.c.condition_id == condition_id) & comparisons.c.pair_id.in_(numbers)
-            gone = connection.execute(select(comparisons.c.comparison_id).where(same)).all()
-            links.remove("comparisons", gone)
+            gone = connection.execute(select(comparisons.c.comparison_id).where(same)).scalars().all()
+            links.setdefault("comparisons", []).extend([number, None] for number in gone)
             connection.execute(delete(comparisons).where(same))
         for table in _WRITTEN:
             insert_rows(connection, table, self._rows[table.name], links)
@@ -285,7 +251,7 @@ class _Group:
             attempt_id = self.numbers.attempt
             self.numbers.attempt += 1
             own = {"attempt_id": attempt_id, "pair_id": pair_id, "condition_id": asked.condition_id}
-            self._rows["attempts"].append({**_NO_ATTEMPT, **values, **own})
+            self._rows["attempts"].append({**values, **own})
         if asked.comparison is None:
             return
         if not attempt_id:
@@ -295,7 +261,7 @@ class _Group:
         own = {"comparison_id": self.numbers.comparison, "pair_id": pair_id, "attempt_id": attempt_id}
         own["condition_id"] = asked.condition_id
         self.numbers.comparison += 1
-        self._rows["comparisons"].append({**_NO_COMPARISON, **asked.comparison, **own})
+        self._rows["comparisons"].append({**asked.comparison, **own})
 
     def _pair(self, asked: Asked) -> int:
         if asked.pair_id is not None:

@@ -21,10 +21,8 @@ from pairscale.collect.batch.registry import (
     entries,
     event,
     halves_of,
-    left_out_of,
     new_key,
     pairs_named,
-    remember_left_out,
 )
 from pairscale.core.errors import InputError, JudgeError
 from pairscale.core.failures import failure_of
@@ -136,8 +134,8 @@ def _lines(
 class _PartWriter:
     """One file that is being written."""
 
-    def __init__(self, folder: Path, endpoint: str, most: int, key: str | None = None) -> None:
-        self.key = key or new_key()
+    def __init__(self, folder: Path, endpoint: str, most: int) -> None:
+        self.key = new_key()
         self.endpoint = endpoint
         self.most = most
         self.pair_ids: list[int] = []
@@ -175,23 +173,6 @@ class _PartWriter:
             Path(self._file.name).unlink()
 
 
-def write_again(
-    judge: BatchJudge, form: BatchFormat, entry: RegistryEntry, store: RunFile, halves: Mapping[int, Half]
-) -> None:
-    """Make the file of a batch again when it does not exist, or not whole: another machine, an emptied folder."""
-    path = Path(entry.input_path)
-    if path.is_file() and path.stat().st_size == entry.bytes:
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    writer = _PartWriter(path.parent, entry.endpoint, len(entry.pair_ids), entry.key)
-    try:
-        for pair_id, pair in pairs_from(store, entry.pair_ids):
-            writer.add(pair_id, *_lines(form, entry.key, pair_id, calls_of(judge, pair), halves.get(pair_id)))
-        writer.closed()
-    finally:
-        writer.dropped()
-
-
 def pairs_from(store: RunFile, numbers: Sequence[int]) -> Iterator[tuple[int, JudgePair]]:
     """Pairs as the judge sees them, from the run file, in the order of their numbers here."""
     texts = dict(store.items().select("ID", "text").iter_rows())
@@ -210,7 +191,6 @@ _CHUNK = 1_000
 _COUNTED = (
     "prompt_tokens", "completion_tokens", "total_tokens", "prompt_cached_tokens", "reasoning_tokens", "cost",
 )  # fmt: skip
-_SHOWN = 20
 
 
 def read_lines(path: Path, form: BatchFormat) -> Iterator[tuple[int, Line | str]]:
@@ -282,7 +262,7 @@ def ingest_results(store: RunFile, form: BatchFormat, judge: BatchJudge, entry: 
     if bad:
         named = "; ".join(bad[:3])
         notice(f"{path}: {len(bad):,} line{'s' * (len(bad) > 1)} of the results cannot be read: {named}")
-    intake.finish(bad[:_SHOWN])
+    intake.finish()
     registry.reached("collected")
     return intake.failure
 
@@ -298,15 +278,13 @@ class _Intake:
         self._named = pairs_named(store, entry.pair_ids)
         self._texts = dict(store.items().select("ID", "text").iter_rows())
         self._both = is_both_orders(judge)
-        self._left_out = left_out_of(store, entry.condition_id)
         self._done = set(entry.recorded)
         self._waiting: list[Asked] = []
         self._streak = FailureStreak()
         self._alike: JudgeError | None = None
         self._has_answer = False
         self._taken: set[tuple[int, bool]] = set()
-        self._unasked = 0
-        self._twice = 0
+        self._unused = 0
         self._estimated = 0
         self._kept: list[dict[str, Any]] = []
         self._halves: dict[int, dict[bool, tuple[Verdict, Line | None]]] = {}
@@ -319,17 +297,15 @@ class _Intake:
         """One result; one that is recorded already, that was not asked for, or that comes twice is left out."""
         found = split_id(line.custom_id, self._entry.key)
         if found is None or found[0] not in self._named:
-            self._unasked += 1
+            self._unused += 1
             return
         number, turned = found
         pair = self._pair(number)
         if found in self._taken:
-            self._twice += 1
+            self._unused += 1
             return
         if number in self._done:
             return
-        if line.parameter is not None:
-            self._learn(pair, line.parameter)
         verdict = verdict_of(self._judge, pair, line, turned=turned)
         self._taken.add(found)
         if self._both:
@@ -379,20 +355,13 @@ class _Intake:
         nothing: dict[str, Any] = dict.fromkeys(_COUNTED)
         return replace(verdict, **nothing, cost_is_estimate=False)
 
-    def _learn(self, pair: JudgePair, parameter: str) -> None:
-        """Leave a field out from now on that the model does not take, as live judging does."""
-        client = self._judge.client
-        if parameter in self._left_out or client.provider.without(self._judge.request(pair), parameter) is None:
-            return
-        self._left_out.add(parameter)
-        remember_left_out(self._store, self._entry.condition_id, parameter)
-        client.leave_out(self._judge.model, parameter)
-        who = f"{self._judge.provider}: {self._judge.model}"
-        notice(f"{who} does not take {parameter}; it is left out when these pairs are submitted again")
-
-    def finish(self, bad: list[str]) -> None:
+    def finish(self) -> None:
         """Say of the pairs without a result why there is none, and that the batch is done with."""
-        self._say_left_out()
+        if self._unused:
+            notice(
+                f"batch {self._entry.batch_id}: {self._unused:,} results are not used: they are of requests that it "
+                "does not have, or second ones"
+            )
         for number in list(self._halves):
             self._settle(number, self._joined(number))
         for number in self._entry.pair_ids:
@@ -403,15 +372,7 @@ class _Intake:
                 f"batch {self._entry.batch_id}: what {self._estimated:,} of its questions cost is not known, so the "
                 "most that they may have cost is counted"
             )
-        self._write(event("collected", self._entry.key, collected_at=utc_now(), bad_lines=bad))
-
-    def _say_left_out(self) -> None:
-        """Name the results that were not used: of requests that were not made, and second ones."""
-        who = f"batch {self._entry.batch_id}"
-        if self._unasked:
-            notice(f"{who}: {self._unasked:,} of the results are of requests that it does not have; they are not used")
-        if self._twice:
-            notice(f"{who}: {self._twice:,} requests have a second result; the first of each is used")
+        self._write(event("collected", self._entry.key, collected_at=utc_now()))
 
     def _missing(self, number: int, turned: bool = False) -> Verdict:
         """Why a request has no result."""

@@ -28,7 +28,6 @@ from pairscale.collect.batch.files import (
     is_anothers,
     is_foreign,
     pairs_from,
-    write_again,
     write_parts,
 )
 from pairscale.collect.batch.registry import (
@@ -38,7 +37,6 @@ from pairscale.collect.batch.registry import (
     event,
     halves_of,
     judge_of,
-    left_out_of,
     registry_table,
     remember_judge,
     rest_of,
@@ -93,8 +91,16 @@ class _Creation:
                 notice(f"batch {self._entry.key}: found again as {self._entry.batch_id}, which is not created twice")
                 return
             try:
+                if not Path(self._entry.input_path).is_file():
+                    raise InputError(
+                        f"batch {self._entry.key} was not created, and its file of requests, {self._entry.input_path}, "
+                        "is gone; cancel it by its key, and submit the pairs again"
+                    )
                 if self._entry.file_id is None:
-                    await self._upload()
+                    file_id = await self._form.upload(self._http, self._draft())
+                    if file_id is not None:
+                        self._note("uploaded", file_id=file_id)
+                        registry.reached("uploaded")
                 self._note("creating", state="creating")
                 registry.reached("creating")
                 job = await self._form.create(self._http, self._draft())
@@ -121,12 +127,6 @@ class _Creation:
             if jobs:
                 self._number(jobs[0], is_guess=jobs[0].key != entry.key)
         return entry.batch_id is not None
-
-    async def _upload(self) -> None:
-        file_id = await self._form.upload(self._http, self._draft())
-        if file_id is not None:
-            self._note("uploaded", file_id=file_id)
-            registry.reached("uploaded")
 
     def _refused(self, error: ProviderError, *, last: bool) -> float | None:
         """What a failed creation means: the seconds to wait, or an exception."""
@@ -174,7 +174,6 @@ def seen(job: BatchJob) -> dict[str, Any]:
 _LONGEST_INTERVAL = 600.0
 _DOWNLOADS_AGAIN = 2
 _RESULTS, _RESULT = 64 * 1024**2, 1024**2  # bytes that a file of results may have, and more per request
-_LOOK = 30.0  # seconds that the last look may take after the time is over
 
 
 def _folder_of(run: str | os.PathLike[str] | None) -> Path:
@@ -223,7 +222,7 @@ class BatchManager:
         self._judges: dict[str, BatchJudge] = {}
         self._failure: JudgeError | None = None
         self._unknown: set[str] = set()  # batches that the provider did not know when they were last looked at
-        self._born: str | None = None  # when the run file was made, so that another one is noticed
+        self._was_open = False  # so that a run file that is deleted meanwhile is not made again, empty
 
     async def aclose(self) -> None:
         """Close connections, and the run file if it is in memory."""
@@ -269,15 +268,10 @@ class BatchManager:
         if self._memory is not None:
             yield self._memory
             return
-        if self._born is not None and "://" not in str(self._run) and not Path(str(self._run)).exists():
+        if self._was_open and "://" not in str(self._run) and not Path(str(self._run)).exists():
             raise StoreGoneError(f"{self._run} was deleted while its batches were under way; restore it from a copy")
         with open_run(self._run, write=write) as store:
-            born = store.get_meta("created_at")
-            if self._born not in (None, born):
-                raise StoreGoneError(
-                    f"{self._run} was replaced while its batches were under way; restore it from a copy"
-                )
-            self._born = born
+            self._was_open = True
             yield store
 
     def _judge(self, store: RunFile, condition_id: str) -> BatchJudge:
@@ -286,13 +280,7 @@ class BatchManager:
             if description is None:
                 raise InputError(f"{store.name} does not say which judge the condition {condition_id} was")
             self._judges[condition_id] = restored(description, self._key, self._base_url)
-            self._learned(store, condition_id, self._judges[condition_id])
         return self._judges[condition_id]
-
-    @staticmethod
-    def _learned(store: RunFile, condition_id: str, judge: BatchJudge) -> None:
-        """What results of batches said that the model does not take."""
-        judge.client.leave_out(judge.model, *left_out_of(store, condition_id))
 
     def _http(self, judge: BatchJudge) -> BatchHTTP:
         return BatchHTTP(judge.client, sleep=self._sleep, retries=self._retries)
@@ -309,6 +297,8 @@ class BatchManager:
         limits: BatchLimits | None = None,
         metadata: Mapping[str, str] | None = None,
         max_cost: float | None = None,
+        keep_jsonl: bool = True,
+        include_raw: bool = False,
     ) -> tuple[Plan, list[RegistryEntry]]:
         """Create the batches that these pairs need: those without an answer, and in no batch that is under way.
 
@@ -321,6 +311,8 @@ class BatchManager:
             metadata: names and values that the provider keeps with the batch, where it does.
             max_cost: US dollars that the run may spend, with what is under way and all earlier calls; pairs beyond it
                 are left for a call with a higher limit.
+            keep_jsonl: whether the files of requests and results stay when the results are in the run file.
+            include_raw: whether the results are wanted with the raw replies, for a later call that collects them.
 
         Returns:
             The plan, and the entries of this call, each with the provider's id.
@@ -337,7 +329,6 @@ class BatchManager:
             judge = self._judges.setdefault(plan.condition_id, judge)
             record_prices(store, [judge])
             remember_judge(store, plan.condition_id, judge.describe())
-            self._learned(store, plan.condition_id, judge)
             busy = self._under_way(store, plan.condition_id)
             questions: Iterable[tuple[int, JudgePair]] = (
                 (q.pair_id, q.pair()) for q in plan.questions(judge, besides=busy) if q.pair_id is not None
@@ -347,20 +338,10 @@ class BatchManager:
                 questions = affordable(store, judge, questions, max_cost, self._entries(store))
                 missing = len(questions)
             sizes = even_sizes(missing, n_segments) if n_segments else repeat(batch_size or missing)
-            keys = self._prepare(store, judge, plan.condition_id, questions, sizes, limits, metadata)
+            about = {"metadata": dict(metadata or {}), "keep_jsonl": keep_jsonl, "include_raw": include_raw}
+            keys = self._prepare(store, judge, plan.condition_id, questions, sizes, about, limits)
             await self._place_all(store, keys)
             return plan, self._entries(store, keys)
-
-    @checked
-    def wish(self, keys: Collection[str], *, keep_jsonl: bool, include_raw: bool) -> None:
-        """Remember how batches are to be collected: whether their files stay, and whether raw replies are wanted."""
-        with self._open(write=True) as store:
-            self._remember(store, self._entries(store, keys), keep_jsonl=keep_jsonl, include_raw=include_raw)
-
-    @staticmethod
-    def _remember(store: RunFile, chosen: Iterable[RegistryEntry], *, keep_jsonl: bool, include_raw: bool) -> None:
-        changed = [e.key for e in chosen if (e.keep_jsonl, e.include_raw) != (keep_jsonl, include_raw)]
-        append(store, [event("wish", key, keep_jsonl=keep_jsonl, include_raw=include_raw) for key in changed])
 
     async def resume(self) -> list[RegistryEntry]:
         """Create the batches that were prepared and not created when an earlier call was interrupted."""
@@ -381,14 +362,12 @@ class BatchManager:
                 numbers = list(dict.fromkeys(n for entry in mine for n in entry.pair_ids))
                 again = [number for number in numbers if number not in answered and number not in busy]
                 judge = self._judge(store, condition_id)
-                new = self._prepare(store, judge, condition_id, pairs_from(store, again), repeat(len(again)))
-                self._remember(
-                    store,
-                    self._entries(store, new),
-                    keep_jsonl=all(entry.keep_jsonl for entry in mine),
-                    include_raw=any(entry.include_raw for entry in mine),
-                )
-                made += new
+                about = {
+                    "keep_jsonl": all(entry.keep_jsonl for entry in mine),
+                    "include_raw": any(entry.include_raw for entry in mine),
+                }
+                sizes = repeat(len(again))
+                made += self._prepare(store, judge, condition_id, pairs_from(store, again), sizes, about)
             await self._place_all(store, made)
             return self._entries(store, made)
 
@@ -408,16 +387,15 @@ class BatchManager:
         condition_id: str,
         questions: Iterable[tuple[int, JudgePair]],
         sizes: Iterator[int],
+        about: Mapping[str, Any],
         limits: BatchLimits | None = None,
-        metadata: Mapping[str, str] | None = None,
     ) -> list[str]:
         """Write the files, then write down that they are batches to be."""
         form = batch_format(judge.provider)
         halves = halves_of(self._entries(store), condition_id) if is_both_orders(judge) else {}
         parts = list(write_parts(judge, form, questions, self.folder, sizes, limits, halves))
         registry.reached("written")
-        common = {"provider": judge.provider, "model": judge.model, "condition_id": condition_id}
-        common["metadata"] = dict(metadata or {})
+        common = {"provider": judge.provider, "model": judge.model, "condition_id": condition_id, **about}
         for segment, part in enumerate(parts, start=1):
             most = max_batch_cost(judge, part["bytes"], part["n_requests"])
             part |= {"segment": segment, "max_cost": most, **common}
@@ -432,32 +410,27 @@ class BatchManager:
             if entry.key not in keys or entry.batch_id is not None or not entry.open:
                 continue
             judge = self._judge(store, entry.condition_id)
-            form = batch_format(entry.provider)
-            write_again(judge, form, entry, store, halves_of(everything, entry.condition_id))
             await _Creation(store, self._http(judge), entry, known).create(self._retries)
             known.add(str(entry.batch_id))
 
     # Looking and collecting
 
-    @checked
     async def look(self, keys: Collection[str] | None = None, *, delay: float = 0.0) -> bool:
         """Ask how the batches stand that have not ended; True when something has changed."""
         changed = False
-        delay = require_number(delay, "delay", least=0)
         with self._open() as store:
-            found = self._entries(store, keys)
-            judges = {entry.key: self._judge(store, entry.condition_id) for entry in found if entry.open}
-        waiting = [entry for entry in found if entry.open and entry.batch_id and entry.state not in ENDED]
+            waiting = [e for e in self._entries(store, keys) if e.open and e.batch_id and e.state not in ENDED]
+            judges = {entry.key: self._judge(store, entry.condition_id) for entry in waiting}
         for number, entry in enumerate(waiting):
             if number and delay:
                 await self._sleep(delay)
             now = await self._seen(entry, judges[entry.key])
-            news = {name: value for name, value in (now or {}).items() if getattr(entry, name) != value}
-            if now is not None and news.keys() - {"seen_at"}:
-                changed = True
-                with self._open(write=True) as store:
-                    append(store, [event("seen", entry.key, **now)])
-                registry.reached("seen")
+            if now is None or all(getattr(entry, name) == value for name, value in now.items() if name != "seen_at"):
+                continue
+            changed = True
+            with self._open(write=True) as store:
+                append(store, [event("seen", entry.key, **now)])
+            registry.reached("seen")
         return changed
 
     async def _seen(self, entry: RegistryEntry, judge: BatchJudge) -> dict[str, Any] | None:
@@ -503,28 +476,29 @@ class BatchManager:
         with self._open() as store:
             ready = [e for e in self._entries(store, keys) if e.open and e.batch_id is not None and e.state in ENDED]
             judges = {entry.key: self._judge(store, entry.condition_id) for entry in ready}
-        done: list[str] = []
-        for entry in ready:
-            judge = judges[entry.key]
-            form = batch_format(entry.provider)
-            if not await self._download(entry, judge):
-                continue
-            with self._open(write=True) as store:
-                entry = self._entries(store, [entry.key])[0]  # noqa: PLW2901 - another process may have been here meanwhile
-                if not entry.open or entry.batch_id is None:
-                    continue
-                if is_foreign(store, form, entry):
-                    notice(f"batch {entry.batch_id} is not {entry.key}, as was assumed; searching further")
-                    continue
-                failure = ingest_results(store, form, judge, entry)
-                done.append(entry.key)
-                self._failure = self._failure or failure
-                keep = entry.keep_jsonl if self._keep is None else self._keep
-                if not keep:
-                    Path(entry.input_path).unlink(missing_ok=True)
-                    Path(entry.output_path).unlink(missing_ok=True)
+        done = [entry.key for entry in ready if await self._collected(entry, judges[entry.key])]
         with self._open() as store:
             return self._entries(store, done)
+
+    async def _collected(self, entry: RegistryEntry, judge: BatchJudge) -> bool:
+        """Download the results of a batch and enter them; False when that has to wait, or was done by another."""
+        form = batch_format(entry.provider)
+        if not await self._download(entry, judge):
+            return False
+        with self._open(write=True) as store:
+            [entry] = self._entries(store, [entry.key])  # another process may have been here meanwhile
+            if not entry.open or entry.batch_id is None:
+                return False
+            if is_foreign(store, form, entry):
+                notice(f"batch {entry.batch_id} is not {entry.key}, as was assumed; searching further")
+                return False
+            failure = ingest_results(store, form, judge, entry)
+        self._failure = self._failure or failure
+        keep = entry.keep_jsonl if self._keep is None else self._keep
+        if not keep:
+            Path(entry.input_path).unlink(missing_ok=True)
+            Path(entry.output_path).unlink(missing_ok=True)
+        return True
 
     async def _download(self, entry: RegistryEntry, judge: BatchJudge) -> bool:
         """Get the results, unless they are here; False when that has to wait.
@@ -601,7 +575,7 @@ class BatchManager:
         Args:
             keys: only these batches.
             interval: seconds between two looks; longer while nothing changes, at most ten times, or ten minutes.
-            timeout: seconds to wait in all; a look that has begun may take up to 30 s more.
+            timeout: seconds to wait in all; a look that has begun is finished.
             rounds: how often to look.
             delay: seconds between two batches of one look.
             told: called after each look.
@@ -614,12 +588,7 @@ class BatchManager:
         pause = interval
         turn = 0
         while True:
-            try:
-                async with asyncio.timeout(None if math.isinf(end) else max(_LOOK, end - self._clock())):
-                    changed = await self._round(keys, delay)
-            except TimeoutError:
-                notice("the time to wait is over, and the provider has not answered; the same call continues later")
-                changed = False
+            changed = await self._round(keys, delay)
             found = self.entries(keys)
             if told is not None:
                 told(found)

@@ -69,7 +69,6 @@ class RegistryEntry:
         is_guess: whether its id was found by a search that may have found another's batch.
         given_up: whether it was cancelled after its end, so that it is collected as it is.
         foreign: batches that were taken for this one and are not.
-        bad_lines: lines of the results that cannot be read.
         metadata: names and values that go to the provider.
         max_cost: US dollars that it may cost at most; None when the price is not known.
         halves: of pairs that are asked in both orders, the one that was answered when the other was not.
@@ -104,7 +103,6 @@ class RegistryEntry:
     is_guess: bool = False
     given_up: bool = False
     foreign: list[str] = field(default_factory=list[str])
-    bad_lines: list[str] = field(default_factory=list[str])
     metadata: dict[str, str] = field(default_factory=dict[str, str])
     max_cost: float | None = None
     halves: dict[int, Half] = field(default_factory=dict[int, "Half"])
@@ -197,19 +195,8 @@ def remember_judge(store: RunFile, condition_id: str, description: Mapping[str, 
 
 def judge_of(store: RunFile, condition_id: str) -> dict[str, Any] | None:
     """The judge of a condition, as it was described."""
-    found = [row["judge"] for row in store.read_log(JUDGES) if row["condition_id"] == condition_id and "judge" in row]
+    found = [row["judge"] for row in store.read_log(JUDGES) if row["condition_id"] == condition_id]
     return found[-1] if found else None
-
-
-def remember_left_out(store: RunFile, condition_id: str, parameter: str) -> None:
-    """Keep that a judge's model does not take a field of the request."""
-    store.log(JUDGES, [{"condition_id": condition_id, "left_out": parameter}])
-
-
-def left_out_of(store: RunFile, condition_id: str) -> set[str]:
-    """The fields that a judge's model was found not to take."""
-    found = (row.get("left_out") for row in store.read_log(JUDGES) if row["condition_id"] == condition_id)
-    return {name for name in found if name}
 
 
 def pairs_named(store: RunFile, numbers: Sequence[int]) -> dict[int, tuple[str, str, str]]:

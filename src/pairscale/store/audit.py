@@ -15,8 +15,16 @@ from sqlalchemy import func, select
 
 from pairscale.core.errors import PairscaleError, StoreDamagedError, StoreError
 from pairscale.core.provenance import text_hash
-from pairscale.store._hashes import HASHED, PARTS, UNHASHED_FACTS, Key, Part, sha256
-from pairscale.store.chain import CLOSED, MAIN, digest_of_closing, digest_of_heads, stored_rows
+from pairscale.store.chain import (
+    CLOSED,
+    HASHED,
+    MAIN,
+    UNHASHED_FACTS,
+    digest_of_closing,
+    digest_of_heads,
+    sha256,
+    stored_rows,
+)
 from pairscale.store.database import get_fact, raw_rows
 from pairscale.store.schema import attempts, chain, comparisons, items, label_cases, label_questions, labels, pairs
 
@@ -34,9 +42,15 @@ __all__ = [
     "damage_behind",
 ]
 
-_PART = {part.name: part for part in PARTS}
 _UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 _MOST_MISSING = 1_000_000  # a larger gap is a number that was changed
+_MAY_CHANGE = {"metadata", "label_cases", "labels"}  # a label is taken back, texts come after an import
+_DIFFERENCES = {
+    "edited": "the row was changed",
+    "added": "the row was not written by pairscale",
+    "missing": "the row is missing",
+}
+Key = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +131,7 @@ class _Ledger:
 
     def __init__(self) -> None:
         self.evidence = Evidence()
-        self.expected: dict[str, dict[Key, bytes]] = {part.name: {} for part in PARTS}
+        self.expected: dict[str, dict[Key, bytes]] = {table.name: {} for table in HASHED}
         self._hashes: list[str] = []
         self._closings: list[tuple[str, Any]] = []
 
@@ -157,20 +171,21 @@ class _Ledger:
                 self._closings.append((where, entry["closed"]))
             if entry.get("imported"):
                 self.evidence.imported = str(entry["imported"])
-            for part, links in entry.get("rows", {}).items():
+            for table, links in entry.get("rows", {}).items():
                 for link in links:
-                    self._take(part, tuple(link[:-1]), link[-1], where)
+                    self._take(table, tuple(link[:-1]), link[-1], where)
         except _UNREADABLE as error:
             reason = f"the entry cannot be read ({type(error).__name__}: {error})"
             self._problem("chain", where, "unreadable", reason)
 
-    def _take(self, part: str, key: Key, digest: str | None, where: str) -> None:
-        expected = self.expected[part]
-        if key in expected and not _may_change(part, digest):
+    def _take(self, table: str, key: Key, digest: str | None, where: str) -> None:
+        expected = self.expected[table]
+        may_change = table in _MAY_CHANGE or (table == "comparisons" and digest is None)
+        if key in expected and not may_change:
             message = (
                 f"entry {where} of the chain {'removes' if digest is None else 'replaces'} it, but it never changes"
             )
-            self._problem(_PART[part].table.name, _in_words(key), "replaced", message)
+            self._problem(table, _in_words(key), "replaced", message)
         if digest is None:
             expected.pop(key, None)
         else:
@@ -196,55 +211,28 @@ class _Ledger:
 
     def differences(self, connection: Connection, table: Table) -> Iterator[EvidenceProblem]:
         """What differs between the rows of a table and the chain, by the rows' keys."""
-        found: dict[str, EvidenceProblem] = {}
-        parts = [part for part in PARTS if part.table is table]
-        for hashed in stored_rows(connection, table):
-            if table.name == "metadata" and hashed[0][1][0] in UNHASHED_FACTS:
+        expected = self.expected[table.name]
+        for *key, digest in stored_rows(connection, table):
+            if table.name == "metadata" and key[0] in UNHASHED_FACTS:
                 continue
             self.evidence.rows[table.name] = self.evidence.rows.get(table.name, 0) + 1
-            for name, (*key, digest) in hashed:
-                kind = self._kind(name, tuple(key), digest)
-                if kind is not None:
-                    found.setdefault(_in_words(key), _problem_of(_PART[name], key, kind))
-        for part in parts:
-            for missing in self.expected[part.name]:
-                found.setdefault(_in_words(missing), _problem_of(part, missing, "missing"))
-        yield from found.values()
-
-    def _kind(self, part: str, key: Key, digest: str) -> str | None:
-        """How a row that is there differs from the chain; None when it does not."""
-        try:
-            expected = self.expected[part].pop(key, None)
-        except TypeError:
-            expected = None
-        if expected is None:
-            return "added"
-        return None if expected == bytes.fromhex(digest) else "edited"
+            try:
+                written = expected.pop(tuple(key), None)
+            except TypeError:  # a key that is no key
+                written = None
+            if written is None:
+                yield _difference(table, key, "added")
+            elif written != bytes.fromhex(digest):
+                yield _difference(table, key, "edited")
+        for missing in expected:
+            yield _difference(table, missing, "missing")
 
     def _problem(self, table: str, row: str, kind: str, message: str) -> None:
         self.evidence.problems.append(EvidenceProblem(table, row, kind, message))
 
 
-def _may_change(part: str, digest: str | None) -> bool:
-    """Whether a further entry for the same row can be right."""
-    return part == "metadata" or (part == "comparisons" and digest is None)
-
-
-def _problem_of(part: Part, key: Sequence[Any], kind: str) -> EvidenceProblem:
-    if part.is_optional:
-        what = " or ".join(part.columns)
-        message = {
-            "edited": f"{what} was changed",
-            "added": f"{what} was not there when the row was written",
-            "missing": f"{what} was removed",
-        }[kind]
-    else:
-        message = {
-            "edited": "the row was changed",
-            "added": "the row was not written by pairscale",
-            "missing": "the row is missing",
-        }[kind]
-    return EvidenceProblem(part.table.name, _in_words(key), kind if not part.is_optional else "edited", message)
+def _difference(table: Table, key: Sequence[Any], kind: str) -> EvidenceProblem:
+    return EvidenceProblem(table.name, _in_words(key), kind, _DIFFERENCES[kind])
 
 
 def _in_words(key: Sequence[Any]) -> str:
