@@ -404,6 +404,16 @@ def whoami() -> str:
     return f"process {os.getpid()} on {socket.gethostname()}"
 
 
+def checkpoint(connection: Connection) -> bool:
+    """Move the write-ahead log into the file, so that the file alone holds everything; whether all of it was moved."""
+    driver: Any = connection.connection.driver_connection
+    try:
+        _, logged, moved = driver.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+    except sqlite3.Error:  # the next write says what is wrong with the file
+        return False
+    return bool(logged == moved)
+
+
 class WriterLock:
     """The right to write to one run file, held until released or until the process ends, however it ends."""
 
@@ -412,18 +422,51 @@ class WriterLock:
         self._lock = FileLock(f"{run_file}.lock", thread_local=False)
         self._identity: tuple[int, int] | None = None
 
-    def acquire(self, last_writer: str) -> None:
-        """Take it at once or say who has it."""
+    def acquire(self, last_writer: str, holder: Mapping[str, Any] | None = None) -> None:
+        """Take it at once or say who has it.
+
+        Args:
+            last_writer: who that is, in words.
+            holder: :attr:`holder` of a run that has not closed the file; it may have been killed.
+        """
+        busy = StoreBusyError(
+            f"{self._run_file} is being written by another run ({last_writer}); "
+            "wait for it, stop it, or use another run file"
+        )
         try:
             self._lock.acquire(blocking=False)
         except Timeout:
-            raise StoreBusyError(
-                f"{self._run_file} is being written by another run ({last_writer}); "
-                "wait for it, stop it, or use another run file"
-            ) from None
+            raise busy from None
         except OSError as error:
             raise StoreError(f"{self._run_file} cannot be locked for writing: {error.strerror}") from None
         self._identity = identity(self._lock.lock_file)
+        if holder is not None and self._is_still_held(holder):
+            raise busy
+
+    @property
+    def holder(self) -> dict[str, Any]:
+        """This process, the run file and the lock file, for another one that finds the lock file gone."""
+        return {
+            "pid": os.getpid(),
+            "host": socket.gethostname(),
+            "file": list(identity(str(self._run_file)) or ()),
+            "lock": list(self._identity or ()),
+        }
+
+    def _is_still_held(self, holder: Mapping[str, Any]) -> bool:
+        """Whether a run of this machine still writes to this very file under a lock file that was deleted."""
+        now = self.holder
+        is_same_run = holder.get("lock") == now["lock"] or holder.get("pid") == now["pid"]
+        is_here = holder.get("file") == now["file"] and holder.get("host") == now["host"]
+        if os.name != "posix" or is_same_run or not is_here:  # elsewhere a file that is locked cannot be deleted
+            return False
+        try:
+            os.kill(holder["pid"], 0)
+        except PermissionError:  # it lives, and belongs to another user
+            return True
+        except (ProcessLookupError, LookupError, TypeError, OverflowError):
+            return False
+        return True
 
     def require(self) -> None:
         """Check that the lock file is still the one that was locked, so that no other process can write.
@@ -453,7 +496,7 @@ class DatabaseLock:
         self._engine = engine
         self._held: Connection | None = None
 
-    def acquire(self, last_writer: str) -> None:
+    def acquire(self, last_writer: str, _holder: object = None) -> None:
         """Take it at once or say who has it."""
         try:
             held = self._held = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")

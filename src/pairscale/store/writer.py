@@ -82,8 +82,8 @@ class Writer:
     def __init__(self, run_file: RunFile) -> None:
         self._run_file = run_file
         self._numbers: _Numbers | None = None
-        # Entries whose transaction failed, and the end of the chain if it was written all the same.
-        self._in_doubt: tuple[Sequence[Entry], tuple[int, str]] | None = None
+        # Entries whose transaction failed, and the end of the chain before it and if it was written all the same.
+        self._in_doubt: tuple[Sequence[Entry], tuple[int, str], tuple[int, str]] | None = None
         self.chain = ChainWriter()
 
     def renumber(self) -> None:
@@ -130,15 +130,21 @@ class Writer:
         self._in_doubt = None
         try:
             with self._run_file.writing() as connection:
-                if doubt is not None and doubt[1] == self.chain.head(connection):
+                before = self.chain.head(connection)
+                if doubt is not None and before == doubt[2]:
                     return  # the connection was lost after the transaction was written
+                if doubt is not None and before != doubt[1]:
+                    raise StoreMismatchError(
+                        "the connection to the database was lost, and another process has continued the run since; "
+                        "wait for it, then run it again"
+                    )
                 if self._numbers is None:
                     self._numbers = _Numbers.read(connection)
                 group = _Group(replace(self._numbers, rows=dict(self._numbers.rows)), connection)
                 for entry in entries:
                     group.add(_storable(entry) if storable else entry)
                 self.chain.append(connection, group.write(connection))
-                doubt = (entries, self.chain.head(connection))
+                doubt = (entries, before, self.chain.head(connection))
         except BaseException:
             self._in_doubt = doubt
             self.renumber()
