@@ -44,7 +44,7 @@ NEGATIVE = {
     ("plan", "judge_slopes"), ("SimulatedJudge", "bias"),
     ("plan", "bias"), ("simulate", "bias"), ("fit_elo_model", "start"),
     ("build_btl_results_data", "iter_start"), ("SimulationStudy.reach", "target"), ("LLMJudge", "seed"),
-    ("fit", "n_jobs"), ("fit_bt_model", "n_jobs"), ("plan", "n_jobs"), ("simulate", "n_jobs"),
+    ("fit", "n_jobs"), ("fit_bt_model", "n_jobs"), ("plan", "n_jobs"), ("simulate", "n_jobs"), ("judge", "n_jobs"),
     ("template_study", "n_jobs"),
     ("LLMJudge", "thinking_budget"), ("AdaptiveConfig", "global_identified_rank_corr_min"),
     ("BTLConfig", "theta_corr_min"), ("BTLConfig", "rank_spearman_min"),
@@ -102,13 +102,6 @@ def compared() -> ps.PairwiseRunResult:
         for n in range(40)
     ]
     return ps.PairwiseRunResult("run", tuple(cases), ("k",))
-
-
-def carded() -> ps.PairwiseRunResult:
-    """The same with a judge card."""
-    said = [row | {"better_id": max(row["ID1"], row["ID2"])} for row in RESULT]
-    card = ps.check_judge(TEXTS, longer, labels=said, progress=False).card
-    return dataclasses.replace(compared(), cards={"k": card})
 
 
 @cache
@@ -197,7 +190,6 @@ OTHERWISE: dict[str, Callable[..., Any]] = {
     "PairwiseRunResult.controlled": lambda **o: compared().controlled("k", **o),
     "PairwiseRunResult.diff": lambda **o: compared().diff(compared(), **o),
     "PairwiseRunResult.length_controlled": lambda **o: compared().length_controlled("k", **o),
-    "PairwiseRunResult.calibrated": lambda **o: carded().calibrated("k", **o),
     "SimulationStudy.reach": lambda **o: study().reach(**o),
     "Verdict": lambda **o: ps.Verdict.win(1, **o),
     "Calibration.agreeing": lambda **o: calibrated().agreeing(**o),
@@ -227,7 +219,6 @@ BESIDES: dict[str, Callable[[], dict[str, Any]]] = {
     "PairwiseRunResult.controlled": dict,
     "PairwiseRunResult.diff": dict,
     "PairwiseRunResult.length_controlled": dict,
-    "PairwiseRunResult.calibrated": dict,
     "SimulationStudy.reach": dict,
     "Calibration.agreeing": lambda: {"stated": 0.6},
     "check_calibration": dict,
@@ -404,7 +395,10 @@ NEITHER = {
     CHOICE: (float("nan"), -1, True, "3", "", ["x"], None),
 }
 
-CALLED_OFTEN = {"LLMJudge.read", "JudgePair", "Verdict", "Verdict.win", "ModelVariant.answer"}
+CALLED_OFTEN = {
+    "LLMJudge.read", "LLMJudge.known_of", "LLMJudge.request_cost", "LLMJudge.cache_key", "JudgePair", "Verdict",
+    "Verdict.win", "ModelVariant.answer",
+}  # fmt: skip
 """Made or called for every answer, by the project or by a judge, so that only their numbers are checked."""
 
 OF_CALLS = {"LLMJudge", "ModelVariant"}

@@ -454,7 +454,7 @@ OK = won("ab", "bc", "ca")
         (rows(("a", "b", float("inf"))), TableError, "result is 'inf' in row 1"),
         ({"a": ["x"], "b": ["y"], "who": ["x"]}, TableError, "columns 'a', 'b', 'who' are not results"),
         ([{"object1": "a", "object2": "b"}], TableError, "columns 'object1', 'object2' are not results"),
-        ([{"ID1": "a", "ID2": "b", "x": 1, "y": 1}], TableError, "no column 'better_sample'"),
+        ([{"ID1": "a", "ID2": "b", "x": 1, "y": 1}], TableError, "columns 'ID1', 'ID2', 'x', 'y' are not results"),
         (rows(("a", "b", 1), (" ", "b", 1)), TableError, "'object1' is empty in row 2"),
         ("ab", TableError, "results is a str"),
     ],

@@ -18,7 +18,6 @@ from pairscale.cli._groups import AnswerCols, Asking, Variants, with_groups
 from pairscale.cli._inputs import settings_of
 from pairscale.cli._opening import Opening, say_judged
 from pairscale.core.errors import InputError
-from pairscale.evaluate.calibration import calibrated_lines
 from pairscale.evaluate.wording import controlled_lines
 
 if TYPE_CHECKING:
@@ -209,7 +208,6 @@ def _show(found: ps.PairwiseRunResult) -> None:
     said = [(key, line) for key in found.keys for line in (*graded_words(found, key), *bounds_lines(found, key))]
     for line in (*(f"{key}: {line}" if many else line for key, line in said), *variant_lines(found)):
         typer.echo(printable(line))
-    _show_calibrated(found)
     if found.control:
         typer.echo("")
         for key in found.keys:
@@ -222,16 +220,6 @@ def _show(found: ps.PairwiseRunResult) -> None:
         for line in found.summary().splitlines():
             if " agree on " in line:
                 typer.echo(printable(line))
-
-
-def _show_calibrated(found: ps.PairwiseRunResult) -> None:
-    """The win rates as people would see them, where there are judge cards."""
-    for key in found.cards:
-        typer.echo("")
-        for line in calibrated_lines(found.calibrated(key), found.variant_b):
-            typer.echo(printable(f"{key}: {line}" if len(found.keys) > 1 else line))
-    if found.cards and (others := [key for key in found.keys if key not in found.cards]):
-        typer.echo(printable(f"note: not corrected, as there is no judge card: {', '.join(others)}"))
 
 
 def _by_tag(found: ps.PairwiseRunResult) -> pl.DataFrame:
@@ -259,7 +247,6 @@ def _document(found: ps.PairwiseRunResult, dates: Sequence[str]) -> dict[str, An
         "win_rates": {key: asdict(found.win_rate(key)) for key in found.keys},
         "win_rates_decided": {key: asdict(found.win_rate(key, ties="excluded")) for key in found.keys},
         "controlled": {key: asdict(found.controlled(key)) for key in found.keys} if found.control else {},
-        "calibrated": {key: asdict(found.calibrated(key)) for key in found.cards},
         "failures": found.failures,
         "bounds": {key: found.bounds(key)._asdict() for key in found.keys},
         "win_rates_by_failures": {

@@ -208,7 +208,6 @@ def _state(found: ps.GateResult) -> str:
 
 def _report(found: ps.GateResult, dates: str) -> None:
     """What the person should know besides the verdict; ``dates`` are those of the prices, in words."""
-    from pairscale.evaluate.calibration import calibrated_lines
     from pairscale.evaluate.wording import asked_words
 
     run = found.result
@@ -223,9 +222,6 @@ def _report(found: ps.GateResult, dates: str) -> None:
     if run.unasked:
         why = "decided" if run.stopped == "decided" else f"stopped, {run.stopped}"
         say(f"note: {why}; {len(run.unasked):,} tasks were not asked")
-    for key in run.cards:
-        for line in calibrated_lines(run.calibrated(key), run.variant_b):
-            say(printable(f"{key}: {line.strip()}"))
     for one in found.criteria:
         about = f"{one.key}: " if len(found.criteria) > 1 else ""
         if one.unanswered:

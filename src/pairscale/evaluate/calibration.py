@@ -1,26 +1,19 @@
-"""The win rates of a run as people would see them, by the judge cards that the run was given."""
+"""The judge cards that a run or a gate was given."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Sequence
+from typing import Any, TypeAlias
 
 from pairscale.checks.card import JudgeCard, read_judge_card
 from pairscale.core.errors import InputError
 from pairscale.core.tables import listed
-from pairscale.evaluate.inference.calibrated import CalibratedRate, calibrated_rate
 from pairscale.evaluate.inference.score import score_interval
 
-if TYPE_CHECKING:
-    from pairscale.evaluate.result import PairwiseRunResult
-
-__all__ = ["CardLike", "calibrated_lines", "calibrated_of", "cards_by_criterion", "cards_of", "lowest_net", "net_bound"]
+__all__ = ["CardLike", "cards_by_criterion", "cards_of", "lowest_net", "net_bound"]
 
 CardLike: TypeAlias = "str | os.PathLike[str] | JudgeCard"
-
-_UNEQUAL = 0.1  # of the mean length: from there on, a preference for length favours one of the variants
 
 
 def cards_by_criterion(
@@ -92,63 +85,3 @@ def lowest_net(card: JudgeCard, error: float) -> float:
             "often than it disagrees; label more pairs, find a better judge, or leave the card out"
         )
     return lower
-
-
-def calibrated_of(run: PairwiseRunResult, key: str, level: float) -> CalibratedRate:
-    """B's win rate under a comparator, corrected by its judge card.
-
-    Raises:
-        InputError: the comparator has no card.
-    """
-    next(run.of(key), None)
-    card = run.cards.get(key)
-    if card is None:
-        raise InputError(f"{key}: there is no judge card; give the run one with judge_card=")
-    counts: Mapping[str, int] = card.measures["net_agreement"].counts
-    found = calibrated_rate(
-        run.frame(key),
-        agreed=counts["agreed"],
-        against=counts["reversed"],
-        undecided=counts["undecided"],
-        level=level,
-        sequential=run.sequential,
-    )
-    return replace(found, notices=(*found.notices, *_careful(run, key, card)))
-
-
-def _careful(run: PairwiseRunResult, key: str, card: JudgeCard) -> list[str]:
-    """What the card shows that would favour one of the variants."""
-    excess = card.measures["longer_excess"]
-    lengths = [(case.length_a, case.length_b) for case in run.of(key) if case.length_a and case.length_b]
-    if not excess.measured or excess.lower is None or excess.upper is None or not lengths:
-        return []
-    means = [sum(column) / len(lengths) for column in zip(*lengths, strict=True)]
-    if excess.lower <= 0 <= excess.upper or abs(means[1] - means[0]) < _UNEQUAL * min(means):
-        return []
-    longer = run.variant_b if means[1] > means[0] else run.variant_a
-    taste, helped = ("longer", longer) if excess.lower > 0 else ("shorter", "")
-    helped = helped or (run.variant_a if longer == run.variant_b else run.variant_b)
-    words = (
-        f"on its card the judge chooses the {taste} text more often than people do, and the answers of {longer} are "
-        f"longer here: that favours {helped}, and the correction does not take it out (see control=length)"
-    )
-    return [words]
-
-
-def calibrated_lines(found: CalibratedRate, name: str) -> list[str]:
-    """A corrected rate, what it rests on, and what to be careful with, in lines.
-
-    Args:
-        found: the rate.
-        name: what B is called.
-    """
-    lines = []
-    if found.rate is not None and found.ci is not None and found.raw_rate is not None and found.net_ci is not None:
-        ends = f"{found.level * 100:g} % sure: {found.ci[0] * 100:.0f} to {found.ci[1] * 100:.0f} %"
-        net = f"{found.net_agreement:.2f} ({found.net_ci[0]:.2f} to {found.net_ci[1]:.2f}; 1 would be always, 0 a coin)"
-        judge = f"the judge says {found.raw_rate * 100:.0f} %"
-        lines = [
-            f"as people would see it, by the judge card: {name} wins {found.rate * 100:.0f} % ({ends}); {judge}",
-            f"  net agreement of the judge {net} on {found.labels:,} pairs; {found.assumption}",
-        ]
-    return [*lines, *(f"note: {notice}" for notice in found.notices)]

@@ -16,8 +16,8 @@ from pairscale.evaluate.comparators import Ask, PairwiseOutcome, item_name, toge
 from pairscale.evaluate.suite import Task, as_words
 from pairscale.evaluate.traces import Trace
 from pairscale.judges.base import Item, Judge, JudgePair, Verdict, judge_member
+from pairscale.judges.build import make_judge, own_settings
 from pairscale.judges.orders import merge_orders, merge_preferences
-from pairscale.judges.resolve import make_judge, own_settings
 from pairscale.providers.catalog import PROVIDERS
 from pairscale.runtime import RETRIES, ask_unrecorded, close
 

@@ -33,7 +33,7 @@ from pairscale.evaluate.judge_questions import (
     questions_of,
 )
 from pairscale.judges.base import Judge, judge_member
-from pairscale.judges.resolve import judge_with, want_probability
+from pairscale.judges.build import judge_with, want_probability
 from pairscale.models.bayes import fit_btl
 from pairscale.models.logits import fit_logits
 from pairscale.providers.catalog import PROVIDERS, price_date

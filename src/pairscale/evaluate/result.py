@@ -20,13 +20,11 @@ from pairscale.core.files import replacing
 from pairscale.core.options import checked
 from pairscale.core.provenance import Provenance, utc_now
 from pairscale.core.tables import listed
-from pairscale.evaluate.agreement import By, PairwiseAgreement, agreement_of
-from pairscale.evaluate.calibration import calibrated_of
+from pairscale.evaluate.agreement import PairwiseAgreement, agreement_of
 from pairscale.evaluate.comparators import Winner
 from pairscale.evaluate.diff import RunDiff, diff_runs
 from pairscale.evaluate.documents import SCHEMA_VERSION, result_fields
 from pairscale.evaluate.figures import VariantFigures
-from pairscale.evaluate.inference.calibrated import CalibratedRate
 from pairscale.evaluate.inference.cases import score_of
 from pairscale.evaluate.inference.control import ControlledRate
 from pairscale.evaluate.inference.failures import (
@@ -154,7 +152,7 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
         control: the styles to control for, besides length.
         failures: how failures of variants count in every figure: ``loss``, ``shown`` or ``excluded``.
         variants: what the answers of A and of B took: failures, latency, tokens, cost.
-        cards: by key, the judge card by which :meth:`calibrated` corrects the win rate.
+        cards: by key, the judge card that the run was given.
         asked: how many questions this call put to variants and judges; 0 when everything was known already.
         answered: how many of these were tasks for variants; the others were questions to judges.
         cost: what this call spent, in US dollars, as far as judges and variants say.
@@ -242,8 +240,7 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
             key: the comparator.
             ties: ``half`` (a tie and a flip are half a win) or ``excluded`` (cases with a winner alone).
             failures: How failures of variants count; by default as the run was asked to.
-            options: ``interval``, ``level``, ``seed`` and ``graded``: False for the rate of hard verdicts where cases
-                are graded.
+            options: ``interval``, ``level`` and ``graded``: False for the rate of hard verdicts where cases are graded.
 
         Raises:
             InputError: when another interval is asked for after such looks.
@@ -299,16 +296,7 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
         """
         return controlled_of(self, key, control or self.control or ("length",), level)
 
-    def calibrated(self, key: str, *, level: float = 0.95) -> CalibratedRate:
-        """B's win rate as people would see it; see :func:`pairscale.evaluate.inference.calibrated_rate`.
-
-        Args:
-            key: the comparator, which was given a judge card.
-            level: of the intervals.
-        """
-        return calibrated_of(self, key, level)
-
-    def agreement(self, x: str, y: str, *, by: By = "variant") -> PairwiseAgreement:
+    def agreement(self, x: str, y: str) -> PairwiseAgreement:
         """How far two comparators agree, such as a model and people: over cases with a winner or a tie of both.
 
         Kappa is by variant: two agree when both name A, both name B, or both say tie. Cases that none was asked about,
@@ -318,12 +306,8 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
         Args:
             x: a comparator.
             y: another one.
-            by: ``variant``, or ``position`` for the side that each chose, where it is known which variant stood first.
-
-        Raises:
-            InputError: kappa by position is asked for, and nothing says which variant stood first.
         """
-        return agreement_of(self, x, y, by)
+        return agreement_of(self, x, y)
 
     def frame(self, key: str | None = None, *, failures: Failures | None = None) -> pl.DataFrame:
         """The cases (of one comparator) as a table with the columns of :data:`CASES`, for any other statistic.
@@ -400,7 +384,6 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
             "unasked": list(self.unasked),
             "control": list(self.control),
             "cards": {key: card.to_dict() for key, card in self.cards.items()},
-            "calibrated": {key: asdict(self.calibrated(key)) for key in self.cards},
             "provenance": asdict(self.provenance),
             "cases": [asdict(case) | {"outcome": str(case.outcome), "tags": list(case.tags)} for case in self.cases],
         }

@@ -378,7 +378,7 @@ def _both(
             "name_b="
         )
     sides = (chosen[0], chosen[1])
-    sources = [RecordedAnswers(of_variant(found, name, name_of(given)), found.format) for name in sides]
+    sources = [RecordedAnswers(of_variant(found, name, name_of(given))) for name in sides]
     for side, name, source in zip("AB", sides, sources, strict=True):
         tell(f"{side}: {len(source):,} answers of {name} from {name_of(given)}")
     return sources, sides
@@ -392,7 +392,7 @@ def _source(given: Any, columns: AnswerColumns, name: str, tell: Callable[[str],
     if not is_table(given) and Path(given).is_dir():
         return source_at(given)
     found: AnswerFile = read_answers(given, columns.of_answers, encoding=columns.encoding)
-    source = RecordedAnswers(of_variant(found, name, name_of(given)), found.format)
+    source = RecordedAnswers(of_variant(found, name, name_of(given)))
     tell(f"{name}: {len(source):,} answer{'s' * (len(source) != 1)} from {name_of(given)}")
     return source
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from pairscale.checks.effect import sign_test
-from pairscale.evaluate.calibration import calibrated_lines
 from pairscale.evaluate.inference.failures import WAY_WORDS, Failures, agreed_better, ways_to_count
 from pairscale.evaluate.inference.sequence import confidence_sequence
 from pairscale.evaluate.inference.win_rate import FEW_GRADED, few_graded, win_rate
@@ -366,8 +365,6 @@ def summary_of(run: PairwiseRunResult) -> str:
         lines += [
             f"  {key}: {line}" for key in run.keys for line in controlled_lines(run.controlled(key), run.variant_b)
         ]
-    for key in run.cards:
-        lines += [f"  {key}: {line.strip()}" for line in calibrated_lines(run.calibrated(key), run.variant_b)]
     for at, x in enumerate(run.keys):
         for y in run.keys[at + 1 :]:
             found = run.agreement(x, y)
