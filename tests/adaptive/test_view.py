@@ -15,7 +15,7 @@ from rich.console import Console
 from pairscale.adaptive.gates import stop_gates
 from pairscale.adaptive.view import View, comparisons_at_target
 from pairscale.core.errors import InputError
-from pairscale.models.logs import ROUND_LOG
+from pairscale.models.bayes.logs import ROUND_LOG
 
 TOP = [
     ("ann", 2.0, 0.25),

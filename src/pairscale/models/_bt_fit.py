@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from pairscale.core.arrays import Floats
     from pairscale.core.provenance import Provenance
-    from pairscale.models.repeats import RepeatAgreement
+    from pairscale.models.bayes.repeats import RepeatAgreement
 
 __all__ = ["BTFit", "BTSolution", "PositionEffect", "TieEffect", "WinProbability"]
 

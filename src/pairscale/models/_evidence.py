@@ -10,9 +10,9 @@ import polars as pl
 
 from pairscale.core.comparisons import AS_NEW, say_copies, says_who_stood_first
 from pairscale.core.notices import notice
-from pairscale.models._cells import JudgeParameters, count_outcomes
-from pairscale.models.repeats import RepeatAgreement, repeat_agreement, repeat_weights
-from pairscale.models.sampling import Repeats, require_repeats
+from pairscale.models.bayes.model import JudgeParameters, count_outcomes
+from pairscale.models.bayes.repeats import RepeatAgreement, repeat_agreement, repeat_weights
+from pairscale.models.bayes.settings import Repeats, require_repeats
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -40,8 +40,8 @@ from pairscale.models._uncertainty import Interval, Requested, Uncertainty, asse
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from pairscale.models.bayes.settings import Repeats
     from pairscale.models.likelihood import Root
-    from pairscale.models.sampling import Repeats
 
 __all__ = [
     "BTFit",
