@@ -35,7 +35,6 @@ __all__ = [
     "parse_anthropic_batch_output",
     "parse_gemini_batch_output",
     "parse_openai_batch_output",
-    "read_output",
 ]
 
 
@@ -190,18 +189,6 @@ def _parsed(
         else:
             notice(f"{what} stand in requests_tbl: {some}; their ids and winners are empty")
     return table
-
-
-def read_output(
-    provider: str, path: str | os.PathLike[str], requests: Table | None, tags: tuple[str, str], *, raw: bool = False
-) -> tuple[pl.DataFrame, list[str]]:
-    """The table of a provider's file of results, and the names of requests for which there are no ids.
-
-    Raises:
-        FileFormatError: there is no such file.
-    """
-    names = RequestNames(Path(path), requests)
-    return _Reader(provider, tags, names, raw=raw).table(path), names.unknown
 
 
 class _Reader:

@@ -195,7 +195,7 @@ def item_log(
         repeated_pairs: per item, how many of them repeat a pair.
 
     Returns:
-        The columns of :data:`pairscale.models.logs.ITEM_LOG`. ``pos_A_rate`` is missing for an item that was in none.
+        The columns of ``ITEM_LOG``. ``pos_A_rate`` is missing for an item that was in none.
     """
     found = posterior.items
     counts = {
