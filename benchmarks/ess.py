@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 SIZES = ((10, 100), (40, 400), (200, 2_000), (1_000, 10_000))
-TURNS = 3
+TURNS = 5
 
 ONE = """
 import json, logging, sys, time

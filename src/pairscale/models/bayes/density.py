@@ -94,6 +94,8 @@ class Density:
         self._incidence = scipy.sparse.csr_array((values, sides), shape=(self.n, k))
         self._columns = position_columns(cells, model)
         self._signed = self._columns * cells.times
+        self._total = float(cells.times.sum())
+        self._linear_variance = self.linear_sd[:, None] ** 2
         self._members = members(cells, model.judges) * cells.times
         self._by_table = self.basis is None and not model.probabilities
         self._judge = np.zeros(k, dtype=np.int64) if cells.judge is None else cells.judge
@@ -144,7 +146,7 @@ class Density:
         log = np.zeros(room.chains)
         in_noise = np.zeros(room.chains)  # of winners, the sum of k over all comparisons
         in_position = np.zeros((len(self._position), room.chains))
-        in_slope = np.zeros((self.model.judges, room.chains))
+        in_slope = np.zeros((self.model.judges if self.basis is not None else 0, room.chains))
         # Far out, where exp of a score would overflow, each difference is taken first; so it is with NaN.
         theta = self.abilities(x)
         near = bool(max(theta.max(), -theta.min()) + np.abs(x[self.n :]).max(initial=0.0) < _FAR)
@@ -155,7 +157,8 @@ class Density:
             slope = room.slope[block]
             eta, d, a = (None, None, None) if near else self.predictors(x, block)
             of_value, of_noise = self._filled(room, block, slope, eta, noise, value=value)
-            log += of_value
+            if value:
+                log += of_value
             in_noise += of_noise
             if self._position:
                 in_position += self._signed[:, block] @ slope
@@ -165,7 +168,8 @@ class Density:
         gradient = np.empty_like(x)
         gradient[: self.n] = self._incidence @ room.slope
         log_prior = self._prior(x, noise, in_noise, gradient, value=value)
-        gradient[self._position] += in_position
+        if self._position:
+            gradient[self._position] += in_position
         if self.basis is not None:
             gradient[self._slopes] += self.basis.T @ in_slope
         return (log + log_prior if value else None), gradient
@@ -220,15 +224,17 @@ class Density:
                 log = -0.5 * np.einsum("nc,nc->c", theta, pull)
         if self.noise is not None:
             if self.model.lapse:
-                total = float(self.cells.times.sum())
-                in_noise = (1 - noise) * (total - in_noise / (1 - noise / 2))
-                log = log + total * np.log1p(-noise / 2)
-            of_noise, gradient[self.row[self.noise]] = self.likelihood.noise_prior(x[self.row[self.noise]], in_noise)
+                in_noise = (1 - noise) * (self._total - in_noise / (1 - noise / 2))
+                if value:
+                    log = log + self._total * np.log1p(-noise / 2)
+            at = self.row[self.noise]
+            of_noise, gradient[at] = self.likelihood.noise_prior(x[at], in_noise, value=value)
             log = log + of_noise
         if self.linear:
             linear = x[self.linear]
-            gradient[self.linear] = -linear / self.linear_sd[:, None] ** 2
-            log = log - 0.5 * np.square(linear / self.linear_sd[:, None]).sum(axis=0)
+            gradient[self.linear] = -linear / self._linear_variance
+            if value:
+                log = log - 0.5 * (np.square(linear) / self._linear_variance).sum(axis=0)
         return np.asarray(log)
 
     # The mode of scores, position effects and slopes, given noise and spread

@@ -317,13 +317,14 @@ class Winners:
         log = -n * t - 0.5 * variance / LEARNED_SCALE**2 + t
         return log, squares / variance - n - variance / LEARNED_SCALE**2 + 1
 
-    def noise_prior(self, u: Any, in_noise: Any) -> tuple[Any, Any]:
-        """The log density of the prior of u, with its Jacobian, and its slope added to that of the likelihood."""
+    def noise_prior(self, u: Any, in_noise: Any, *, value: bool = True) -> tuple[Any, Any]:
+        """The log density of the prior of u with its Jacobian (if ``value``), and the slope of likelihood and prior."""
         alpha, beta = LAPSE_PRIOR
         eps = scipy.special.expit(u)
-        return alpha * scipy.special.log_expit(u) + beta * scipy.special.log_expit(-u), in_noise + alpha * (
-            1 - eps
-        ) - beta * eps
+        slope = in_noise + alpha * (1 - eps) - beta * eps
+        if not value:
+            return 0.0, slope
+        return alpha * scipy.special.log_expit(u) + beta * scipy.special.log_expit(-u), slope
 
 
 class Probabilities:
@@ -376,8 +377,9 @@ class Probabilities:
         log, slope = _log_normal("t", t)
         return log - n * t, squares * np.exp(-2 * t) - n + slope
 
-    def noise_prior(self, s: Any, in_noise: Any) -> tuple[Any, Any]:
+    def noise_prior(self, s: Any, in_noise: Any, *, value: bool = True) -> tuple[Any, Any]:
         """As that of :class:`Winners`."""
+        del value
         log, slope = _log_normal("s", s)
         return log, in_noise + slope
 
