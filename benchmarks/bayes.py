@@ -11,7 +11,7 @@ def run() -> list[dict[str, float | str]]:
     import numpy as np
     import polars as pl
 
-    from pairscale.models.bayes import fit_btl
+    from pairscale.models.bayes.fit import fit_btl
 
     rows: list[dict[str, float | str]] = []
     for n_items, n_comparisons in SIZES:

@@ -11,8 +11,8 @@ CHAINS = 8
 def run() -> list[dict[str, float]]:
     import numpy as np
 
-    from pairscale.models._convergence import rhat_and_ess
-    from pairscale.models.posterior import Posterior, item_log, round_figures
+    from pairscale.models.bayes.convergence import rhat_and_ess
+    from pairscale.models.bayes.posterior import Posterior, item_log, round_figures
 
     rows = []
     for n_items, n_draws in SIZES:

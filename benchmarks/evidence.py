@@ -16,7 +16,7 @@ from scipy.special import expit
 from scipy.stats import rankdata
 
 import pairscale as ps
-from pairscale.models.laplace import fit_btl_laplace
+from pairscale.models.bayes.fit import fit_btl_laplace
 
 N = 40
 IDS = [f"{at:02}" for at in range(N)]

@@ -53,8 +53,8 @@ def judge_data(seed: int = 20265) -> dict[str, np.ndarray]:
 def our_logits(position: bool, learned: bool) -> tuple[np.ndarray, int, float]:
     import polars as pl
 
-    from pairscale.models.logits import fit_logits
-    from pairscale.models.sampling import MCMCSettings
+    from pairscale.models.bayes.fit import fit_btl
+    from pairscale.models.bayes.settings import MCMCSettings
 
     data = logit_data()
     names = pl.Series([f"S{n:03d}" for n in range(N)])
@@ -66,7 +66,7 @@ def our_logits(position: bool, learned: bool) -> tuple[np.ndarray, int, float]:
     settings = MCMCSettings(chains=4, iter_warmup=500, iter_sampling=DRAWS, extend=1)
     cpu = time.process_time()
     variant, spread = "btl_b" if position else "btl", "learned" if learned else 2.0
-    fit = fit_logits(rows, names.to_list(), variant, settings, 1, prior_sd=spread, repeats=RHO)  # type: ignore[arg-type]
+    fit = fit_btl(rows, names.to_list(), variant, settings, 1, prior_sd=spread, repeats=RHO)  # type: ignore[arg-type]
     cpu = time.process_time() - cpu
     columns = (fit.posterior.b, fit.prior_sd, fit.error)
     return _by_chain([fit.posterior.theta, *(one[:, None] for one in columns if one is not None)], fit, cpu)
@@ -75,8 +75,8 @@ def our_logits(position: bool, learned: bool) -> tuple[np.ndarray, int, float]:
 def our_judges(position: bool) -> tuple[np.ndarray, int, float]:
     import polars as pl
 
-    from pairscale.models.judge_slopes import fit_slopes
-    from pairscale.models.sampling import MCMCSettings
+    from pairscale.models.bayes.fit import fit_btl
+    from pairscale.models.bayes.settings import MCMCSettings
 
     data = judge_data()
     names = pl.Series([f"S{n:03d}" for n in range(N)])
@@ -86,7 +86,8 @@ def our_judges(position: bool) -> tuple[np.ndarray, int, float]:
     rows = rows.with_columns(judge_id=pl.Series([f"j{one}" for one in data["judge"]]))
     settings = MCMCSettings(chains=4, iter_warmup=500, iter_sampling=DRAWS, extend=1)
     cpu = time.process_time()
-    fit = fit_slopes(rows, names.to_list(), settings, 1, position=position, repeats="independent", aloud=False)
+    variant = "btl_b" if position else "btl"
+    fit = fit_btl(rows, names.to_list(), variant, settings, 1, prior_sd="learned")
     cpu = time.process_time() - cpu
     return _by_chain([fit.posterior.theta, fit.prior_sd[:, None]], fit, cpu)
 

@@ -127,8 +127,8 @@ def ours(
 ) -> tuple[np.ndarray, int, float]:
     import polars as pl
 
-    from pairscale.models.bayes import fit_btl
-    from pairscale.models.sampling import MCMCSettings
+    from pairscale.models.bayes.fit import fit_btl
+    from pairscale.models.bayes.settings import MCMCSettings
 
     first, second, won = data
     names = pl.Series([f"S{n:05d}" for n in range(n_items)])

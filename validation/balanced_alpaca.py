@@ -16,9 +16,8 @@ import warnings
 import numpy as np
 import polars as pl
 
+from pairscale.models.bayes.fit import fit_btl_laplace
 from pairscale.models.correlations import spearman
-from pairscale.models.laplace import fit_btl_laplace
-from pairscale.models.logits import fit_logits_laplace
 
 PER_PAIR = (1, 2, 4, 8)
 """Comparisons per pair of models."""
@@ -53,7 +52,7 @@ def run(table: pl.DataFrame, seed: int) -> list[tuple[int, float, float]]:
     for per_pair in PER_PAIR:
         part = rows.head(per_pair * each)
         winners = fit_btl_laplace(part.drop("probability"), models, "btl", seed=1, prior_sd="learned")
-        stated = fit_logits_laplace(part, models, "btl", seed=1, repeats="independent")
+        stated = fit_btl_laplace(part, models, "btl", seed=1, prior_sd="learned")
         figures = [spearman(fit.posterior.items.theta_mean, truth) or 0.0 for fit in (winners, stated)]
         found.append((part.height, *figures))
     return found

@@ -17,9 +17,9 @@ import polars as pl
 from scipy import stats
 from scipy.special import expit
 
-from pairscale.models import _btl
-from pairscale.models.bayes import fit_btl
-from pairscale.models.sampling import MCMCSettings
+from pairscale.models.bayes import model
+from pairscale.models.bayes.fit import fit_btl
+from pairscale.models.bayes.settings import MCMCSettings
 from validation.rows import DATA, KeptRows
 
 SEED = 8
@@ -72,7 +72,7 @@ def uniform_p(ranks: list[int], size: int, bins: int = 10) -> float:
 def made_by() -> str:
     """What rows of the present model say that they were made by."""
     settings = _SETTINGS.chains, _SETTINGS.iter_warmup, _SETTINGS.iter_sampling, _ITEMS, _PAIRS, _THIN
-    told = repr((settings, _btl.LAPSE_PRIOR, _btl.POSITION_SD, _btl.LEARNED_SCALE))
+    told = repr((settings, model.LAPSE_PRIOR, model.POSITION_SD, model.LEARNED_SCALE))
     return hashlib.sha256(told.encode()).hexdigest()[:10]
 
 

@@ -1,4 +1,4 @@
-"""What do a goal, a criterion and a column known beforehand save? ``make validate-goals``.
+"""What do a goal and a criterion save? ``make validate-goals``.
 
 Every arm chooses pairs of the same 100 texts, with the same luck: the answer to a question depends on the seed, the
 pair and how often it was asked. What is known is the selector's own belief. Every run begins as the engine begins it:
@@ -62,7 +62,6 @@ class Arm:
             compared with.
         goal: Whether pairs are chosen for the ten best.
         ranks: Whether they are chosen by errors of ranks.
-        correlation: Of a column known beforehand with the truth; None without one.
     """
 
     name: str
@@ -70,7 +69,6 @@ class Arm:
     limit: dict[float, float] | None = None
     goal: bool = False
     ranks: bool = False
-    correlation: float | None = None
 
 
 ARMS = (
@@ -78,9 +76,6 @@ ARMS = (
     Arm("top", "top", {1.0: 0.67, 2.5: 0.62}, goal=True),
     Arm("determinant", "order"),
     Arm("ranks", "order", {1.0: 1.0, 2.5: 1.0}, ranks=True),
-    Arm("column-0", "order", {1.0: 1.10, 2.5: 1.10}, correlation=0.0),
-    Arm("column-5", "order", {1.0: math.inf, 2.5: math.inf}, correlation=0.5),
-    Arm("column-7", "order", {1.0: math.inf, 2.5: math.inf}, correlation=0.7),
 )
 BASE = {"top": "determinant-top", "order": "determinant"}
 
@@ -89,8 +84,7 @@ def driven(arm: Arm, sd: float, seed: int) -> Iterator[tuple[int, np.ndarray, np
     """Every few comparisons: how many there are, what is believed of the abilities, and the truth."""
     world = make_world("clean", N, sd, seed)
     start = WarmStart(N, np.random.default_rng((seed, 4)), is_chain=not arm.goal).queue
-    known = None if arm.correlation is None else _column(world.truth, sd, arm.correlation, seed)
-    ledger, selector = Ledger(N, 200, known=known), InformationSelector()
+    ledger, selector = Ledger(N, 200), InformationSelector()
     ledger.top, ledger.counts_ranks = TOP if arm.goal else None, arm.ranks
     selector.joined(ledger)
     rng = np.random.default_rng(0)
@@ -136,11 +130,6 @@ def made_by(arm: Arm) -> str:
     """What rows of the present code say that they were made by: what is believed along a short run."""
     believed = [mean.round(3).tolist() for _, mean, _ in islice(driven(arm, 1.0, 1), 40)]
     return hashlib.sha256(repr(believed).encode()).hexdigest()[:10]
-
-
-def _column(truth: np.ndarray, sd: float, correlation: float, seed: int) -> np.ndarray:
-    noise = np.random.default_rng((seed, 5)).normal(0, 1, len(truth))
-    return correlation * truth / sd + math.sqrt(1 - correlation**2) * noise
 
 
 def stop_once(judge: str, sd: float, seed: int) -> dict[str, Any]:

@@ -24,9 +24,10 @@ import polars as pl
 from scipy.special import expit
 
 import pairscale as ps
-from pairscale.models._slopes import Judged, SlopeDensity
+from pairscale.models.bayes.density import Density
+from pairscale.models.bayes.fit import WEAK_SLOPE
+from pairscale.models.bayes.model import JudgeParameters, count_outcomes
 from pairscale.models.correlations import spearman
-from pairscale.models.judge_slopes import WEAK_SLOPE
 from validation.rows import DATA, KeptRows
 
 N = 100
@@ -52,11 +53,15 @@ def made_by() -> str:
     rng = np.random.default_rng(1)
     first, judge = rng.integers(0, 5, 30), rng.integers(0, 3, 30)
     second = (first + rng.integers(1, 5, 30)) % 5
-    answers = Judged(first, second, judge, rng.choice([0.0, 0.5, 1.0], 30), np.ones(30), 5, 3)
-    density = SlopeDensity(answers, position=True)
-    value, _ = density(rng.normal(0, 0.7, (density.size, 4)), value=True)
+    result = pl.Series(rng.choice([0.0, 0.5, 1.0], 30))
+    first_won = (result == 1).set(result == 0.5, None)
+    cells = count_outcomes(first, second, first_won, 5, position=True, judge=judge)
+    density = Density(cells, JudgeParameters(lapse=False, position=True, prior_sd=None, judges=3))
+    x = rng.normal(0, 0.7, (density.size, 4))
+    x[:5] *= np.exp(x[-1])  # scores, not standardised ones
+    value, _ = density(x, value=True)
     assert value is not None
-    told = [f"{one:.6f}" for one in value], f"{WEAK_SLOPE:.6f}"
+    told = [f"{one:.6f}" for one in value + 5 * x[-1]], f"{WEAK_SLOPE:.6f}"
     return hashlib.sha256(repr(told).encode()).hexdigest()[:10]
 
 

@@ -23,9 +23,9 @@ import polars as pl
 from scipy.special import expit
 
 from pairscale.adaptive.engine import Engine, Starved
+from pairscale.models.bayes.fit import fit_btl_laplace, judge_parameters, read_evidence
+from pairscale.models.bayes.normal import Target, around_center
 from pairscale.models.correlations import spearman
-from pairscale.models.laplace import around_center
-from pairscale.models.logits import _read, fit_logits_laplace
 from pairscale.simulation._estimate import MapEstimate
 
 N = 100
@@ -78,8 +78,8 @@ def run(kind: str, sd: float, seed: int, arm: str) -> dict[str, Any]:
             scores = estimate.fit(history)
         else:
             rows = _rows(history, world, names)
-            target = _read(rows, ids, "btl_b", "learned", "independent").target
-            scores = around_center(target)[0].mean[:N]
+            evidence = read_evidence(rows, ids, judge_parameters("btl_b", "learned"), "independent")
+            scores = around_center(Target(evidence.cells, evidence.model))[0].mean[:N]
         r = spearman(scores, world.truth) or 0.0
         if r >= TARGETS[sd]:
             share = (TARGETS[sd] - before[1]) / (r - before[1])
@@ -99,7 +99,7 @@ def _rows(history: np.ndarray, world: World, names: np.ndarray) -> pl.DataFrame:
 
 
 def _covered(rows: pl.DataFrame, ids: list[str], truth: np.ndarray) -> float:
-    found = fit_logits_laplace(rows, ids, seed=1).posterior.items.theta
+    found = fit_btl_laplace(rows, ids, "btl_b", seed=1, prior_sd="learned", repeats="learned").posterior.items.theta
     centred = truth - truth.mean()
     return float(np.mean((found["p2.5"] <= centred) & (centred <= found["p97.5"])))
 

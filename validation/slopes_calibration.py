@@ -16,8 +16,9 @@ import numpy as np
 import polars as pl
 from scipy import stats
 
-from pairscale.models._slopes import JUDGE_POSITION_SCALE, SLOPE_SCALE, Judged, SlopeDensity
-from pairscale.models.judge_slopes import fit_slopes
+from pairscale.models.bayes.density import slope_basis
+from pairscale.models.bayes.fit import fit_btl
+from pairscale.models.bayes.model import SLOPE_SD, count_outcomes
 from validation.judges_slopes import made_by
 from validation.rows import DATA, KeptRows
 
@@ -37,14 +38,17 @@ def calibrated(number: int) -> dict[str, Any]:
     judge = rng.permutation(np.arange(_PAIRS) % _JUDGES)
     first = rng.integers(0, _TEXTS, _PAIRS)
     second = (first + rng.integers(1, _TEXTS, _PAIRS)) % _TEXTS
-    nothing = Judged(first, second, judge, np.zeros(_PAIRS), np.ones(_PAIRS), _TEXTS, _JUDGES)
-    slopes = 1 + SlopeDensity(nothing, position=True).basis @ rng.normal(0, SLOPE_SCALE, _JUDGES - 1)
-    eta, b, spread = rng.normal(0, 1, _TEXTS), rng.normal(0, JUDGE_POSITION_SCALE, _JUDGES), abs(rng.normal(0, 2.5))
+    basis = slope_basis(count_outcomes(first, second, pl.Series(first >= 0), _TEXTS, position=True, judge=judge))
+    assert basis is not None
+    slopes = 1 + basis @ rng.normal(0, SLOPE_SD, _JUDGES - 1)
+    eta, b, spread = rng.normal(0, 1, _TEXTS), rng.normal(0, 0.5, _JUDGES), abs(rng.normal(0, 2.5))
     logit = spread * slopes[judge] * (eta[first] - eta[second]) + b[judge]
     won = rng.random(_PAIRS) < 1 / (1 + np.exp(-logit))
     ids = {"ID1": names[first], "ID2": names[second], "better_id": names[np.where(won, first, second)]}
     rows = pl.DataFrame({**ids, "judge_id": [f"J{one}" for one in judge]})
-    fit = fit_slopes(rows, list(names), seed=number, repeats="independent", aloud=False)
+    fit = fit_btl(rows, list(names), "btl_b", seed=number, prior_sd="learned")
+    assert fit.judges is not None
+    assert fit.slopes is not None
     at = {name: place for place, name in enumerate(fit.judges["judge_id"])}
     assert fit.posterior.b is not None
     known = {

@@ -177,7 +177,7 @@ from .judges.lexical import LexicalJudge as LexicalJudge
 from .judges.llm import LLMJudge as LLMJudge
 from .judges.replay import ReplayJudge as ReplayJudge
 from .judges.simulated import SimulatedJudge as SimulatedJudge
-from .models.bayes import BayesFit as BayesFit
+from .models.bayes.results import BayesFit as BayesFit
 from .models.bradley_terry import BTFit as BTFit
 from .models.bradley_terry import summarize_bt_fit as summarize_bt_fit
 from .models.elo import EloFit as EloFit

@@ -12,7 +12,7 @@ import pytest
 import pairscale as ps
 from pairscale.adaptive.engine import Engine, Proposal
 from pairscale.core.errors import InputError
-from pairscale.models.laplace import fit_btl_laplace
+from pairscale.models.bayes.fit import fit_btl_laplace
 from tests.adaptive.driving import (
     Run,
     ask,

@@ -25,9 +25,9 @@ from pairscale.adaptive.ledger import Ledger
 from pairscale.adaptive.presets import resolve_preset
 from pairscale.adaptive.refits import refit
 from pairscale.adaptive.selectors import selector_for
-from pairscale.core.errors import FitError, InputError, StoreMismatchError
-from pairscale.models.diagnostics import DiagnosticsGate
-from pairscale.models.posterior import Posterior
+from pairscale.core.errors import InputError, StoreMismatchError
+from pairscale.models.bayes.diagnostics import DiagnosticsGate
+from pairscale.models.bayes.posterior import Posterior
 
 TRUTH = np.random.default_rng(5).normal(0, 2, 30)
 TRUTH[np.argsort(-TRUTH)[:5]] += 1.5  # so that the five best can be told from the others
@@ -347,57 +347,6 @@ def test_a_plan_for_the_top():
     assert found.top_right is not None
     assert found.top_right >= 2
     assert "goal top:3" in str(found)
-
-
-# What is known beforehand
-
-
-def marked(n: int = 30) -> list[dict[str, object]]:
-    noise = np.random.default_rng(9).normal(size=30)
-    return [row | {"mark": None if at == 3 else float(TRUTH[at] + noise[at])} for at, row in enumerate(texts(n))]
-
-
-@pytest.mark.slow
-def test_a_run_with_a_column_is_resumed_joined_and_audited(message_snapshot, tmp_path, caplog):
-    run = tmp_path / "run.db"
-    options = {
-        "judge": judge, "prior": "mark", "selector": "information", "run": run, "fit": "laplace", "progress": "none",
-    }  # fmt: skip
-    ps.rank(marked(25), steps=60, **options)
-    assert "1 of 25 texts have no 'mark' ('t03'); they count as average" in caplog.text
-    out = ps.rank(marked(), steps=60, **options)
-    last = out.refits.row(-1, named=True)
-    assert last["prior_slope_p2.5"] > 0
-    assert last["prior_slope_p2.5"] < last["prior_slope_mean"] < last["prior_slope_p97.5"]
-    assert ps.audit(run).passed
-    page = ps.report(run).read_text()
-    assert "The column “mark” was used as what was known beforehand" in page
-    with pytest.raises(StoreMismatchError, match="prior='mark', not None"):
-        ps.rank(marked(), steps=1, **{**options, "prior": None})
-    other = marked()
-    other[1]["mark"] = 99.0
-    with pytest.raises(StoreMismatchError) as refused:
-        ps.rank(other, steps=1, **options)
-    message_snapshot(refused)
-    fitted = ps.fit(run, model="bayes", engine="laplace", prior="mark")
-    assert fitted.round_log["prior_slope_mean"].item() > 0
-
-
-def test_a_run_without_a_column_knows_of_none():
-    out = ps.rank(marked(), judge=judge, steps=40, fit="laplace", progress="none")
-    assert out.refits["prior_slope_mean"].null_count() == out.refits.height
-    with pytest.raises(InputError, match="no column 'grade'"):
-        ps.rank(marked(), judge=judge, prior="grade", steps=1, progress="none")
-
-
-def test_a_fit_of_your_own_must_give_the_slope():
-    from pairscale.models.laplace import fit_btl_laplace
-
-    def plain(rows, ids, *, known, **options):
-        return fit_btl_laplace(rows, ids, **options)
-
-    with pytest.raises(FitError, match="slope"):
-        ps.rank(marked(), judge=judge, prior="mark", steps=40, fit=plain, progress="none")
 
 
 KILLED = """

@@ -130,7 +130,6 @@ def test_pooled_judges_have_no_slopes() -> None:
     ("more", "message"),
     [
         ({"answer": "probability"}, "learned from winners"),
-        ({"prior": "good"}, "prior belongs to one judge"),
         ({"btl_config": {"prior_sd": 1.0}}, "does not take prior_sd"),
         ({"btl_config": {"judges": "each"}}, "judges must be"),
     ],

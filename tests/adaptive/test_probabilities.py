@@ -11,7 +11,7 @@ import pytest
 
 import pairscale as ps
 from pairscale.core.errors import InputError, JudgeError
-from pairscale.models.logits import fit_logits_laplace
+from pairscale.models.bayes.fit import fit_btl_laplace
 from tests.adaptive.running import Tamper, audited
 
 N = 12
@@ -35,7 +35,7 @@ def test_the_step_log_holds_the_probabilities_and_the_refits_use_them() -> None:
     assert set(out.refits["mcmc_engine_version"].str.split(" ").list.last()) == {"laplace"}
     rows = log.select(ID1="A_id", ID2="B_id", better_id=pl.when(pl.col("Y") == 1).then("A_id").otherwise("B_id"),
                       probability="probability")  # fmt: skip
-    fit = fit_logits_laplace(rows, SAMPLES["ID"].to_list(), "btl_e_b", seed=1)
+    fit = fit_btl_laplace(rows, SAMPLES["ID"].to_list(), "btl_b", seed=1, prior_sd="learned", repeats="learned")
     last = out.items.sort("ID")["theta_mean"].to_numpy()
     assert last == pytest.approx(fit.posterior.items.theta_mean, abs=0.05)
     assert np.corrcoef(last, TRUTH)[0, 1] > 0.9

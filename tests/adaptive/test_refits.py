@@ -20,12 +20,11 @@ from pairscale.adaptive.config import AdaptiveConfig, BTLConfig
 from pairscale.adaptive.gates import stop_decision, stop_gates
 from pairscale.adaptive.refits import Belief, LagPoint, RefitRequest, refit
 from pairscale.core.errors import FitError, InputError, UnknownNameError
-from pairscale.models.bayes import fit_btl
-from pairscale.models.diagnostics import DiagnosticsGate
-from pairscale.models.laplace import fit_btl_laplace
-from pairscale.models.logs import ITEM_LOG, ROUND_LOG
-from pairscale.models.posterior import Posterior
-from pairscale.models.sampling import MCMCSettings
+from pairscale.models.bayes.diagnostics import DiagnosticsGate
+from pairscale.models.bayes.fit import fit_btl, fit_btl_laplace
+from pairscale.models.bayes.logs import ITEM_LOG, ROUND_LOG
+from pairscale.models.bayes.posterior import Posterior
+from pairscale.models.bayes.settings import MCMCSettings
 from pairscale.models.warm_start import StoredWarmStart, packed, warm_from_bytes, warm_of, warm_to_bytes
 from tests.strategies import GOLDEN
 

@@ -16,7 +16,7 @@ from pairscale.adaptive.engine import Engine
 from pairscale.adaptive.refits import fit_name
 from pairscale.adaptive.status import adaptive_status
 from pairscale.core.errors import InputError
-from pairscale.models.laplace import fit_btl_laplace
+from pairscale.models.bayes.fit import fit_btl_laplace
 from pairscale.store.audit import check_evidence
 from pairscale.store.runfile import RunFile
 from tests.adaptive.driving import ask, drive, judge, mu_belief, names
@@ -181,9 +181,9 @@ def test_what_cannot_fit_is_refused_before_anything_is_asked(message_snapshot) -
 
 
 def test_partials_are_told_apart() -> None:
-    assert fit_name(functools.partial(fit_btl_laplace)) == "pairscale.models.laplace.fit_btl_laplace()"
+    assert fit_name(functools.partial(fit_btl_laplace)) == "pairscale.models.bayes.fit.fit_btl_laplace()"
     one, two = (functools.partial(fit_btl_laplace, draws=n, by=object()) for n in (10, 20))
-    assert fit_name(one) == "pairscale.models.laplace.fit_btl_laplace(by=<object object>, draws=10)"
+    assert fit_name(one) == "pairscale.models.bayes.fit.fit_btl_laplace(by=<object object>, draws=10)"
     assert fit_name(one) != fit_name(two)
     assert fit_name(functools.partial(one, draws=20)) == fit_name(functools.partial(two, by=object()))
 

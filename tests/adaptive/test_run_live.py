@@ -17,8 +17,8 @@ import pairscale as ps
 from pairscale.adaptive import live
 from pairscale.adaptive.source import AdaptiveSource
 from pairscale.core.errors import InputError, UnknownNameError
-from pairscale.models.laplace import fit_btl_laplace
-from pairscale.models.logs import ITEM_LOG
+from pairscale.models.bayes.fit import fit_btl_laplace
+from pairscale.models.bayes.logs import ITEM_LOG
 from pairscale.runtime import Runtime
 from pairscale.testing import Behaviour, ProviderSimulator
 from tests.adaptive.running import FAST, LATE, SOON, answers, asked, audited, better, rank, samples, simulated, steps

@@ -91,7 +91,7 @@ def test_no_screened_refit_would_have_been_a_stop(judge: str, seed: int) -> None
 
 
 def test_the_claimed_reliability_does_not_depend_on_the_unit_of_the_scale() -> None:
-    from pairscale.models.posterior import Posterior, round_figures
+    from pairscale.models.bayes.posterior import Posterior, round_figures
 
     rng = np.random.default_rng(5)
     draws = rng.normal(0, 1, 8) + rng.normal(0, 0.5, (400, 8))

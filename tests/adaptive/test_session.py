@@ -16,8 +16,8 @@ import pytest
 import pairscale as ps
 from pairscale.adaptive.step_log import STEP_LOG
 from pairscale.core.errors import InputError, StoreBusyError, StoreDamagedError, StoreError, StoreMismatchError
-from pairscale.models.laplace import fit_btl_laplace
-from pairscale.models.logs import ITEM_LOG, ROUND_LOG
+from pairscale.models.bayes.fit import fit_btl_laplace
+from pairscale.models.bayes.logs import ITEM_LOG, ROUND_LOG
 from tests.adaptive.running import FAST, LATE, SOON, Tamper, asked, audited, better, rank, samples, simulated, steps
 
 

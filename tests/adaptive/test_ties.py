@@ -16,7 +16,7 @@ from pairscale.adaptive.ledger import TIE, Ledger
 from pairscale.core.errors import InputError
 from pairscale.judges.orders import BothOrders
 from pairscale.models import trueskill
-from pairscale.models.laplace import fit_btl_laplace
+from pairscale.models.bayes.fit import fit_btl_laplace
 from tests.adaptive.driving import ask, names
 from tests.adaptive.running import FAST, answers, audited, better, rank, samples, steps
 

@@ -15,7 +15,7 @@ from rich.console import Console
 from pairscale.adaptive.gates import stop_gates
 from pairscale.adaptive.view import View, comparisons_at_target
 from pairscale.core.errors import InputError
-from pairscale.models.logs import ROUND_LOG
+from pairscale.models.bayes.logs import ROUND_LOG
 
 FIGURES = {
     "divergences": 0, "divergences_max_allowed": 0, "max_rhat": 1.0, "max_rhat_allowed": 1.01, "min_ess_bulk": 900.0,

@@ -8,7 +8,7 @@ import pytest
 
 import pairscale as ps
 from pairscale.adaptive import refits
-from pairscale.models.laplace import fit_btl_laplace
+from pairscale.models.bayes.fit import fit_btl_laplace
 from pairscale.people.watch import look_at
 from pairscale.store.runfile import open_run
 

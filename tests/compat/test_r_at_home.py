@@ -12,7 +12,7 @@ import pytest
 import pairscale as ps
 from pairscale.core.errors import InputError, TemplateError
 from pairscale.core.tables import COMPARISON_COLUMNS, RESULTS
-from pairscale.models.logs import ITEM_LOG, ROUND_LOG
+from pairscale.models.bayes.logs import ITEM_LOG, ROUND_LOG
 from pairscale.testing import Behaviour, ProviderSimulator
 
 RESULTS_20 = ps.example_writing_results

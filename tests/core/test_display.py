@@ -33,13 +33,10 @@ from pairscale.core.provenance import Provenance
 from pairscale.core.tables import RESULTS
 from pairscale.evaluate.inference import ConfidenceSequence, Slices, WinRate, confidence_sequence, slices
 from pairscale.evaluate.inference.control import ControlledRate, length_controlled
-from pairscale.models import logs
-from pairscale.models.bayes import BTLFit
+from pairscale.models.bayes import logs
+from pairscale.models.bayes.fit import BTLFit
 from pairscale.models.bradley_terry import WinProbability
 from pairscale.models.fit_statistics import FitStatistics
-from pairscale.models.judge_slopes import SlopesFit
-from pairscale.models.laplace import LaplaceFit, fit_btl_laplace
-from pairscale.models.logits import LogitFit, fit_logits_laplace
 from pairscale.models.reliability import ScaleSeparation, SplitHalf
 from pairscale.reporting.svg import picture_css
 from pairscale.simulation.run import SimulatedRun, simulate_run
@@ -170,11 +167,8 @@ MADE: dict[type[ReprMixin], Callable[[], Any]] = {
     ps.JudgeCard: lambda: made(ps.JudgeCheck).card,
     ps.JudgeCheck: lambda: ps.check_judge(samples(), longer, n_pairs=10, progress=False),
     ps.GateResult: gated,
-    LogitFit: lambda: fit_logits_laplace(comparisons().with_columns(probability=pl.lit(0.7)), IDS, seed=1),
-    SlopesFit: lambda: ps.fit(comparisons(), "bayes", judges="slopes", variant="btl", seed=1, progress=False).fit,
     ps.Labelling: lambda: ps.Labelling(pl.DataFrame({"case_id": IDS}), None, "run.db", 3, 9),
     ps.Labels: labels,
-    LaplaceFit: lambda: fit_btl_laplace(comparisons(), IDS, "btl", seed=1),
     ps.MultiBatch: lambda: ps.MultiBatch([], pl.DataFrame({"provider": IDS}), Path("run.db"), Path()),
     ps.MultiBatchResult: lambda: ps.MultiBatchResult([], answered(), pl.DataFrame(), pl.DataFrame(), pl.DataFrame()),
     ps.PairSummary: lambda: ps.summarize_pairs(comparisons()),

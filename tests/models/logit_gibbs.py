@@ -1,4 +1,4 @@
-"""A slow, obvious reference for scores from logits: the density by scipy's distributions, and a Gibbs sampler.
+"""A slow, obvious reference for scores from logits: a Gibbs sampler.
 
 Student's t is a normal distribution with a random precision, and an answer of which only a bound is known has a value
 that can be drawn. Given both, scores and position effect are normal and can be integrated out of the density of the
@@ -14,28 +14,19 @@ import math
 import numpy as np
 from scipy import stats
 
-from pairscale.models._cells import JudgeParameters
-from pairscale.models._logits import DF, LOG_PRIORS, POSITION_SCALE, Logits
+from pairscale.models.bayes.model import DF, LOG_PRIORS, Cells, JudgeParameters
+
+POSITION_SCALE = 1.0
 
 
-def log_density(logits: Logits, theta: np.ndarray, b: float, t: float, s: float) -> float:
-    """The log density, up to a constant: one answer after the other."""
-    total = stats.norm.logpdf(theta, 0, math.exp(t)).sum() + stats.norm.logpdf(b, 0, POSITION_SCALE)
-    total += stats.norm.logpdf(t, *LOG_PRIORS["t"]) + stats.norm.logpdf(s, *LOG_PRIORS["s"])
-    for i, j, z, kind, times in zip(logits.first, logits.second, logits.z, logits.kind, logits.times, strict=True):
-        error = stats.t(DF, theta[i] - theta[j] + b, math.exp(s))
-        total += times * (error.logpdf(z) if kind == 0 else error.logsf(z) if kind > 0 else error.logcdf(z))
-    return float(total)
-
-
-def gibbs(logits: Logits, model: JudgeParameters, sweeps: int, seed: int) -> np.ndarray:
+def gibbs(logits: Cells, model: JudgeParameters, sweeps: int, seed: int) -> np.ndarray:
     """Draws of scores (centred), position effect, and the logarithms of spread and scale; a row each."""
     rng = np.random.default_rng(seed)
     n, size = logits.n_items, logits.n_items + 1
     k = len(logits.z)
     design = np.zeros((k, size))
-    design[np.arange(k), logits.first] += 1
-    design[np.arange(k), logits.second] -= 1
+    design[np.arange(k), logits.winner] += 1
+    design[np.arange(k), logits.loser] -= 1
     design[:, n] = 1.0 if model.position else 0.0
     x, t, s = np.zeros(size), 0.5, 0.0
     draws = []

@@ -11,16 +11,14 @@ from scipy.special import expit
 from validation.calibration import PARAMETERS, calibrated, uniform_p
 
 from pairscale.core.errors import FitError, InputError
-from pairscale.models import _btl, _sampling
-from pairscale.models._btl import BTLDensity, JudgeParameters, count_outcomes
-from pairscale.models._coordinates import Coordinates
-from pairscale.models._hmc import LockStepHMC
-from pairscale.models.bayes import fit_bayes_btl_mcmc, fit_btl
-from pairscale.models.diagnostics import DiagnosticsGate, diagnose
-from pairscale.models.sampling import MCMCSettings
+from pairscale.models.bayes import sampler
+from pairscale.models.bayes.diagnostics import DiagnosticsGate, diagnose
+from pairscale.models.bayes.fit import fit_btl
+from pairscale.models.bayes.hmc import LockStepHMC
+from pairscale.models.bayes.results import fit_bayes_btl_mcmc
+from pairscale.models.bayes.settings import MCMCSettings
 
 VARIANTS = ("btl", "btl_e", "btl_b", "btl_e_b")
-MODELS = [JudgeParameters(*pair, prior_sd) for pair in ((0, 0), (1, 0), (0, 1), (1, 1)) for prior_sd in (1.0, None)]
 
 
 def simulated(n_items, n_pairs, seed, eps=0.05, b=0.2, spread=1.0):
@@ -36,129 +34,6 @@ def table(n_items, first, second, won):
     names = pl.Series([f"S{n:03d}" for n in range(n_items)])
     columns = {"ID1": first, "ID2": second, "better_id": np.where(won, first, second)}
     return pl.DataFrame({name: names.gather(values) for name, values in columns.items()}), names.to_list()
-
-
-def naive_log_density(x, first, second, won, model):
-    """The model as it is written down, one comparison after the other."""
-    n = len(x) - len(model.names)
-    judge = dict(zip(model.names, x[n:], strict=True))
-    eps = expit(judge["u"]) if "u" in judge else 0.0
-    b = judge.get("b", 0.0)
-    total = 0.0
-    for i, j, y in zip(first, second, won, strict=True):
-        p = (1 - eps) * expit(x[i] - x[j] + b) + eps / 2
-        total += np.log(p if y else 1 - p)
-    tau = np.exp(judge["t"]) if "t" in judge else 1.0
-    total += stats.norm(0, tau).logpdf(x[:n]).sum()
-    if "u" in judge:
-        total += stats.beta(2, 20).logpdf(eps) + np.log(eps * (1 - eps))
-    if "b" in judge:
-        total += stats.norm(0, 0.3).logpdf(b)
-    if "t" in judge:
-        total += stats.halfnorm(0, 2.5).logpdf(tau) + judge["t"]
-    return total
-
-
-@pytest.mark.parametrize("model", MODELS, ids=str)
-def test_density_and_gradient_are_those_of_the_model(model):
-    _, first, second, won = simulated(6, 40, seed=1)
-    density = BTLDensity(count_outcomes(first, second, pl.Series(won), 6, position=bool(model.position)), model)
-    rng = np.random.default_rng(2)
-    x = 0.7 * rng.normal(size=(density.size, 4))
-    value, gradient = density(x, value=True)
-    slow = np.array([naive_log_density(column, first, second, won, model) for column in x.T])
-    np.testing.assert_allclose(value - value[0], slow - slow[0], atol=1e-9)
-    for row in range(density.size):
-        step = np.zeros_like(x)
-        step[row] = 1e-5
-        up, down = (density(x + sign * step, value=True)[0] for sign in (1, -1))
-        np.testing.assert_allclose(gradient[row], (up - down) / 2e-5, atol=1e-6)
-
-
-@pytest.mark.parametrize("model", MODELS, ids=str)
-def test_counts_may_be_fractions(model):
-    """Half of each comparison is half of what it adds to the log density, and to the gradient."""
-    _, first, second, won = simulated(6, 40, seed=1)
-    cells = count_outcomes(first, second, pl.Series(won), 6, position=bool(model.position))
-    none = replace(cells, times=np.zeros_like(cells.times))
-    full, half, prior = (BTLDensity(one, model) for one in (cells, replace(cells, times=cells.times / 2), none))
-    x = 0.7 * np.random.default_rng(2).normal(size=(full.size, 4))
-    for whole, part, nothing in zip(*(one(x, value=True) for one in (full, half, prior)), strict=True):
-        np.testing.assert_allclose(part, (whole + nothing) / 2, atol=1e-9)
-
-
-@pytest.mark.parametrize("model", MODELS, ids=str)
-def test_the_change_of_variables_is_exact(model):
-    _, first, second, won = simulated(5, 30, seed=3)
-    density = BTLDensity(count_outcomes(first, second, pl.Series(won), 5, position=bool(model.position)), model)
-    coordinates = Coordinates.around(density, np.zeros((density.size, 1)))
-    z = np.random.default_rng(1).normal(size=(density.size, 3))
-    np.testing.assert_allclose(coordinates.to_z(coordinates.to_x(z)), z, atol=1e-12)
-    value, gradient = coordinates(z, value=True)
-    for column in range(3):
-        # log density of z = log density of x + log |dx/dz|, with the Jacobian by differences
-        jacobian = np.empty((density.size, density.size))
-        for row in range(density.size):
-            step = np.zeros((density.size, 1))
-            step[row] = 1e-6
-            here = z[:, [column]]
-            jacobian[:, row] = (coordinates.to_x(here + step) - coordinates.to_x(here - step))[:, 0] / 2e-6
-        plain = density(coordinates.to_x(z[:, [column]]), value=True)[0][0]
-        log_det = np.linalg.slogdet(jacobian)[1] - np.log(coordinates.spread).sum()
-        assert value[column] == pytest.approx(plain + log_det, abs=1e-6)
-    step = np.zeros_like(z)
-    step[0] = step[-1] = 1e-6
-    up, down = (coordinates(z + sign * step, value=True)[0] for sign in (1, -1))
-    np.testing.assert_allclose(gradient[0] + gradient[-1], (up - down) / 2e-6, atol=1e-4)
-
-
-def test_extreme_positions_give_no_warning_and_no_nan():
-    _, first, second, won = simulated(4, 20, seed=1)
-    for model in MODELS:
-        density = BTLDensity(count_outcomes(first, second, pl.Series(won), 4, position=bool(model.position)), model)
-        x = np.zeros((density.size, 2))
-        x[0], x[1] = 900.0, -900.0
-        value, gradient = density(x, value=True)
-        assert np.isfinite(gradient).all()
-        assert not np.isnan(value).any()
-
-
-@pytest.mark.parametrize("model", MODELS, ids=str)
-def test_far_out_the_density_is_the_same_by_another_way(model, monkeypatch):
-    _, first, second, won = simulated(7, 60, seed=2)
-    density = BTLDensity(count_outcomes(first, second, pl.Series(won), 7, position=bool(model.position)), model)
-    x = 2.0 * np.random.default_rng(1).normal(size=(density.size, 5))
-    near = density(x, value=True)
-    monkeypatch.setattr(_btl, "_FAR", 0.0)
-    monkeypatch.setattr(_btl.np, "minimum", lambda values, _limit: values)
-    far = density(x, value=True)
-    for one, other in zip(near, far, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-11)
-
-
-@pytest.mark.parametrize("model", MODELS, ids=str)
-def test_coordinates_learned_from_draws_are_exact_too(model):
-    _, first, second, won = simulated(5, 60, seed=3)
-    density = BTLDensity(count_outcomes(first, second, pl.Series(won), 5, position=bool(model.position)), model)
-    guessed = Coordinates.around(density, np.zeros((density.size, 1)))
-    rng = np.random.default_rng(4)
-    center, learned = guessed.learn(guessed.to_x(rng.normal(size=(density.size, 400))))
-    coordinates = Coordinates.around(density, center, learned)
-    z = 2.0 * rng.normal(size=(density.size, 3))
-    x = coordinates.to_x(z)
-    np.testing.assert_allclose(coordinates.to_z(x), z, atol=1e-9)
-    value, gradient = coordinates(z, value=True)
-    for row in range(density.size):
-        step = np.zeros_like(z)
-        step[row] = 1e-6
-        up, down = (coordinates(z + sign * step, value=True)[0] for sign in (1, -1))
-        np.testing.assert_allclose(gradient[row], (up - down) / 2e-6, atol=1e-4, rtol=1e-5)
-    for column in range(3):
-        here, steps = z[:, [column]], 1e-6 * np.eye(density.size)
-        jacobian = (coordinates.to_x(here + steps) - coordinates.to_x(here - steps)) / 2e-6
-        log_det = np.linalg.slogdet(jacobian)[1] - np.log(coordinates.spread).sum()
-        plain = density(x[:, [column]], value=True)[0][0]
-        assert value[column] == pytest.approx(plain + log_det, abs=1e-5)
 
 
 def test_a_unit_normal_is_followed_without_error():
@@ -293,7 +168,7 @@ def test_it_draws_until_the_gate_passes_and_no_further_than_it_may():
 
 
 def test_what_is_reported_is_of_all_parameters():
-    from pairscale.models.diagnostics import diagnose
+    from pairscale.models.bayes.diagnostics import diagnose
 
     rows, names = table(60, *simulated(60, 700, seed=9)[1:])
     fit = fit_btl(rows, names, seed=2)
@@ -451,8 +326,8 @@ def test_draws_of_many_items_are_kept_once_in_single_precision(monkeypatch):
     rows, ids = table(12, first, second, won)
     settings = MCMCSettings(iter_warmup=60, iter_sampling=70, extend=3)  # not enough: the plan is extended
     few = fit_btl(rows, ids, settings=settings, seed=1, prior_sd="learned")
-    monkeypatch.setattr("pairscale.models._sampling.MANY", 11)
-    monkeypatch.setattr("pairscale.models._sampling._TAUGHT", 10**6)
+    monkeypatch.setattr("pairscale.models.bayes.sampler.MANY", 11)
+    monkeypatch.setattr("pairscale.models.bayes.sampler._TAUGHT", 10**6)
     many = fit_btl(rows, ids, settings=settings, seed=1, prior_sd="learned")
     assert few.posterior.n_draws > 70 * settings.chains
     assert (few.posterior.theta.dtype, many.posterior.theta.dtype) == (np.float64, np.float32)
@@ -478,7 +353,7 @@ def test_a_step_that_is_halved_is_told_in_the_log(monkeypatch, caplog):
         steps.append(found)
         return replace(found, divergences=len(steps), diagnostics_divergences_pass=len(steps) == 2)
 
-    monkeypatch.setattr(_sampling, "diagnose", diverging)
+    monkeypatch.setattr(sampler, "diagnose", diverging)
     with caplog.at_level("INFO", logger="pairscale"):
         fit_btl(rows, names, settings=settings, seed=1)
     told = [record.getMessage() for record in caplog.records if record.levelname == "INFO"]

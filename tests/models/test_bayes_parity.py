@@ -10,7 +10,7 @@ import pytest
 from benchmarks import nutpie_parity as parity
 from tests.strategies import GOLDEN
 
-from pairscale.models import _btl
+from pairscale.models.bayes import model
 
 pytestmark = pytest.mark.slow
 
@@ -46,12 +46,12 @@ def test_posteriors_are_those_of_nutpie(variant, design):
     ("name", "wrong"), [("LAPSE_PRIOR", (2.0, 15.0)), ("LAPSE_PRIOR", (1.0, 20.0)), ("POSITION_SD", 0.2)]
 )
 def test_another_prior_would_be_noticed(monkeypatch, name, wrong):
-    monkeypatch.setattr(_btl, name, wrong)
+    monkeypatch.setattr(model, name, wrong)
     assert "largest z of the means" in parity.failures(compared("btl_e_b", "near", draws=1500, seed=11))
 
 
 def test_another_prior_of_the_spread_would_be_noticed(monkeypatch):
-    monkeypatch.setattr(_btl, "LEARNED_SCALE", 1.0)
+    monkeypatch.setattr(model, "LEARNED_SCALE", 1.0)
     assert parity.failures(compared("btl_e_b+learned", "adaptive", draws=1500, seed=11))
 
 

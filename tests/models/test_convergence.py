@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairscale.core.errors import InputError
-from pairscale.models import _convergence
-from pairscale.models._convergence import by_rank, ess_bulk, likely_worst, rhat_and_ess, split_rhat
+from pairscale.models.bayes import convergence
+from pairscale.models.bayes.convergence import by_rank, ess_bulk, likely_worst, rhat_and_ess, split_rhat
 
 
 def oracle(draws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -187,7 +187,7 @@ def test_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     draws = chains(50, 4, 23, 0.4).round(1)
     draws[:, :, 11] = 2.0
     whole = rhat_and_ess(draws)
-    monkeypatch.setattr(_convergence, "BLOCK", 500)
+    monkeypatch.setattr(convergence, "BLOCK", 500)
     np.testing.assert_allclose(rhat_and_ess(draws), whole, rtol=1e-13)
 
 

@@ -15,12 +15,13 @@ from scipy.special import expit
 
 import pairscale as ps
 from pairscale.core.errors import FitError, InputError, SamplerError
-from pairscale.models import _hmc, _sampling, _sirt, likelihood
-from pairscale.models._coordinates import Coordinates
-from pairscale.models._normal import Target
-from pairscale.models.bayes import fit_btl
-from pairscale.models.laplace import fit_btl_laplace
-from pairscale.models.sampling import MCMCSettings
+from pairscale.models import _sirt, likelihood
+from pairscale.models.bayes import hmc
+from pairscale.models.bayes import sampler as sampling
+from pairscale.models.bayes.coordinates import Coordinates
+from pairscale.models.bayes.fit import fit_btl, fit_btl_laplace
+from pairscale.models.bayes.normal import Target
+from pairscale.models.bayes.settings import MCMCSettings
 
 VARIANTS = ("btl", "btl_e", "btl_b", "btl_e_b")
 MODELS = [(variant, prior_sd) for prior_sd in (1.0, "learned") for variant in VARIANTS]
@@ -168,8 +169,8 @@ def test_learned_coordinates_that_do_not_fit_are_left_aside(monkeypatch, spoil, 
     fine = fit_btl(rows, list("abc"), "btl_e", settings, seed=1)
     spoiled(monkeypatch, spoil)
     fit = fit_btl(rows, list("abc"), "btl_e", settings, seed=1)
-    assert fit.notices == (_sampling._UNLEARNED,)
-    assert _sampling._UNLEARNED in caplog.text
+    assert fit.notices == (sampling._UNLEARNED,)
+    assert sampling._UNLEARNED in caplog.text
     assert fit.provenance.settings["coordinates"] == "unlearned"
     assert fit.n_gradients <= bound(settings, 4)
     assert fit.diagnostics.divergences == 0
@@ -177,7 +178,7 @@ def test_learned_coordinates_that_do_not_fit_are_left_aside(monkeypatch, spoil, 
     np.testing.assert_allclose(fit.posterior.theta.std(axis=0), fine.posterior.theta.std(axis=0), rtol=0.05)
     # Its start is spoiled as well; a later fit begins without it.
     later = fit_btl(table(["ab", "bc", "ca", "ab", "ac"]), list("abc"), "btl_e", SHORT, seed=1, warm=fit)
-    assert later.notices == (_sampling._COLD, _sampling._UNLEARNED)
+    assert later.notices == (sampling._COLD, sampling._UNLEARNED)
     assert not later.provenance.settings["warm"]
     assert later.n_gradients <= bound(SHORT, 4)
 
@@ -202,7 +203,7 @@ def test_no_path_is_longer_than_its_bound():
     def wall(z, *, value):
         return (-1e12 * np.einsum("pc,pc->c", z, z) if value else None), -2e12 * z
 
-    sampler = _hmc.LockStepHMC(wall, np.ones((3, 4)), np.random.default_rng(1), path=1.7)
+    sampler = hmc.LockStepHMC(wall, np.ones((3, 4)), np.random.default_rng(1), path=1.7)
     sampler.advance(50, adapt=True)
     assert sampler.collapsed
     assert sampler.step > 0

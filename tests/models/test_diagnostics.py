@@ -12,9 +12,9 @@ import pytest
 from tests.strategies import GOLDEN
 
 from pairscale.core.errors import InputError
-from pairscale.models._convergence import ess_bulk, split_rhat
-from pairscale.models.diagnostics import Diagnostics, DiagnosticsGate, diagnose
-from pairscale.models.logs import ROUND_LOG, round_log_row
+from pairscale.models.bayes.convergence import ess_bulk, split_rhat
+from pairscale.models.bayes.diagnostics import Diagnostics, DiagnosticsGate, diagnose
+from pairscale.models.bayes.logs import ROUND_LOG, round_log_row
 
 LIMITS = json.loads((GOLDEN / "diagnostics_defaults_by_N.json").read_text())["output"]
 GOOD = {"divergences": 0, "max_rhat": 1.005, "min_ess_bulk": 900.0}

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from validation import judges_slopes, slopes_calibration
 
 import pairscale as ps
 from pairscale.core.errors import InputError
-from pairscale.models._slopes import Judged, SlopeDensity, slope_center
-from pairscale.models.bayes import BayesFit
-from pairscale.models.judge_slopes import MOST_ITEMS, WEAK_SLOPE, fit_slopes
+from pairscale.models.bayes.fit import WEAK_SLOPE, fit_btl
+from pairscale.models.bayes.results import BayesFit
 
 
 def panel(n: int, m: int, slopes: tuple[float, ...], seed: int, b: tuple[float, ...] = ()) -> pl.DataFrame:
@@ -36,99 +32,13 @@ def panel(n: int, m: int, slopes: tuple[float, ...], seed: int, b: tuple[float, 
     return pl.concat(parts)
 
 
+fit_slopes = partial(fit_btl, model_variant="btl_b", prior_sd="learned", repeats="learned")
+
+
 def fitted(rows: Any, **options: Any) -> BayesFit:
     found = ps.fit(rows, "bayes", judges="slopes", **options)
     assert isinstance(found, BayesFit)
     return found
-
-
-def some(seed: int = 1, n: int = 5, m: int = 16, judges: int = 3) -> Judged:
-    """Answers with ties and parts of answers; the judges' shares differ."""
-    rng = np.random.default_rng(seed)
-    first = rng.integers(0, n, m)
-    second = (first + rng.integers(1, n, m)) % n
-    judge = np.append(np.arange(judges), rng.choice(judges, m - judges))
-    return Judged(
-        first, second, judge, rng.choice([0.0, 0.5, 1.0], m), rng.choice([0.5, 1.0, 1.3], m), n, judges
-    )  # fmt: skip
-
-
-def log_density(answers: Judged, eta: Any, b: Any, slopes: Any, alpha: Any, t: float) -> float:
-    """The reference: one comparison after the other, as the model is written."""
-    m = math.exp(t)
-    total = 0.0
-    for at in range(len(answers.first)):
-        k = answers.judge[at]
-        logit = m * slopes[k] * (eta[answers.first[at]] - eta[answers.second[at]]) + b[k]
-        p, q = 1 / (1 + math.exp(-logit)), 1 / (1 + math.exp(logit))
-        y = answers.result[at]
-        total += answers.times[at] * (y * math.log(p) + (1 - y) * math.log(q))
-    total += sum(-(one**2) / 2 for one in eta)
-    total += sum(-(one**2) / (2 * 0.75**2) for one in alpha)
-    total += sum(-(one**2) / (2 * 0.5**2) for one in b)
-    return total - m**2 / (2 * 2.5**2) + t  # dm = m dt
-
-
-# The density
-
-
-@pytest.mark.parametrize("position", [True, False])
-def test_the_density_is_that_of_the_reference(position: bool) -> None:
-    answers = some()
-    density = SlopeDensity(answers, position=position)
-    x = np.random.default_rng(3).normal(0, 0.7, (density.size, 4))
-    value, gradient = density(x, value=True)
-    assert value is not None
-    wanted = []
-    for column in x.T:
-        slopes = density.slopes(column[:, None])[:, 0]
-        b = column[density.of_b] if position else np.zeros(3)
-        wanted.append(log_density(answers, column[:5], b, slopes, column[density.of_alpha], column[-1]))
-    assert value == pytest.approx(wanted, abs=1e-10)
-    for row in range(density.size):
-        step = np.zeros_like(x)
-        step[row] = 1e-5
-        higher, lower = (density(x + sign * step, value=True)[0] for sign in (1, -1))
-        assert (higher - lower) / 2e-5 == pytest.approx(gradient[row], abs=1e-7)  # type: ignore[operator]
-    assert density(x, value=False)[0] is None
-
-
-@given(st.integers(0, 10_000), st.integers(2, 6))
-def test_the_mean_slope_over_comparisons_is_one(seed: int, judges: int) -> None:
-    answers = some(seed, m=20, judges=judges)
-    density = SlopeDensity(answers, position=True)
-    x = np.random.default_rng(seed).normal(0, 3, (density.size, 2))
-    assert answers.share @ density.slopes(x) == pytest.approx(np.ones(2))
-    # Every vector of slopes with that mean can be reached, and counts by its distance from equal slopes.
-    a = np.random.default_rng(seed).normal(1, 1, judges)
-    a += (1 - answers.share @ a) * answers.share / (answers.share @ answers.share)
-    alpha = density.basis.T @ (a - 1)
-    assert 1 + density.basis @ alpha == pytest.approx(a)
-    assert alpha @ alpha == pytest.approx((a - 1) @ (a - 1))
-
-
-@given(st.integers(0, 10_000))
-def test_the_sides_can_be_swapped(seed: int) -> None:
-    answers = some(seed)
-    swapped = replace(answers, first=answers.second, second=answers.first, result=1 - answers.result)
-    density, other = SlopeDensity(answers, position=True), SlopeDensity(swapped, position=True)
-    x = np.random.default_rng(seed).normal(0, 1, (density.size, 1))
-    turned = x.copy()
-    turned[density.of_b] *= -1
-    assert density(x, value=True)[0] == pytest.approx(other(turned, value=True)[0])  # type: ignore[arg-type]
-
-
-def test_the_start_is_near_the_truth_when_there_is_much_evidence() -> None:
-    rows = panel(30, 1500, (1.5, 1.0, 0.5, 0.0), 3, (0.4, 0.0, -0.3, 0.2))
-    names = rows["ID1"].unique().sort()
-    place = {name: at for at, name in enumerate(names)}
-    first, second = (rows[side].replace_strict(place).to_numpy() for side in ("ID1", "ID2"))
-    judge = rows["judge_id"].str.slice(1).cast(pl.Int64).to_numpy()
-    result = (rows["better_id"] == rows["ID1"]).cast(pl.Float64).to_numpy()
-    density = SlopeDensity(Judged(first, second, judge, result, np.ones(len(first)), 30, 4), position=True)
-    x = slope_center(density).x
-    assert density.slopes(x)[:, 0] == pytest.approx([2, 4 / 3, 2 / 3, 0], abs=0.15)
-    assert x[density.of_b, 0] == pytest.approx([0.4, 0, -0.3, 0.2], abs=0.12)
 
 
 # The fit
@@ -256,7 +166,6 @@ def test_without_an_order_there_is_no_position_effect() -> None:
     [
         ({"answer": "probability"}, "does not take answer='probability'"),
         ({"engine": "laplace"}, "does not take engine='laplace'"),
-        ({"prior": {"S000": 1.0}}, "does not take prior"),
         ({"prior_sd": 1.0}, "does not take a number for prior_sd"),
         ({"variant": "btl_e_b"}, "has lapses"),
         ({"ties": "davidson"}, "davidson"),
@@ -284,9 +193,6 @@ def test_tables_that_do_not_say_who_judged_are_refused(message_snapshot) -> None
     message_snapshot(refused)
     with pytest.raises(InputError, match="judges must be"):
         ps.fit(rows, "bayes", judges="each")  # type: ignore[arg-type]
-    with pytest.raises(InputError) as refused:
-        fit_slopes(rows, [f"S{at:03d}" for at in range(MOST_ITEMS + 1)])
-    message_snapshot(refused)
 
 
 # Against known truth

@@ -12,15 +12,13 @@ from scipy.special import expit, logit
 from scipy.stats import beta
 
 from pairscale.core.errors import InputError
-from pairscale.models import _normal, laplace
-from pairscale.models._btl import BTLDensity, count_outcomes
-from pairscale.models._normal import Target
-from pairscale.models._normal_sparse import SparseTarget
-from pairscale.models.bayes import fit_btl, judge_parameters
-from pairscale.models.diagnostics import DiagnosticsGate
-from pairscale.models.laplace import fit_btl_laplace
-from pairscale.models.posterior import round_figures
-from pairscale.models.sampling import MCMCSettings
+from pairscale.models.bayes import normal
+from pairscale.models.bayes.diagnostics import DiagnosticsGate
+from pairscale.models.bayes.fit import fit_btl, fit_btl_laplace, judge_parameters
+from pairscale.models.bayes.model import count_outcomes
+from pairscale.models.bayes.normal import Target, around_center
+from pairscale.models.bayes.posterior import round_figures
+from pairscale.models.bayes.settings import MCMCSettings
 
 VARIANTS = ("btl", "btl_e", "btl_b", "btl_e_b")
 
@@ -98,63 +96,6 @@ def test_a_given_prior(prior_sd: float, off: float) -> None:
     assert np.abs(found.theta_sd / exact.theta_sd - 1).max() < off
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("prior_sd", [1.0, 2.0, "learned"])
-def test_slopes_and_mode_are_those_of_the_density(variant: Any, prior_sd: Any) -> None:
-    """Without a spread to average over, these are the value, the gradient and the mode of the model's density."""
-    rows, ids = compared(6, 40, seed=1)
-    model = judge_parameters(variant, prior_sd)
-    codes = {name: at for at, name in enumerate(ids)}
-    first, second = (np.array([codes[name] for name in rows[side]]) for side in ("ID1", "ID2"))
-    cells = count_outcomes(first, second, rows["better_id"] == rows["ID1"], 6, position=model.position)
-    target, density = Target(cells, model), BTLDensity(cells, model)
-    judge = target.start() + 0.1
-    mean = np.random.default_rng(2).normal(size=target.size)
-
-    def at(mean: np.ndarray) -> np.ndarray:
-        x = np.zeros((density.size, 1))
-        x[: density.n, 0] = mean[: density.n]
-        by_name = dict(zip(target.names, judge, strict=True)) | ({"b": mean[density.n]} if model.position else {})
-        for name, row in density.row.items():
-            x[row] = by_name[name]
-        return x
-
-    keep = [*range(density.n), *([density.row["b"]] if model.position else [])]
-    _, slope, curvature, _ = target.averages(mean, None, target.lapse(judge))
-    precision = target.precision(judge)
-    gradient = target.gradient(slope, mean, precision)
-    np.testing.assert_allclose(gradient, density(at(mean), value=True)[1][keep, 0], atol=1e-9)
-    information = target._information(curvature * cells.times, precision)
-    for row in range(target.size):
-        step = np.zeros(target.size)
-        step[row] = 1e-5
-        up, down = (density(at(mean + sign * step), value=True)[1][keep, 0] for sign in (1, -1))
-        np.testing.assert_allclose(information[row], (down - up) / 2e-5, atol=1e-6)
-    at_mode = density(at(target.mode(judge)), value=True)[1][keep, 0]
-    assert np.abs(at_mode).max() < 0.02
-
-
-@pytest.mark.parametrize("variant", ["btl_e", "btl_e_b"])
-@pytest.mark.parametrize("prior_sd", [1.0, "learned"])
-def test_the_slope_of_the_bound(monkeypatch: pytest.MonkeyPatch, variant: Any, prior_sd: Any) -> None:
-    """How the evidence moves with the judge's parameters, by differences; with averages that are all but exact."""
-    places, weights = np.polynomial.hermite_e.hermegauss(9)
-    monkeypatch.setattr(_normal, "_NODES", tuple(zip(places, weights / weights.sum(), strict=True)))
-    rows, ids = compared(8, 80, seed=2)
-    model = judge_parameters(variant, prior_sd)
-    codes = {name: at for at, name in enumerate(ids)}
-    first, second = (np.array([codes[name] for name in rows[side]]) for side in ("ID1", "ID2"))
-    cells = count_outcomes(first, second, rows["better_id"] == rows["ID1"], 8, position=model.position)
-    target = Target(cells, model)
-    judge = target.start()
-    here = target.around(judge, target.mode(judge), None, steps=30)
-    for row in range(len(judge)):
-        step = np.zeros(len(judge))
-        step[row] = 1e-3
-        up, down = (target.around(judge + sign * step, here.mean, here.spread, steps=30).evidence for sign in (1, -1))
-        assert here.slope[row] == pytest.approx((up - down) / 2e-3, abs=1e-4)
-
-
 def test_without_comparisons_the_prior_stays() -> None:
     rows = pl.DataFrame(schema={"ID1": pl.String, "ID2": pl.String, "better_id": pl.String})
     found = fit_btl_laplace(rows, [f"S{at}" for at in range(40)], seed=1).posterior
@@ -220,7 +161,7 @@ def test_the_gate_passes(near_stop: bool, gate: DiagnosticsGate | None) -> None:
     assert found.posterior.n_draws == said.min_ess_bulk == expected
     assert found.posterior.diagnostics is said
     assert "laplace" in found.engine
-    assert repr(found) == f"<LaplaceFit btl_e_b: 10 items, 50 comparisons, {expected:,} draws>"
+    assert repr(found) == f"<BTLFit btl_e_b: 10 items, 50 comparisons, {expected:,} draws>"
 
 
 def test_the_seed_alone_is_random() -> None:
@@ -243,16 +184,22 @@ def test_unknown_variants_are_refused() -> None:
 # Many items
 
 
+def whole(factor: Any, weight: np.ndarray, precision: np.ndarray) -> np.ndarray:
+    """A precision, of which only the lower half is filled in."""
+    lower = np.tril(factor._matrix(weight, precision))
+    return np.asarray(lower + np.tril(lower, -1).T)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("prior_sd", [1.0, "learned"])
 def test_many_items_without_a_dense_matrix(monkeypatch: pytest.MonkeyPatch, prior_sd: Any) -> None:
     """The two ways agree; the second never sees a matrix of all pairs."""
     n = 1000
     rows, ids = compared(n, 10_000, seed=1)
-    monkeypatch.setattr(laplace, "DENSE", n)
+    monkeypatch.setattr(normal, "DENSE", n)
     dense = fit_btl_laplace(rows, ids, "btl_e_b", seed=1, prior_sd=prior_sd).posterior
-    monkeypatch.setattr(laplace, "DENSE", n - 1)
-    monkeypatch.delattr(_normal.Target, "_information")
+    monkeypatch.setattr(normal, "DENSE", n - 1)
+    monkeypatch.delattr(normal._Dense, "_matrix")
     found, again, other = (
         fit_btl_laplace(rows, ids, "btl_e_b", seed=seed, prior_sd=prior_sd).posterior for seed in (1, 1, 2)
     )
@@ -282,28 +229,29 @@ def test_solutions_and_variances_without_a_dense_matrix(variant: Any) -> None:
     first, second = (np.array([codes[name] for name in rows[side]]) for side in ("ID1", "ID2"))
     cells = count_outcomes(first, second, rows["better_id"] == rows["ID1"], 45, position=model.position)
     cells = replace(cells, times=cells.times * np.random.default_rng(2).uniform(0.3, 1.7, len(cells.times)))
-    dense, sparse = Target(cells, model), SparseTarget(cells, model)
+    dense, sparse = (Target(cells, model, dense=dense) for dense in (True, False))
     weight = np.random.default_rng(3).uniform(0.05, 0.3, len(cells.times))
     precision = dense.precision(dense.start())
     right = np.random.default_rng(4).normal(size=dense.size)
-    exact, graph = dense.factor(weight, precision), sparse.factor(weight, precision)
-    np.testing.assert_allclose(sparse.solved(graph, right, 1e-10), dense.solved(exact, right), atol=1e-8)
-    variance, spread = dense.variances(exact)
-    found = sparse.variances(graph)
+    exact, graph = (target.factor(weight, precision, None) for target in (dense, sparse))
+    np.testing.assert_allclose(graph.solve(right, 1e-10), exact.solve(right), atol=1e-8)
+    variance, spread, shared = exact.variances()
+    found = graph.variances()
     np.testing.assert_allclose(found[0], variance, rtol=0.2)
     assert abs(np.mean(found[0] / variance) - 1) < 0.03
     assert abs(np.mean(found[1] / spread) - 1) < 0.03
-    noise, wanted = sparse.noise(graph, 4000, np.random.default_rng(5))
+    assert abs(np.mean(found[2] / shared) - 1) < 0.03
+    noise, wanted = graph.noise(4000, np.random.default_rng(5))
     np.testing.assert_allclose(wanted, variance, rtol=0.03)
-    covariance = np.linalg.inv(dense._information(weight * cells.times, precision))
+    covariance = np.linalg.inv(whole(exact, weight * cells.times, precision))
     off = (noise @ noise.T / 4000 - covariance) / np.sqrt(np.outer(variance, variance))
     assert np.abs(off).max() < 0.1
     # Negative curvatures are taken off the other comparisons of the same items.
     weight[::10] *= -1
-    bent = sparse.factor(weight, precision)
-    assert (bent.weight >= 0).all()
+    bent = sparse.factor(weight, precision, None)
+    assert (bent._weight >= 0).all()
     np.testing.assert_allclose(
-        bent.diagonal[:40], np.diag(dense._information(weight * cells.times, precision))[:40], rtol=0.5
+        bent._diagonal[:40], np.diag(exact._matrix(weight * cells.times, precision))[:40], rtol=0.5
     )
 
 
@@ -342,7 +290,7 @@ def test_threads_and_rounding_do_not_decide_where_the_search_ends() -> None:
     for shake in (0.0, 1e-13, -1e-13):
         cells = count_outcomes(first, second, rows["better_id"] == rows["ID1"], 20, position=True)
         shaken = replace(cells, times=cells.times * (1 + shake * rng.random(len(cells.times))))
-        found.append(laplace.around_center(Target(shaken, model))[0])
+        found.append(around_center(Target(shaken, model))[0])
     for other in found[1:]:
         np.testing.assert_allclose(other.judge, found[0].judge, atol=1e-6)
         np.testing.assert_allclose(other.mean, found[0].mean, atol=1e-5)

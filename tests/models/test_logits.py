@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,20 +12,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 from scipy.special import expit
-from tests.models.logit_gibbs import gibbs, log_density
+from tests.models.logit_gibbs import gibbs
 
 import pairscale as ps
 from pairscale.core.comparisons import as_comparisons
 from pairscale.core.errors import FitError, InputError, TableError
-from pairscale.models import logits as module
-from pairscale.models._cells import JudgeParameters
-from pairscale.models._logit_density import LogitDensity
-from pairscale.models._logit_target import LogitTarget, SparseLogitTarget
-from pairscale.models._logits import DF, LOG_PRIORS, POSITION_SCALE, SATURATED, Logits, logit_terms, t_below
-from pairscale.models.laplace import around_center
-from pairscale.models.logits import LogitFit, fit_logits, fit_logits_laplace
+from pairscale.models.bayes.fit import BTLFit, FitEvidence, fit_btl, fit_btl_laplace, read_evidence
+from pairscale.models.bayes.model import DF, LOG_PRIORS, SATURATED, Cells, JudgeParameters, Probabilities, t_below
+from pairscale.models.bayes.normal import Normal, Target, around_center
 
 LEARNED = JudgeParameters(lapse=False, position=True, prior_sd=None)
+POSITION_SCALE = 1.0
+fit_logits = partial(fit_btl, model_variant="btl_b", prior_sd="learned", repeats="learned")
+fit_logits_laplace = partial(fit_btl_laplace, model_variant="btl_b", prior_sd="learned", repeats="learned")
+
+
+def read(rows: pl.DataFrame, ids: list[str], repeats: float) -> FitEvidence:
+    return read_evidence(rows, ids, LEARNED, repeats)
+
+
+def centre(rows: pl.DataFrame, ids: list[str], repeats: float) -> Normal:
+    evidence = read(rows, ids, repeats)
+    return around_center(Target(evidence.cells, evidence.model))[0]
 
 
 def answered(
@@ -43,14 +51,15 @@ def answered(
     return pl.DataFrame({**ids, "better_id": better, "probability": expit(z)}), names.to_list(), truth
 
 
-def some_logits(seed: int = 1, n: int = 5, m: int = 14) -> Logits:
+def some_logits(seed: int = 1, n: int = 5, m: int = 14) -> Cells:
     """Answers of all three kinds, some of which count less than once."""
     rng = np.random.default_rng(seed)
     first = rng.integers(0, n, m)
     second = (first + rng.integers(1, n, m)) % n
     kind = rng.choice([0, 0, 0, 1, -1], m)
     z = np.where(kind == 0, rng.normal(0, 2, m), kind * rng.choice([0.0, 5.0], m))
-    return Logits(first, second, z, kind, np.where(kind == 0, rng.choice([0.5, 1.0], m), 1.0), n)
+    times = np.where(kind == 0, rng.choice([0.5, 1.0], m), 1.0)
+    return Cells(first, second, np.ones(m), times, n, z=z, kind=kind)
 
 
 # The likelihood
@@ -58,42 +67,26 @@ def some_logits(seed: int = 1, n: int = 5, m: int = 14) -> Logits:
 
 def test_terms_are_those_of_students_t() -> None:
     logits = some_logits(m=40)
+    likelihood = Probabilities(logits)
     expected = np.random.default_rng(2).normal(0, 4, 40)
     error = stats.t(DF, expected, 1.3)
     wanted = np.select(
         [logits.kind == 0, logits.kind > 0], [error.logpdf(logits.z), error.logsf(logits.z)], error.logcdf(logits.z)
     )
-    found = logit_terms(expected, logits.z, logits.kind, np.log(1.3))
+    found = likelihood.terms(expected, np.log(1.3))
     assert found.value == pytest.approx(wanted, abs=1e-12)
     h = 1e-5
-    higher, lower = (logit_terms(expected + step, logits.z, logits.kind, np.log(1.3)) for step in (h, -h))
+    higher, lower = (likelihood.terms(expected + step, np.log(1.3)) for step in (h, -h))
     assert found.slope == pytest.approx((higher.value - lower.value) / (2 * h), abs=1e-6)
     assert found.curvature == pytest.approx(-(higher.slope - lower.slope) / (2 * h), abs=1e-6)
-    wider, narrower = (logit_terms(expected, logits.z, logits.kind, np.log(1.3) + step) for step in (h, -h))
-    assert found.in_error == pytest.approx((wider.value - narrower.value) / (2 * h), abs=1e-6)
-    assert (found.weight >= 0).all()
+    wider, narrower = (likelihood.terms(expected, np.log(1.3) + step) for step in (h, -h))
+    assert found.in_noise == pytest.approx((wider.value - narrower.value) / (2 * h), abs=1e-6)
+    assert (likelihood.information(expected, np.log(1.3)) >= 0).all()
 
 
 @given(st.floats(-1e6, 1e6))
 def test_the_distribution_function_is_exact_in_both_tails(v: float) -> None:
     assert t_below(np.array([v]))[0] == pytest.approx(stats.t(DF).cdf(v), rel=1e-9)
-
-
-def test_the_density_is_that_of_the_reference() -> None:
-    logits = some_logits()
-    density = LogitDensity(logits, LEARNED)
-    rng = np.random.default_rng(3)
-    x = rng.normal(0, 1, (density.size, 4))
-    value, gradient = density(x, value=True)
-    wanted = [log_density(logits, column[:5], *column[5:]) for column in x.T]
-    assert value is not None
-    assert np.diff(value) == pytest.approx(np.diff(wanted), abs=1e-9)
-    for row in range(density.size):
-        moved = x.copy()
-        moved[row] += 1e-6
-        higher, _ = density(moved, value=True)
-        assert higher is not None
-        assert (higher - value) / 1e-6 == pytest.approx(gradient[row], abs=2e-4)
 
 
 # The posterior
@@ -110,10 +103,10 @@ def test_the_sampler_draws_what_the_reference_draws() -> None:
         probability=pl.when(once & first_of).then(None).when(once & (p > 0.9)).then(1.0).otherwise(p)
     )
     fit = fit_logits(rows, ids, seed=1, repeats=0.5)
-    read = module._read(rows, ids, "btl_b", "learned", 0.5)
-    assert {0, 1} <= set(read.logits.kind.tolist())
-    assert (read.logits.times < 1).any()
-    wanted = gibbs(read.logits, read.model, 6_000, 1)[500:]
+    evidence = read(rows, ids, 0.5)
+    assert {0, 1} <= set(evidence.cells.kind.tolist())
+    assert (evidence.cells.times < 1).any()
+    wanted = gibbs(evidence.cells, evidence.model, 6_000, 1)[500:]
     assert fit.diagnostics.diagnostics_pass
     found = np.concatenate([fit.posterior.theta, fit.posterior.b[:, None]], axis=1)  # type: ignore[index]
     sd = wanted[:, :7].std(axis=0)
@@ -135,16 +128,7 @@ def test_the_approximation_is_near_the_sampler(cut: float) -> None:
     assert float(np.mean(one.theta_sd / two.theta_sd)) == pytest.approx(1, abs=0.04)
 
 
-def test_many_items_need_no_dense_matrix() -> None:
-    rows, ids, _ = answered(60, 500, 8)
-    read = module._read(rows, ids, "btl_b", "learned", "independent")
-    dense, _ = around_center(LogitTarget(read.logits, read.model))
-    loose, _ = around_center(SparseLogitTarget(read.logits, read.model))
-    assert loose.judge == pytest.approx(dense.judge, abs=0.02)
-    assert loose.mean == pytest.approx(dense.mean, abs=0.03)
-
-
-def covered(fit: LogitFit, truth: np.ndarray) -> np.ndarray:
+def covered(fit: BTLFit, truth: np.ndarray) -> np.ndarray:
     found = fit.posterior.items.theta
     centred = truth - truth.mean()
     return np.asarray((found["p2.5"] <= centred) & (centred <= found["p97.5"]))
@@ -223,8 +207,8 @@ def test_repeats_with_errors_of_their_own_are_evidence() -> None:
 def test_a_bound_that_is_repeated_is_no_new_evidence() -> None:
     rows, ids, _ = answered(6, 12, 15, cut=3.0)
     sure = rows.with_columns(probability=pl.when(pl.col("probability") > 0.9).then(1.0).otherwise("probability"))
-    once = around_center(module._read(sure, ids, "btl_b", "learned", 1.0).target)[0]
-    again = around_center(module._read(pl.concat([sure] * 5), ids, "btl_b", "learned", 1.0).target)[0]
+    once = centre(sure, ids, 1.0)
+    again = centre(pl.concat([sure] * 5), ids, 1.0)
     assert again.mean == pytest.approx(once.mean, abs=1e-6)
     assert again.variance == pytest.approx(once.variance, rel=1e-6)
 
@@ -234,7 +218,7 @@ def test_a_bound_that_is_repeated_is_no_new_evidence() -> None:
 def test_who_stands_first_changes_only_the_sign_of_the_position_effect(seed: int) -> None:
     rows, ids, _ = answered(6, 15, seed)
     turned = rows.with_columns(ID1="ID2", ID2="ID1", probability=1 - pl.col("probability"))
-    one, two = (around_center(module._read(table, ids, "btl_b", "learned", 0.5).target)[0] for table in (rows, turned))
+    one, two = (centre(table, ids, 0.5) for table in (rows, turned))
     assert two.mean[:6] == pytest.approx(one.mean[:6], abs=1e-6)
     assert two.mean[6] == pytest.approx(-one.mean[6], abs=1e-6)
 
@@ -254,7 +238,7 @@ def test_fit_uses_probabilities_when_asked(caplog: pytest.LogCaptureFixture) -> 
     rows, _, truth = answered(15, 90, 12, cut=6.0)
     fit = ps.fit(rows, model="bayes", answer="probability", engine="laplace")
     assert isinstance(fit, ps.BayesFit)
-    assert isinstance(fit.fit, LogitFit)
+    assert isinstance(fit.fit, BTLFit)
     assert fit.fit.n_saturated == (np.abs(np.log(rows["probability"] / (1 - rows["probability"]))) >= SATURATED).sum()
     assert np.corrcoef(fit.item_summary["theta_mean"], truth)[0, 1] > 0.97
     alone = ps.fit(rows.drop("better_id"), model="bayes", answer="probability", engine="laplace")
@@ -321,79 +305,3 @@ def test_alpacaeval_s_weighted_win_rates_are_the_mean_probabilities() -> None:
     both = found.join(published, left_on="ID1", right_on="model")
     assert both.height == published.height
     assert both["rate"].to_numpy() == pytest.approx(both["win_rate"].to_numpy(), abs=5e-6)
-
-
-# What is known beforehand
-
-
-def _marked(seed: int = 1) -> tuple[pl.DataFrame, list[str], np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(seed)
-    n, m = 30, 60
-    mark = rng.normal(size=n)
-    theta = 1.5 * mark + rng.normal(0, 1, n)
-    first = rng.integers(0, n, m)
-    second = (first + rng.integers(1, n, m)) % n
-    z = theta[first] - theta[second] + 0.3 + rng.standard_t(4, m)
-    names = np.array([f"S{at:02d}" for at in range(n)])
-    ids = {"ID1": names[first], "ID2": names[second], "better_id": names[np.where(z > 0, first, second)]}
-    return pl.DataFrame({**ids, "probability": expit(z)}), list(names), mark, theta
-
-
-@pytest.mark.parametrize("prior_sd", [None, 2.0])
-@pytest.mark.parametrize("position", [True, False])
-def test_the_density_with_a_column_is_that_of_the_reference(position: bool, prior_sd: float | None) -> None:
-    rng = np.random.default_rng(5)
-    n, k = 6, 15
-    first, second = rng.integers(0, 3, k), 3 + rng.integers(0, 3, k)
-    logits = Logits(first, second, rng.normal(0, 2, k), rng.integers(-1, 2, k), rng.random(k), n)
-    known = rng.normal(size=n)
-    model = JudgeParameters(lapse=False, position=position, prior_sd=prior_sd, known=tuple(known.tolist()))
-    density = LogitDensity(logits, model)
-    x = rng.normal(size=(density.size, 2))
-    values, gradient = density(x, value=True)
-    assert values is not None
-    found = []
-    for column in x.T:
-        at = density.row
-        b, g, s = column[at["b"]] if position else 0.0, column[at["g"]], column[at["s"]]
-        t = column[at["t"]] if prior_sd is None else math.log(prior_sd)
-        total = stats.norm.logpdf(column[:n], 0, math.exp(t)).sum() + stats.norm.logpdf(g, 0, 2.0)
-        total += stats.norm.logpdf(s, *LOG_PRIORS["s"]) + (stats.norm.logpdf(b) if position else 0.0)
-        total += stats.norm.logpdf(t, *LOG_PRIORS["t"]) if prior_sd is None else 0.0
-        score = column[:n] + g * known
-        for i, j, z, kind, times in zip(first, second, logits.z, logits.kind, logits.times, strict=True):
-            error = stats.t(DF, score[i] - score[j] + b, math.exp(s))
-            total += times * (error.logpdf(z) if kind == 0 else error.logsf(z) if kind > 0 else error.logcdf(z))
-        found.append(total)
-    assert values[0] - values[1] == pytest.approx(found[0] - found[1])
-    for at in range(density.size):
-        step = 1e-6 * np.eye(density.size)[:, [at]]
-        above, below = (density(x + sign * step, value=True)[0] for sign in (1, -1))
-        assert above is not None
-        assert below is not None
-        assert (above - below) / 2e-6 == pytest.approx(gradient[at], abs=1e-5)
-
-
-def test_a_column_that_says_something_is_used() -> None:
-    rows, names, mark, theta = _marked()
-    near = fit_logits_laplace(rows, names, seed=1, known=mark)
-    assert near.slope is not None
-    assert np.mean(near.slope) == pytest.approx(1.5, abs=0.6)
-    without = fit_logits_laplace(rows, names, seed=1)
-    assert without.slope is None
-    gain = [np.corrcoef(fit.posterior.items.theta_mean, theta)[0, 1] for fit in (near, without)]
-    assert gain[0] > gain[1]
-    found = ps.fit(rows, "bayes", answer="probability", engine="laplace", prior=dict(zip(names, mark, strict=True)))
-    assert found.round_log["prior_slope_mean"].item() == pytest.approx(float(np.mean(near.slope)), abs=0.05)
-
-
-@pytest.mark.slow
-def test_the_sampler_and_the_approximation_agree_with_a_column() -> None:
-    rows, names, mark, _ = _marked()
-    exact, near = (fit(rows, names, seed=1, known=mark) for fit in (fit_logits, fit_logits_laplace))
-    assert exact.diagnostics.diagnostics_pass
-    assert exact.slope is not None
-    assert near.slope is not None
-    assert np.mean(exact.slope) == pytest.approx(np.mean(near.slope), abs=0.1)
-    assert exact.posterior.items.theta_mean == pytest.approx(near.posterior.items.theta_mean, abs=0.25)
-    assert np.mean(exact.posterior.items.theta_sd / near.posterior.items.theta_sd) == pytest.approx(1, abs=0.1)

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from pairscale.core.errors import InputError, TableError
-from pairscale.models.logs import (
+from pairscale.models.bayes.logs import (
     ITEM_LOG,
     ITEM_LOG_MEANING,
     ROUND_LOG,

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from tests.strategies import GOLDEN
 
 from pairscale.core.errors import InputError
-from pairscale.models import posterior as module
-from pairscale.models.diagnostics import DiagnosticsGate
-from pairscale.models.logs import ITEM_LOG, ROUND_LOG, round_log_row
-from pairscale.models.posterior import Posterior, item_log, round_figures
+from pairscale.models.bayes import posterior as module
+from pairscale.models.bayes.diagnostics import DiagnosticsGate
+from pairscale.models.bayes.logs import ITEM_LOG, ROUND_LOG, round_log_row
+from pairscale.models.bayes.posterior import Posterior, item_log, round_figures
 from pairscale.models.reliability import eap_reliability
 
 THETA_LEVELS = {"p2.5": 0.025, "p5": 0.05, "p50": 0.5, "p95": 0.95, "p97.5": 0.975}

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from scipy.special import expit
 
 from pairscale.core.errors import InputError
-from pairscale.models._btl import JudgeParameters, count_outcomes
-from pairscale.models.bayes import fit_btl
-from pairscale.models.laplace import differences, fit_btl_laplace
-from pairscale.models.repeats import RepeatAgreement, count_repeats, repeat_weights, weigh_repeats
-from pairscale.models.sampling import MCMCSettings, require_repeats
+from pairscale.models.bayes.fit import fit_btl, fit_btl_laplace
+from pairscale.models.bayes.model import JudgeParameters, count_outcomes
+from pairscale.models.bayes.normal import differences
+from pairscale.models.bayes.repeats import RepeatAgreement, count_repeats, repeat_weights, weigh_repeats
+from pairscale.models.bayes.settings import MCMCSettings, require_repeats
 
 FEW = MCMCSettings(chains=4, iter_warmup=60, iter_sampling=60, extend=1)
 PLAIN = JudgeParameters(lapse=False, position=False)
@@ -28,6 +28,11 @@ def _rows(*rows):
 
 def _names(text):
     return pl.Series(list(text), dtype=pl.String)
+
+
+def _counted(rows, names, model, repeats="independent"):
+    first, second = _numbers(rows, names)
+    return count_repeats(first, second, rows["better_id"] == rows["ID1"], len(names), model, repeats)
 
 
 def _simulated(seed, *, sd=1.0, n_items=15, n_pairs=60, n_repeats=60, copies=0.0, bias=0.0):
@@ -65,11 +70,11 @@ def test_a_tie_is_half_a_win_for_each():
 
 def test_a_pair_asked_n_times_counts_as_its_effective_number_with_its_own_share_of_wins():
     rows = _rows(*[("a", "b", "a")] * 3, ("b", "a", "b"), ("b", "c", "c"))
-    cells, *_, found = count_repeats(rows, _names("abc"), WHOLE, 0.5)
+    cells, found = _counted(rows, "abc", WHOLE, 0.5)
     assert (found.rho, found.how, found.n_repeats) == (0.5, "given", 3)
     n_eff = 1 + 3 * 0.5
     assert cells.times.tolist() == pytest.approx([3 * n_eff / 4, n_eff / 4, 1.0])
-    once, *_ = count_repeats(rows, _names("abc"), WHOLE, 1.0)
+    once, *_ = _counted(rows, "abc", WHOLE, 1.0)
     assert once.times.tolist() == pytest.approx([0.75, 0.25, 1.0])
 
 
@@ -81,7 +86,7 @@ def test_agreement_by_hand():
         ("a", "b", "a"), ("a", "b", "a"), ("b", "a", "a"), ("b", "a", "b"),
         ("b", "c", None), ("b", "c", "c"), ("c", "d", "c"), ("c", "d", "d"),
     )  # fmt: skip
-    *_, found = count_repeats(rows, _names("abcd"), WHOLE)
+    *_, found = _counted(rows, "abcd", WHOLE)
     assert found == RepeatAgreement(
         rho=0.0,
         how="independent",
@@ -96,7 +101,7 @@ def test_agreement_by_hand():
 @pytest.mark.parametrize("model", [PLAIN, WHOLE])
 def test_expected_agreement_is_that_of_independent_answers_at_the_scores(model):
     rows, names = _simulated(1, bias=0.4, copies=0.4)
-    *_, found = count_repeats(rows, _names(names), model, "learned")
+    *_, found = _counted(rows, names, model, "learned")
     # At the fixed point, every two answers on the same pair one by one.
     first, second = _numbers(rows, names)
     first_won = (rows["better_id"] == rows["ID1"]).to_numpy()
@@ -192,7 +197,7 @@ def test_the_exact_fit_says_how_repeats_counted():
     fit = fit_btl(rows, names, "btl", FEW, 3, repeats="learned")
     assert fit.provenance.settings["repeats"] == "learned"
     assert fit.provenance.settings["repeat_agreement"] == fit.repeat_agreement.rho
-    assert "repeats" not in fit_btl(rows, names, "btl", FEW, 3).provenance.settings
+    assert "repeat_agreement" not in fit_btl(rows, names, "btl", FEW, 3).provenance.settings
 
 
 @pytest.mark.parametrize("given", ["none", "Learned", -0.1, 1.1, float("nan"), True, None])
@@ -220,8 +225,8 @@ def test_neither_the_order_of_rows_nor_that_of_items_matters(rows, model, random
     shuffled = list(rows)
     random.shuffle(shuffled)
     random.shuffle(other)
-    *_, one = count_repeats(_rows(*rows), _names(names), model, "learned")
-    *_, two = count_repeats(_rows(*shuffled), _names(other), model, "learned")
+    *_, one = _counted(_rows(*rows), names, model, "learned")
+    *_, two = _counted(_rows(*shuffled), other, model, "learned")
     assert dataclasses.astuple(one)[1:3] == dataclasses.astuple(two)[1:3]
     for name in ("rho", "agreement", "expected", "reversed_agreement"):
         assert getattr(one, name) == pytest.approx(getattr(two, name), abs=1e-6)
@@ -245,7 +250,7 @@ def test_weights(rows, rho):
     weights = repeat_weights(first, second, 5, rho)
     assert weights.sum() == pytest.approx(cells.times.sum())
     # Ties make every comparison count more, as long as there are not only ties, and by the same factor.
-    weighed, *_ = count_repeats(frame, names, WHOLE, rho)
+    weighed, *_ = _counted(frame, names, WHOLE, rho)
     factor = weighed.times / cells.times
     assert factor == pytest.approx(np.full(len(factor), factor[0]))
     assert 1 <= factor[0] <= 4

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from pairscale.core.arrays import Floats, Ints
-    from pairscale.models.posterior import Posterior
+    from pairscale.models.bayes.posterior import Posterior
 
 __all__ = ["Belief"]
 

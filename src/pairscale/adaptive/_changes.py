@@ -104,9 +104,7 @@ class Changes:
             self.pending = replace(self.pending, btl=new, lag=self._lag_point())
         self.stop_reason = stop_reason
 
-    def join(
-        self, ids: Sequence[str], mu: Floats | None = None, sigma: Floats | None = None, known: Floats | None = None
-    ) -> None:
+    def join(self, ids: Sequence[str], mu: Floats | None = None, sigma: Floats | None = None) -> None:
         """More items: they start from the prior, and are tied to others spread over the scale.
 
         The scale has to be found again with them, so what the last refit said guides no choice until the next one.
@@ -117,7 +115,7 @@ class Changes:
         before = before[~self.ledger.set_aside[before]]
         old = self.ledger.n
         self._settle_size(ids)
-        self.ledger.join(len(ids), self.config.W_cap, mu, sigma, known)
+        self.ledger.join(len(ids), self.config.W_cap, mu, sigma)
         self._warm.join(np.arange(old, self.ledger.n), before)
         self._round.used = np.concatenate([self._round.used, np.zeros(len(ids), dtype=np.int64)])
         self._anchors = np.concatenate([self._anchors, np.zeros(len(ids), dtype=np.bool_)])

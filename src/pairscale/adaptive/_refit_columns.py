@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars.selectors as cs
 
-from pairscale.core.errors import FitError
 from pairscale.models.correlations import pearson, spearman
 
 if TYPE_CHECKING:
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     from pairscale.adaptive.refits import LagPoint, RefitRequest
     from pairscale.core.arrays import Floats
 
-__all__ = ["figure_columns", "judge_columns", "request_columns", "slope_columns"]
+__all__ = ["figure_columns", "judge_columns", "request_columns"]
 
 _QUOTAS = ("long_quota_raw", "long_quota_effective", "long_quota_removed", "realloc_to_mid", "realloc_to_local")
 
@@ -48,17 +47,6 @@ def request_columns(request: RefitRequest) -> dict[str, Any]:
         "goal": adaptive.goal,
         "top_wrong_allowed": None if adaptive.top is None else adaptive.top * btl.top_wrong_max,
     }
-
-
-def slope_columns(fit: Any, known: Floats | None) -> dict[str, float]:
-    """What one standard deviation of what was known beforehand is worth, where there is something."""
-    if known is None:
-        return {}
-    drawn = getattr(fit, "slope", None)
-    if drawn is None:
-        raise FitError("fit_fn must give its slope where something is known beforehand, and gave none")
-    low, high = np.quantile(drawn, (0.025, 0.975))
-    return {"prior_slope_mean": float(np.mean(drawn)), "prior_slope_p2.5": low, "prior_slope_p97.5": high}
 
 
 def judge_columns(fit: Any) -> dict[str, str]:

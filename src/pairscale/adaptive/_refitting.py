@@ -129,7 +129,6 @@ class Refitting(Changes):
             adaptive=self.config,
             btl=self.btl,
             withdrawn=ledger.withdrawn,
-            known=ledger.known,
             probability=ledger.probabilities if self.btl.answer == "probability" else None,
             judged_by=ledger.judged_by if self.btl.judges == "slopes" else None,
             judges=tuple(ledger.judges),

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import math
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import polars as pl
 from sqlalchemy import Text, select, type_coerce
 
@@ -17,23 +15,20 @@ from pairscale.adaptive.messages import NOTHING_LEFT
 from pairscale.adaptive.refits import Belief
 from pairscale.adaptive.selectors import POLLITT, SELECTORS, MissingSelector, OwnSelector, named_selector, selector_name
 from pairscale.core.errors import StoreDamagedError, StoreMismatchError
-from pairscale.models.logs import ITEM_LOG, ROUND_LOG
+from pairscale.models.bayes.logs import ITEM_LOG, ROUND_LOG
 from pairscale.models.warm_start import warm_from_bytes
 from pairscale.store.database import raw_rows
 from pairscale.store.schema import logs
 
 if TYPE_CHECKING:
     from pairscale.adaptive.state import AdaptiveState
-    from pairscale.core.arrays import Floats
     from pairscale.store.runfile import RunFile
 
 __all__ = [
     "LogRow",
     "engine_at_start",
     "in_order",
-    "logged_numbers",
     "named_rows",
-    "numbers_of",
     "replay",
     "samples_of",
     "unanswered",
@@ -94,18 +89,7 @@ def engine_at_start(start: Mapping[str, Any], where: str, selector: str | OwnSel
         btl_config=start["btl_config"],
         mu=start["mu"],
         sigma=start["sigma"],
-        known=numbers_of(start.get("known")),
     )
-
-
-def logged_numbers(known: Floats | None) -> list[float | None] | None:
-    """What is known beforehand as JSON keeps it: a missing number is null."""
-    return None if known is None else [None if math.isnan(value) else value for value in known.tolist()]
-
-
-def numbers_of(logged: Sequence[float | None] | None) -> Floats | None:
-    """The way back from :func:`logged_numbers`."""
-    return None if logged is None else np.array([math.nan if value is None else value for value in logged])
 
 
 def samples_of(store: RunFile, ids: list[str]) -> pl.DataFrame:
@@ -219,7 +203,7 @@ def _replay_event(
         state.settings["btl_config"] = event["btl_config"]
         state.ended = None
     elif kind == "join":
-        engine.join(event["ids"], event["mu"], event["sigma"], numbers_of(event.get("known")))
+        engine.join(event["ids"], event["mu"], event["sigma"])
         state.ended = None
     elif kind == "withdraw":
         engine.withdraw(event["ids"], taken=event["taken"])

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from polars.exceptions import PolarsError
 
 from pairscale.adaptive._refit_audit import belief_faults, item_columns, round_columns
-from pairscale.adaptive._replay import LogRow, engine_at_start, in_order, named_rows, numbers_of, unanswered
+from pairscale.adaptive._replay import LogRow, engine_at_start, in_order, named_rows, unanswered
 from pairscale.adaptive._stop_rule import stops_now
 from pairscale.adaptive.config import BTLConfig
 from pairscale.adaptive.engine import Proposal, Starved
@@ -224,7 +224,7 @@ class _Replay:
         elif kind == "stop_rule":
             self._change_stop_rule(event)
         elif kind == "join":
-            engine.join(event["ids"], event["mu"], event["sigma"], numbers_of(event.get("known")))
+            engine.join(event["ids"], event["mu"], event["sigma"])
             self._ended = None
         elif kind == "withdraw":
             engine.withdraw(event["ids"], taken=event["taken"])

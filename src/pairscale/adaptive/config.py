@@ -23,8 +23,8 @@ from pairscale.core.options import (
     require_number_or,
 )
 from pairscale.core.tables import listed
-from pairscale.models.diagnostics import DiagnosticsGate
-from pairscale.models.sampling import Answer, Judges, MCMCSettings, Repeats, Variant, require_repeats
+from pairscale.models.bayes.diagnostics import DiagnosticsGate
+from pairscale.models.bayes.settings import Answer, Judges, MCMCSettings, Repeats, Variant, require_repeats
 
 __all__ = ["STOP_SETTINGS", "AdaptiveConfig", "BTLConfig", "RoundQuotas"]
 

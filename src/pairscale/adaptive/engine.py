@@ -88,7 +88,6 @@ class Engine(Refitting):
         btl_config: Mapping[str, Any] | None = None,
         mu: Floats | None = None,
         sigma: Floats | None = None,
-        known: Floats | None = None,
     ) -> None:
         if len(ids) < 2:
             raise InputError(f"ranking needs at least two texts, not {len(ids)}")
@@ -99,7 +98,7 @@ class Engine(Refitting):
         self._missing = chooser if isinstance(chooser, MissingSelector) else None
         self.ids: list[str] = []
         self._settle_size(ids)
-        self.ledger = Ledger(len(ids), self.config.W_cap, mu, sigma, known)
+        self.ledger = Ledger(len(ids), self.config.W_cap, mu, sigma)
         self._settle_goal()
         self.open: dict[int, Proposal] = {}
         self.rows = self.steps = self.n_refits = self.refit_lag = self.failures_in_row = 0

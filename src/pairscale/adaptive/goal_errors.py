@@ -34,7 +34,7 @@ from scipy.special import ndtr
 if TYPE_CHECKING:
     from pairscale.adaptive.ledger import Flags
     from pairscale.core.arrays import Floats, Ints
-    from pairscale.models.posterior import Posterior
+    from pairscale.models.bayes.posterior import Posterior
 
 __all__ = ["ErrorWeights", "expected_wrong", "rank_errors", "top_errors", "top_figures", "top_probabilities"]
 

@@ -1,8 +1,8 @@
 """Choose the pair whose answer is expected to tell the most: about all abilities, their ranks, or the top.
 
 Abilities are believed to be jointly normal, with the inverse of the posterior's curvature at its mode as covariance
-(Laplace). The model is Bradley–Terry, the prior N(0, s²) for every item; with something known of them beforehand, x, it
-is N(g x, s²) with g ~ N(0, 1), which is the covariance ``s² I + x x'``. A comparison of i and j, with::
+(Laplace). The model is Bradley–Terry, the prior N(0, s²) for every item. A comparison of
+i and j, with::
 
     m = mean_i - mean_j      v = Var(theta_i - theta_j) = C_ii + C_jj - 2 C_ij
 
@@ -47,8 +47,7 @@ from scipy.linalg import lapack
 
 from pairscale.adaptive.goal_errors import ErrorWeights, rank_errors, top_errors
 from pairscale.adaptive.selectors import Choice, allowed_partners
-from pairscale.models.known import standardised
-from pairscale.models.prior_mode import SLOPE_SD, prior_mode, shrunk, signed_sums
+from pairscale.models.prior_mode import prior_mode, signed_sums
 
 if TYPE_CHECKING:
     from pairscale.adaptive.ledger import Ledger
@@ -133,8 +132,7 @@ class InformationSelector:
         self.belief.discount = ledger.discount
         more = ledger.n - self.belief.n
         if more:
-            self.belief.join(more, None if ledger.known is None else standardised(ledger.known))
-            self._since = self._since if ledger.known is None else ledger.committed  # it means something else now
+            self.belief.join(more)
             self._promise = np.concatenate([self._promise, np.full(more, np.inf)])
             if self._scores_all():
                 self._upper = np.triu_indices(ledger.n, 1)
@@ -225,7 +223,6 @@ class Laplace:
         mode: per item, its likeliest ability when everything was last solved.
         covariance: of the abilities; with what pairs in flight are expected to tell, as far as they are settled.
         sd: the standard deviation of the prior.
-        known: per item, what is known beforehand, standardised; None when there is nothing.
         discount: a pair with n answers counts as ``1 + (n - 1)(1 - discount)`` of them.
     """
 
@@ -233,7 +230,6 @@ class Laplace:
         self.n = 0
         self.discount = 0.0
         self.sd = SD_START
-        self.known: Floats | None = None
         self.mean: Floats = np.zeros(0)
         self.mode: Floats = np.zeros(0)
         self.covariance = UpdatedCovariance(np.zeros((0, 0)))
@@ -244,20 +240,12 @@ class Laplace:
         self._pairs: Ints = np.zeros((2, 256), dtype=np.int64)
         self._times, self._won = np.zeros(256), np.zeros(256)
 
-    def join(self, more: int, known: Floats | None = None) -> None:
-        """More items, of which nothing but the prior is known.
-
-        Args:
-            more: how many.
-            known: of all items, what is known beforehand; None when there is nothing.
-        """
-        self.known = known
+    def join(self, more: int) -> None:
+        """More items, of which nothing but the prior is known."""
         size = self.n + more
         grown = np.zeros((size, size))
         grown[: self.n, : self.n] = self.covariance.whole()
         grown[range(self.n, size), range(self.n, size)] = self.sd**2
-        if known is not None and not self.n:
-            grown += np.outer(known, known) * SLOPE_SD**2
         self.covariance = UpdatedCovariance(grown)
         self.mean, self.mode = (np.concatenate([values, np.zeros(more)]) for values in (self.mean, self.mode))
         self.n = size
@@ -332,16 +320,14 @@ class Laplace:
             counted = 1 + (times - 1) * (1 - self.discount)
             times, won = counted, won * counted / times
         self.sd = self._next_sd
-        prior, known = self.sd**-2, self.known
-        found = prior_mode(i, j, times, won, prior=prior, start=self.mean, known=known)
+        found = prior_mode(i, j, times, won, prior=self.sd**-2, start=self.mean)
         mode, p = found.theta, found.p
         inverse, _ = lapack.dpotri(found.factor, lower=1, overwrite_c=1)
         inverse += np.tril(inverse, -1).T
         self.mode, self.covariance = mode, UpdatedCovariance(np.ascontiguousarray(inverse))
         variance = self.covariance.variance
         skew = times * p * (1 - p) * (1 - 2 * p) * (variance[i] + variance[j] - 2 * self.covariance.whole()[i, j])
-        pull = mode if known is None else shrunk(shrunk(mode, known, prior), known, prior)
-        moved = self.covariance.whole() @ np.column_stack([signed_sums(i, j, skew, self.n), pull])
+        moved = self.covariance.whole() @ np.column_stack([signed_sums(i, j, skew, self.n), mode])
         self.mean = mode - moved[:, 0] / 2
         self._next_sd = self._better_sd(float(skew @ (moved[i, 1] - moved[j, 1])))
         self._waiting[:0] = self._open
@@ -354,16 +340,10 @@ class Laplace:
             bent: how much the log-determinant of the curvature changes with log s because the mode moves, in units of
                 2 / s².
         """
-        prior, known, mode = self.sd**-2, self.known, self.mode
+        prior = self.sd**-2
         told = self.n - prior * float(self.covariance.variance.sum())  # how many abilities' worth the answers tell
-        if known is not None:
-            size = float(known @ known)
-            share = 1 / (SLOPE_SD**-2 / prior + size)
-            along = float(known @ self.covariance.whole() @ known)
-            told += prior * (2 - share * size) * share * along - share * size
-            mode = shrunk(mode, known, prior)
         log_sd = math.log(self.sd)
-        slope = prior * float(mode @ mode) - told - prior * bent
+        slope = prior * float(self.mode @ self.mode) - told - prior * bent
         slope -= (log_sd - math.log(SD_START)) / SD_SPREAD**2
         step = slope / (2 * told**2 / self.n + SD_SPREAD**-2)
         return min(SD_HIGH, max(SD_LOW, math.exp(log_sd + min(_LONGEST, max(-_LONGEST, step)))))

@@ -40,7 +40,6 @@ class Ledger:
         n: how many items there are.
         mu: per item, the TrueSkill mean.
         sigma: per item, the TrueSkill standard deviation.
-        known: per item, a number known beforehand, ``nan`` where it is missing; None when the run has none.
         degree: per item, committed comparisons (``deg`` of the document).
         first: per item, those in which it stood first (``pos_count_A``).
         second: per item, those in which it stood second (``pos_count_B``).
@@ -65,10 +64,8 @@ class Ledger:
         window: int,
         mu: Floats | None = None,
         sigma: Floats | None = None,
-        known: Floats | None = None,
     ) -> None:
         self.n = n
-        self.known = None if known is None else np.array(known, dtype=np.float64)
         self.mu = np.full(n, trueskill.MU) if mu is None else np.array(mu, dtype=np.float64)
         self.sigma = np.full(n, trueskill.SIGMA) if sigma is None else np.array(sigma, dtype=np.float64)
         self.degree, self.first, self.second, self.recent, self.open_degree = (
@@ -296,7 +293,6 @@ class Ledger:
         window: int,
         mu: Floats | None = None,
         sigma: Floats | None = None,
-        known: Floats | None = None,
     ) -> None:
         """More items, numbered behind the others; ``window`` is the new length of what counts as recent."""
         fresh = Ledger(more, 1, mu, sigma)
@@ -310,9 +306,6 @@ class Ledger:
             grown = np.zeros((self.n + more, self.n + more), dtype=old.dtype)
             grown[: self.n, : self.n] = old
             setattr(self, name, grown)
-        if self.known is not None:
-            joined = np.full(more, np.nan) if known is None else np.asarray(known, dtype=np.float64)
-            self.known = np.concatenate([self.known, joined])
         self.n += more
         np.fill_diagonal(self.closed, True)
         self.resize_window(window)

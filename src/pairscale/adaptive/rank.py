@@ -8,10 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import polars as pl
 
-from pairscale.adaptive._replay import logged_numbers
 from pairscale.adaptive.live import (
     adaptive_rank_run_live,
     changed_settings,
@@ -41,9 +39,7 @@ from pairscale.core.samples import with_kept
 from pairscale.core.tables import listed
 from pairscale.judges.base import Judge
 from pairscale.judges.names import no_grading
-from pairscale.models.judge_slopes import MOST_ITEMS
-from pairscale.models.known import known_numbers
-from pairscale.models.logs import ITEM_FIGURES, summarize_items, summarize_refits
+from pairscale.models.bayes.logs import ITEM_FIGURES, summarize_items, summarize_refits
 
 if TYPE_CHECKING:
     import os
@@ -103,7 +99,6 @@ def rank_samples(
     fit_fn: FitFn | str | None,
     *,
     preset: str,
-    prior: str | None = None,
     seed: int,
     selector: str | OwnSelector,
     adaptive_config: Mapping[str, Any] | None,
@@ -128,17 +123,9 @@ def rank_samples(
     settings: dict[str, Any] = {
         "seed": require_int(seed, "seed", least=0),
         "preset": preset,
-        "prior": prior,
         "adaptive_config": plain_settings(adaptive, "adaptive_config"),
         "btl_config": plain_settings(btl, "btl_config"),
     }
-    if prior is not None and settings["btl_config"].get("judges") == "slopes":
-        raise InputError("prior belongs to one judge, or to pooled ones (btl_config judges='pooled')")
-    if settings["btl_config"].get("judges") == "slopes" and samples.height > MOST_ITEMS:
-        raise InputError(
-            f"slopes of several judges are for up to {MOST_ITEMS:,} texts, and these are {samples.height:,}; pool the "
-            "judges: btl_config judges='pooled'"
-        )
     save = save_outputs or output_file is not None
     result = partial(_result, save=save, output_file=output_file, raw=include_raw, keep=keep_columns)
     options.setdefault("closing_refit", True)
@@ -172,7 +159,7 @@ def _same_settings(state: AdaptiveState, settings: Mapping[str, Any]) -> None:
         allowed = state.engine.stop_reason is not None or changes_stop_rule_only(state, **configs)
         allowed = allowed or raises_flip_share_only(state, **configs)
         other = [] if allowed else changed_settings(state, **configs)
-        changed = [name for name in changed if name in ("seed", "prior", *other)]
+        changed = [name for name in changed if name in ("seed", *other)]
     for name in changed:
         raise StoreMismatchError(
             f"{state.where} was started with {name}={state.settings[name]!r}, not {settings[name]!r}; "
@@ -188,7 +175,6 @@ def _same_samples(state: AdaptiveState, samples: pl.DataFrame, without: Sequence
             f"{state.where} ranks {listed(missing)}, which the data lack; is it another data set? To withdraw a text "
             "from the run, name it in `without=`"
         )
-    _same_known(state, samples)
     late = samples.filter(~pl.col("ID").is_in(list(known)))
     with writing(state) as store:
         store.add_items(samples.iter_rows(named=True))  # names the samples whose text has changed, before anything else
@@ -196,32 +182,13 @@ def _same_samples(state: AdaptiveState, samples: pl.DataFrame, without: Sequence
         join_items(state, late)
 
 
-def _same_known(state: AdaptiveState, samples: pl.DataFrame) -> None:
-    """What was known beforehand must be as it was, for the texts that are still there."""
-    column, before = state.settings["prior"], state.engine.ledger.known
-    if column is None or before is None:
-        return
-    now = known_numbers(samples, column, state.ids, may_lack=True)
-    there = pl.Series(state.ids, dtype=pl.String).is_in(samples["ID"].to_list()).to_numpy()
-    other = there & ~((now == before) | (np.isnan(now) & np.isnan(before)))
-    if other.any():
-        names = [state.ids[at] for at in np.flatnonzero(other)]
-        raise StoreMismatchError(
-            f"{state.where} began with other numbers in {column!r} for {listed(names)}; give those"
-        )
-
-
 def join_items(state: AdaptiveState, late: pl.DataFrame) -> None:
     """Late items join a run."""
     ids = late["ID"].to_list()
     mu, sigma = beliefs_of(late, ids)
-    column = state.settings["prior"]
-    there = column is not None and column in late.columns
-    known = known_numbers(late, column, may_lack=True) if there else None
-    priors: dict[str, Any] = {"known": logged_numbers(known)} if there else {}
-    priors |= {"mu": None if mu is None else mu.tolist(), "sigma": None if sigma is None else sigma.tolist()}
-    event = event_of("join", state.engine, ids=ids, **priors)
-    state.engine.join(ids, mu, sigma, known)
+    beliefs = {"mu": None if mu is None else mu.tolist(), "sigma": None if sigma is None else sigma.tolist()}
+    event = event_of("join", state.engine, ids=ids, **beliefs)
+    state.engine.join(ids, mu, sigma)
     state.unlogged.append(event)
     state.ended = None
     state.items = pl.concat([state.items, late], how="diagonal_relaxed")

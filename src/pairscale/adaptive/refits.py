@@ -16,7 +16,7 @@ import polars as pl
 
 from pairscale.adaptive._belief import Belief
 from pairscale.adaptive._naming import name_of
-from pairscale.adaptive._refit_columns import figure_columns, judge_columns, request_columns, slope_columns
+from pairscale.adaptive._refit_columns import figure_columns, judge_columns, request_columns
 from pairscale.adaptive.config import AdaptiveConfig, BTLConfig, RoundQuotas
 from pairscale.adaptive.gates import (
     NEAR_STOP_MARGIN,
@@ -32,15 +32,11 @@ from pairscale.adaptive.ledger import TIE
 from pairscale.core.errors import FitError, InputError, UnknownNameError
 from pairscale.core.provenance import utc_now
 from pairscale.core.tables import listed
-from pairscale.models.bayes import fit_btl
-from pairscale.models.judge_slopes import fit_panel
-from pairscale.models.laplace import fit_btl_laplace
-from pairscale.models.logits import fit_logits, fit_logits_laplace
-from pairscale.models.logs import round_log_row
-from pairscale.models.model_columns import model_columns
-from pairscale.models.posterior import item_log, round_figures
-from pairscale.models.repeats import RepeatAgreement, repeats_per_item
-from pairscale.models.sampling import MCMCSettings, Variant
+from pairscale.models.bayes.fit import fit_btl, fit_btl_laplace
+from pairscale.models.bayes.logs import round_log_row
+from pairscale.models.bayes.posterior import item_log, model_columns, round_figures
+from pairscale.models.bayes.repeats import RepeatAgreement, repeats_per_item
+from pairscale.models.bayes.settings import MCMCSettings, Variant
 from pairscale.models.warm_start import warm_of
 
 if TYPE_CHECKING:
@@ -48,9 +44,9 @@ if TYPE_CHECKING:
 
     from pairscale.adaptive.ledger import Flags
     from pairscale.core.arrays import Floats, Ints
-    from pairscale.models.diagnostics import Diagnostics, DiagnosticsGate
-    from pairscale.models.posterior import Posterior
-    from pairscale.models.sampling import Repeats
+    from pairscale.models.bayes.diagnostics import Diagnostics, DiagnosticsGate
+    from pairscale.models.bayes.posterior import Posterior
+    from pairscale.models.bayes.settings import Repeats
 
 __all__ = [
     "Belief",
@@ -71,7 +67,7 @@ class Fit(Protocol):
     """What a function that fits gives back.
 
     May also have ``engine``, a text for the log that says what fitted, and its version, and ``repeat_agreement`` (a
-    :class:`~pairscale.models.repeats.RepeatAgreement`), which must be there when repeats are not independent.
+    :class:`~pairscale.models.bayes.repeats.RepeatAgreement`), which must be there when repeats are not independent.
 
     Attributes:
         posterior: the draws; its ids are those that were asked for, in their order.
@@ -91,15 +87,14 @@ class Fit(Protocol):
 
 
 class FitFn(Protocol):
-    """A function that fits: :func:`pairscale.models.bayes.fit_btl`, ``fit_btl_laplace``, or one of your own.
+    """A function that fits: :func:`pairscale.models.bayes.fit.fit_btl`, ``fit_btl_laplace``, or one of your own.
 
     It is called with ``rows`` (``ID1 ID2 better_id``; a missing ``better_id`` is a tie; with the setting ``answer`` =
     probability also ``probability``, with a panel and ``judges`` = slopes ``judge_id``) and ``ids`` (all items), and
     by name ``model_variant``, ``settings``, ``seed`` (of everything random), ``prior_sd``, ``warm`` (None, or what the
     refit before gave: a start for ``fit_btl``, else the very object returned then), ``near_stop`` (whether the stricter
-    effective sample size is required), ``gate`` (the limits) and ``repeats`` (how repeats of a pair count); in a run
-    with something known beforehand, also ``known`` (a number per item), and gives ``slope`` back. It must not depend on
-    anything else; a run that is taken up again has no ``warm`` but that of ``fit_btl``.
+    effective sample size is required), ``gate`` (the limits) and ``repeats`` (how repeats of a pair count). It must not
+    depend on anything else; a run that is taken up again has no ``warm`` but that of ``fit_btl``.
     """
 
     def __call__(
@@ -163,7 +158,6 @@ class RefitRequest:
         is_closing: whether this is the closing refit of a stop, a limit or a pause.
         withdrawn: per item, whether it was withdrawn; None when none was. Such items are fitted, and figures of the
             round log and decisions are without them.
-        known: per item, a number known beforehand, ``nan`` where it is missing; None when the run has none.
         probability: per comparison, the probability that the first is better, NaN where the judge gave none; None when
             only winners are evidence.
         judged_by: per comparison, who judged, as a number of ``judges``; None where judges are pooled.
@@ -193,7 +187,6 @@ class RefitRequest:
     selector: str | None = None
     is_closing: bool = False
     withdrawn: Flags | None = None
-    known: Floats | None = None
     probability: Floats | None = None
     judged_by: Ints | None = None
     judges: tuple[str, ...] = ()
@@ -272,7 +265,7 @@ def refit(request: RefitRequest, fit_fn: FitFn | str | None = None, warm: Any = 
     Args:
         request: the comparisons, the state of the run at the trigger, and its configuration.
         fit_fn: what fits (see :class:`FitFn`); ``laplace`` is the fast normal approximation, for tests, simulations
-            and plans; ``exact``, the default, is :func:`pairscale.models.bayes.fit_btl`.
+            and plans; ``exact``, the default, is :func:`pairscale.models.bayes.fit.fit_btl`.
         warm: ``RefitOutcome.warm`` of the refit before.
 
     Returns:
@@ -284,19 +277,10 @@ def refit(request: RefitRequest, fit_fn: FitFn | str | None = None, warm: Any = 
     """
     function = fit_function(fit_fn)
     if request.btl.screen_refits and function is fit_btl and not request.is_closing and request.judged_by is None:
-        screened = _refitted(request, _of_answers(fit_btl_laplace, request), None)
+        screened = _refitted(request, fit_btl_laplace, None)
         if not may_stop(screened.row):
             return replace(screened, row=screened.row | {"screened": True}, warm=None)
-    return _refitted(request, _of_answers(function, request), warm)
-
-
-def _of_answers(function: FitFn, request: RefitRequest) -> FitFn:
-    """The function that takes probabilities or a panel, in place of the one of the same name that takes winners."""
-    if request.judged_by is not None and request.judges:
-        return fit_panel if function in (fit_btl, fit_btl_laplace) else function
-    if request.btl.answer == "winner":
-        return function
-    return fit_logits if function is fit_btl else fit_logits_laplace if function is fit_btl_laplace else function
+    return _refitted(request, function, warm)
 
 
 def _refitted(request: RefitRequest, fit_fn: FitFn, warm: Any) -> RefitOutcome:
@@ -323,7 +307,6 @@ def _refitted(request: RefitRequest, fit_fn: FitFn, warm: Any) -> RefitOutcome:
         "screened": False,
         "repeat_agreement": _repeat_agreement(fit, request.btl.repeats),
         "top_wrong": wrong,
-        **slope_columns(fit, request.known),
         **judge_columns(fit),
     }
     row["reliability"] = row[request.btl.reliability_figure]
@@ -405,12 +388,11 @@ def _sampled(request: RefitRequest, fit_fn: FitFn, warm: Any) -> tuple[Fit, Diag
     """The fit, its diagnostics by the gate that holds now, and whether it entered phase 3 (§5.4)."""
     rows, btl = request.rows(), request.btl
     settings, gate = MCMCSettings.given(btl.mcmc), btl.gate
-    known: dict[str, Any] = {} if request.known is None else {"known": request.known}
 
     def fitted(attempt: int, warm: Any, *, near_stop: bool) -> Fit:
         fit = fit_fn(
             rows, request.ids, model_variant=btl.model_variant, settings=settings, seed=request.seed_of(attempt),
-            prior_sd=btl.prior_sd, warm=warm, near_stop=near_stop, gate=gate, repeats=btl.repeats, **known,
+            prior_sd=btl.prior_sd, warm=warm, near_stop=near_stop, gate=gate, repeats=btl.repeats,
         )  # fmt: skip
         if fit.posterior.ids != request.ids:
             raise FitError("fit_fn gave a posterior of other items than it was asked for, or in another order")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from pairscale._version import __version__
-from pairscale.adaptive._replay import engine_at_start, logged_numbers, replay, samples_of
+from pairscale.adaptive._replay import engine_at_start, replay, samples_of
 from pairscale.adaptive.engine import Engine
 from pairscale.adaptive.presets import DOCUMENT, given_settings, resolve_preset
 from pairscale.adaptive.selectors import POLLITT, OwnSelector, say_unaimed
@@ -26,8 +26,7 @@ from pairscale.core.errors import InputError, StoreDamagedError, StoreError, Sto
 from pairscale.core.options import checked, require_run
 from pairscale.core.provenance import utc_now
 from pairscale.core.tables import listed
-from pairscale.models.known import known_numbers
-from pairscale.models.logs import ROUND_LOG
+from pairscale.models.bayes.logs import ROUND_LOG
 from pairscale.store.audit import check_evidence
 from pairscale.store.chain import canonical, log_ends
 from pairscale.store.policies import JournalWriter
@@ -54,7 +53,7 @@ __all__ = [
 
 LOG_VERSION = 2
 """Of what is written about an adaptive run."""
-_SETTINGS = ("seed", "selector", "preset", "adaptive_config", "btl_config", "persist_item_log", "prior")
+_SETTINGS = ("seed", "selector", "preset", "adaptive_config", "btl_config", "persist_item_log")
 """What the first event says of the run."""
 LOGS = ("step_log", "round_log", "item_log", "adaptive_events")
 """The logs that an adaptive run is restored from."""
@@ -108,7 +107,6 @@ def adaptive_rank_start(
     btl_config: Mapping[str, Any] | None = None,
     selector: str | OwnSelector = POLLITT,
     preset: str = DOCUMENT,
-    prior: str | None = None,
     run: str | os.PathLike[str] | None = None,
 ) -> AdaptiveState:
     """Start an adaptive run: nothing is asked yet.
@@ -125,7 +123,6 @@ def adaptive_rank_start(
             your own, see ``pairscale.adaptive.selectors.OwnSelector``.
         preset: The settings to start from: ``pairwiseLLM`` (the design document's) or ``pairscale`` (ours). Those that
             you give yourself come first.
-        prior: a column of ``items`` with a number that is known of them beforehand, such as a mark.
         run: keep the run in this file instead.
 
     Returns:
@@ -142,10 +139,9 @@ def adaptive_rank_start(
     frame = as_items(items)
     adaptive_config, btl_config = resolve_preset(preset, adaptive_config, btl_config)
     mu, sigma = beliefs_of(frame, frame["ID"].to_list())
-    known = None if prior is None else known_numbers(frame, prior)
     engine = Engine(
         frame["ID"].to_list(), seed=seed, selector=selector, adaptive_config=adaptive_config, btl_config=btl_config,
-        mu=mu, sigma=sigma, known=known,
+        mu=mu, sigma=sigma,
     )  # fmt: skip
     settings = {
         "seed": engine.seed,
@@ -154,7 +150,6 @@ def adaptive_rank_start(
         "adaptive_config": plain_settings(adaptive_config, "adaptive_config"),
         "btl_config": plain_settings(btl_config, "btl_config"),
         "persist_item_log": persist_item_log,
-        "prior": prior,
     }
     say_unaimed(engine.selector, engine.config.goal)
     where = run_path(session_dir, run)
@@ -169,7 +164,6 @@ def adaptive_rank_start(
             journal.event(
                 event_of("start", engine, ids=engine.ids, **settings)
                 | {"mu": None if mu is None else mu.tolist(), "sigma": None if sigma is None else sigma.tolist()}
-                | {"known": logged_numbers(known)}
             )
     return state
 
@@ -391,7 +385,7 @@ def _restored(store: RunFile, where: str, selector: str | OwnSelector | None) ->
     if not events or events[0]["event"] != "start":
         raise StoreDamagedError(f"{where}: the run has no beginning; restore the file from a copy")
     start = events[0]
-    settings = {name: start.get(name) if name == "prior" else start[name] for name in _SETTINGS}
+    settings = {name: start[name] for name in _SETTINGS}
     engine = engine_at_start(start, where, selector)
     state = AdaptiveState(samples_of(store, engine.ids), engine, where, settings)
     try:

@@ -14,7 +14,7 @@ from pairscale.adaptive.step_log import step_frame
 from pairscale.core.display import PlotMixin
 from pairscale.core.errors import InputError
 from pairscale.core.tables import listed
-from pairscale.models.logs import ITEM_FIGURES, ROUND_LOG, round_log_row, summarize_items
+from pairscale.models.bayes.logs import ITEM_FIGURES, ROUND_LOG, round_log_row, summarize_items
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

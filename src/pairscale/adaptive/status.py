@@ -26,7 +26,7 @@ def n_items(events: Sequence[Mapping[str, Any]]) -> int:
 def adaptive_status(store: RunFile) -> dict[str, Any] | None:
     """Where an adaptive run stands, from its logs alone and without replaying it; None when the file holds none.
 
-    ``preset goal prior n_items withdrawn steps committed_pairs invalid stage round_id n_refits reliability
+    ``preset goal n_items withdrawn steps committed_pairs invalid stage round_id n_refits reliability
     diagnostics_pass has_ended stop_reason``, and ``judge``: how the judge answers, by the last refit (columns of the
     round log).
     """
@@ -40,7 +40,6 @@ def adaptive_status(store: RunFile) -> dict[str, Any] | None:
     return {
         "preset": events[0]["preset"],
         "goal": [event["adaptive_config"] for event in events if "adaptive_config" in event][-1].get("goal", ORDER),
-        "prior": events[0].get("prior"),
         "n_items": n_items(events),
         "withdrawn": [name for event in events if event["event"] == "withdraw" for name in event["ids"]],
         "steps": sum(status.values()),

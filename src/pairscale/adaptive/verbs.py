@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from pairscale.adaptive.refits import FitFn
     from pairscale.core.tables import Table
-    from pairscale.models.sampling import Answer
+    from pairscale.models.bayes.settings import Answer
     from pairscale.providers.catalog import Price
 
 __all__ = ["rank"]
@@ -40,7 +40,6 @@ def rank(
     cache: bool | None = None,
     price: Price | Mapping[str, Any] | None = None,
     goal: str = "order",
-    prior: str | None = None,
     answer: Answer = "winner",
     preset: Preset = OURS,
     selector: str | OwnSelector | None = None,
@@ -85,8 +84,6 @@ def rank(
         price: US dollars per million tokens, such as ``{"input": 1.25, "output": 10}``; by default the dated table.
         goal: What the run is for: ``order``, the whole ranking, or ``top:K``, such as ``top:10``, the K best texts;
             then the pairs are chosen for that, and the run stops when few wrong members are expected among them.
-        prior: A column of the samples with a number that is known beforehand, such as a mark or a score: texts with a
-            higher one are expected to be better (or worse), by as much as the comparisons confirm.
         answer: What is evidence: the ``winner``, or the ``probability`` that the judge gives; a model is then asked for
             log-probabilities, and scores are in the judge's logits.
         preset: The settings to start from: ``pairscale``, or ``pairwiseLLM``, the design document's.
@@ -141,7 +138,7 @@ def rank(
     settings = with_goal(goal, adaptive_config, reliability)
     btl = panel_settings(asked, answering_by(answer, stopping_at(reliability, btl_config)), preset)
     return rank_samples(
-        samples, asked, limit, fit, run=optional(require_run, run, "run"), without=without, preset=preset, prior=prior,
+        samples, asked, limit, fit, run=optional(require_run, run, "run"), without=without, preset=preset,
         seed=seed, selector=selector_for(selector, settings.get("goal", "order")), adaptive_config=settings,
         btl_config=btl, progress=progress, concurrency=concurrency, retries=retries,
         timeout=timeout, max_comparisons=max_comparisons, max_cost=max_cost, max_minutes=max_minutes, keep_columns=True,

@@ -309,7 +309,7 @@ _Three: TypeAlias = tuple[float | None, float | None, float | None]
 
 def _recalibrated(q: Floats, y: Floats, pair: Ints, level: float) -> tuple[_Three, _Three, str | None]:
     """Slope and intercept with their intervals by pairs, or why there are none."""
-    from pairscale.models.logits import SATURATED
+    from pairscale.models.bayes.model import SATURATED
 
     nothing: _Three = (None, None, None)
     with np.errstate(divide="ignore"):

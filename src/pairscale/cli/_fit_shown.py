@@ -11,10 +11,10 @@ import pairscale as ps
 if TYPE_CHECKING:
     import polars as pl
 
-    from pairscale.models.bayes import BayesFit
+    from pairscale.models.bayes.repeats import RepeatAgreement
+    from pairscale.models.bayes.results import BayesFit
     from pairscale.models.bradley_terry import BTFit
     from pairscale.models.elo import EloFit
-    from pairscale.models.repeats import RepeatAgreement
 
 
 @dataclass(frozen=True, slots=True)

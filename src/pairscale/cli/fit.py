@@ -20,7 +20,7 @@ from pairscale.core.options import require_number_or
 if TYPE_CHECKING:
     import polars as pl
 
-    from pairscale.models.bayes import BayesFit
+    from pairscale.models.bayes.results import BayesFit
     from pairscale.models.bradley_terry import BTFit
     from pairscale.models.elo import EloFit
     from pairscale.store.reading import Comparisons
@@ -105,14 +105,6 @@ class OfModel:
             metavar="SD",
             help="For bayes and engine map: the standard deviation of the scores' prior, a number or learned (the "
             "default).",
-        ),
-    ] = None
-    prior: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="For bayes: a number known of each text beforehand: a column of the run file's texts, or a file with "
-            "ID and one other column.",
         ),
     ] = None
     position: Annotated[
@@ -337,14 +329,10 @@ def _number_or(text: str | None, option: str, choices: tuple[_Choice, ...], **bo
 
 def _arguments(given: OfModel, known: Comparisons, model: Model) -> dict[str, Any]:
     """The arguments of :func:`pairscale.fit`, which takes numbers, and a table where a column is named."""
-    prior: str | pl.DataFrame | None = given.prior
-    if given.prior is not None and known.samples is not None and given.prior in known.samples.columns:
-        prior = known.samples.select("ID", given.prior)
     return {
         **vars(given),
         "prior_sd": _number_or(given.prior_sd, "--prior-sd", _LEARNED, above=0),
         "repeats": _number_or(given.repeats, "--repeats", _REPEATS, least=0),
-        "prior": prior,
         "chosen": given.chosen or known.chosen if model == "bt" else None,
         "covariance": given.covariance is not None,
     }

@@ -43,10 +43,6 @@ _Run = Annotated[
     str | None,
     typer.Option(metavar="FILE", callback=run_file, help="The run file; the same command resumes it."),
 ]
-_Prior = Annotated[
-    str | None,
-    typer.Option(metavar="COLUMN", help="A column of DATA with a number known beforehand, such as a mark."),
-]
 _Reliability = Annotated[
     float | None,
     typer.Option(
@@ -84,7 +80,6 @@ def command(
     dry_run: opt.DryRun = False,
     asking: Asking = Asking(concurrency=1),
     goal: opt.Goal = "order",
-    prior: _Prior = None,
     answer: opt.Answer = "winner",
     reliability: _Reliability = None,
     without: _Without = None,
@@ -142,7 +137,6 @@ def command(
             seed=seed,
             preset=preset,  # type: ignore[arg-type]
             goal=goal,
-            prior=prior,
             selector=selector,
             reliability=reliability,
             max_comparisons=max_comparisons,
@@ -205,7 +199,7 @@ def _short(items: pl.DataFrame) -> pl.DataFrame:
     """The columns that most people want: rank, ID, score and the interval of the rank, and those of their own table."""
     import polars as pl
 
-    from pairscale.models.logs import ITEM_LOG
+    from pairscale.models.bayes.logs import ITEM_LOG
 
     known = {*ITEM_LOG, "rank", "95 %", "withdrawn", "in the top"}
     is_top = items["top_prob"].null_count() < items.height

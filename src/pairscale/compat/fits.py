@@ -12,11 +12,12 @@ from pairscale.core.errors import InputError
 from pairscale.core.notices import notice
 from pairscale.core.options import checked, optional, require_mapping
 from pairscale.core.tables import Table, listed
-from pairscale.models import bayes, bradley_terry, elo
-from pairscale.models.bayes import BayesFit
+from pairscale.models import bradley_terry, elo
+from pairscale.models.bayes import results as bayes
+from pairscale.models.bayes.results import BayesFit
+from pairscale.models.bayes.settings import MCMCSettings, Variant
 from pairscale.models.bradley_terry import BTFit
 from pairscale.models.elo import EloFit
-from pairscale.models.sampling import MCMCSettings, Variant
 
 T = TypeVar("T")
 BRADLEY_TERRY_2 = "BradleyTerry2"

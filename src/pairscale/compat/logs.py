@@ -9,10 +9,10 @@ import polars as pl
 from pairscale.adaptive.state import AdaptiveState, require_state
 from pairscale.core.errors import InputError
 from pairscale.core.options import checked, optional, require_int
-from pairscale.models import logs
+from pairscale.models.bayes import logs
 
 if TYPE_CHECKING:
-    from pairscale.models.logs import ItemOrder
+    from pairscale.models.bayes.logs import ItemOrder
 
 R_NAMES = {"mcmc_engine_version": "mcmc_cmdstanr_version", "degree": "deg", "pos_A_rate": "posA_prop"}
 """Our columns that R has under another name."""

@@ -34,8 +34,7 @@ from pairscale.evaluate.judge_questions import (
 )
 from pairscale.judges.base import Judge, judge_member
 from pairscale.judges.build import judge_with, want_probability
-from pairscale.models.bayes import fit_btl
-from pairscale.models.logits import fit_logits
+from pairscale.models.bayes.fit import fit_btl
 from pairscale.providers.catalog import PROVIDERS, price_date
 from pairscale.runtime import CONCURRENCY, RETRIES, TIMEOUT
 from pairscale.store.label_keys import key_path
@@ -45,7 +44,7 @@ if TYPE_CHECKING:
 
     from pairscale.core.tables import Table
     from pairscale.core.traits import Trait
-    from pairscale.models.sampling import Answer
+    from pairscale.models.bayes.settings import Answer
     from pairscale.providers.catalog import Price
 
 __all__ = ["JudgeCheck", "check_judge"]
@@ -338,8 +337,9 @@ def _spread(results: pl.DataFrame, answer: Answer, seed: int) -> tuple[float | N
         return None, None
     with without_notices():  # some pairs need not link all texts, and a spread is told all the same
         if answer == "probability":
-            stated = fit_logits(rows, ids, seed=seed)
-            return _median(stated.prior_sd), _median(stated.error)
+            fit = fit_btl(rows, ids, "btl_b", seed=seed, prior_sd="learned", repeats="learned")
+            return _median(fit.prior_sd), _median(fit.error)
+        rows = rows.select("ID1", "ID2", "better_id")
         return _median(fit_btl(rows, ids, seed=seed, prior_sd="learned", repeats="learned").prior_sd), None
 
 

@@ -6,7 +6,7 @@ With ``theta_i ~ N(0, s²)`` and a half-normal prior for s, the slope of the log
 
 with the means and variances of the posterior at s. Those of the normal approximation around the mode would give a
 spread that is a tenth to a third too small. So slopes and curvatures of the likelihood are averaged over the
-distribution of each pair's difference, as in :mod:`pairscale.models.laplace`, which moves the centre from the mode to
+distribution of each pair's difference, as in :mod:`pairscale.models.bayes.fit`, which moves the centre from the mode to
 the mean. The slope falls in s, and the secant method finds where it is 0.
 """
 
@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy
 
-from pairscale.models._btl import LEARNED_SCALE
 from pairscale.models._information import Information, pair_sums, pair_variances, solve
+from pairscale.models.bayes.model import LEARNED_SCALE
 from pairscale.models.likelihood import with_weights
 
 if TYPE_CHECKING:

@@ -33,8 +33,10 @@ from pairscale.core.options import (
 from pairscale.core.provenance import Provenance
 from pairscale.core.results import ORDER_KNOWN, Results
 from pairscale.core.tables import Table, listed, require_ids, times_of, to_frame
-from pairscale.models._cells import JudgeParameters, count_outcomes
 from pairscale.models._information import PROBE_SEED, is_exact
+from pairscale.models.bayes.model import JudgeParameters, count_outcomes
+from pairscale.models.bayes.repeats import RepeatAgreement, repeat_agreement, repeat_weights
+from pairscale.models.bayes.settings import Repeats, require_repeats
 from pairscale.models.data import (
     Counts,
     Outcomes,
@@ -47,13 +49,12 @@ from pairscale.models.data import (
 )
 from pairscale.models.engines import ENGINES, FitEngine
 from pairscale.models.likelihood import outcome_probabilities
-from pairscale.models.repeats import RepeatAgreement, repeat_agreement, repeat_weights
-from pairscale.models.sampling import Repeats, require_repeats
 from pairscale.models.uncertainty import Interval, Requested, Uncertainty, assess
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from pairscale.models.bayes.settings import Repeats
     from pairscale.models.likelihood import Root
 
 __all__ = [

@@ -1,7 +1,7 @@
 """From comparisons to scores, with one verb for all models: ``pairscale.fit``.
 
 Where the functions with R's names keep R's defaults, this one learns from the data how far the scores spread and how
-much repeats of a pair add (:mod:`pairscale.models.repeats`), for the Bayesian model and for the engine ``map``.
+much repeats of a pair add (:mod:`pairscale.models.bayes.repeats`), for the Bayesian model and for the engine ``map``.
 """
 
 from __future__ import annotations
@@ -15,26 +15,25 @@ import polars as pl
 from pairscale.core.columns import judge_column
 from pairscale.core.comparisons import says_who_stood_first
 from pairscale.core.errors import InputError
-from pairscale.core.files import read_table
 from pairscale.core.notices import notice
 from pairscale.core.options import ProgressMode, checked, require_choice
 from pairscale.core.results import Results
-from pairscale.core.tables import as_text, is_blank, listed, times_of
-from pairscale.models._bayes_rows import PROBABILITY, read_graded_rows
+from pairscale.core.tables import as_text, is_blank, times_of
 from pairscale.models._progress import showing_progress
-from pairscale.models.sampling import Answer, Judges
+from pairscale.models.bayes.rows import PROBABILITY, read_graded_rows
+from pairscale.models.bayes.settings import Answer, Judges
 from pairscale.store.reading import read_comparisons
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from pairscale.core.tables import Table
-    from pairscale.models._bayes_rows import BayesTies
-    from pairscale.models.bayes import BayesFit
+    from pairscale.models.bayes.results import BayesFit
+    from pairscale.models.bayes.rows import BayesTies
+    from pairscale.models.bayes.settings import Repeats, Variant
     from pairscale.models.bradley_terry import BTFit, Chosen
     from pairscale.models.data import Ties
     from pairscale.models.elo import EloFit
-    from pairscale.models.sampling import Repeats, Variant
     from pairscale.store.runfile import RunFile
 
 __all__ = ["FitModel", "fit", "misplaced"]
@@ -48,7 +47,7 @@ _ENGINES = {"bt": ("auto", "sirt", "mle", "map", "firth"), "elo": ("auto",), "ba
 _OF_MODEL = {
     "separate": ("bt",), "position": ("bt",), "cluster": ("bt",), "bootstrap": ("bt",), "reference": ("bt",),
     "weights": ("bt",), "covariance": ("bt",), "rank_intervals": ("bt",), "level": ("bt",), "chosen": ("bt",),
-    "variant": ("bayes",), "prior": ("bayes",), "prior_sd": ("bayes", "bt"), "repeats": ("bayes", "bt"),
+    "variant": ("bayes",), "prior_sd": ("bayes", "bt"), "repeats": ("bayes", "bt"),
     "ties": ("bayes", "bt"), "engine": ("bayes", "bt"), "runs": ("elo",), "answer": ("bayes",), "n_jobs": ("bt",),
     "judges": ("bayes",),
 }  # fmt: skip
@@ -65,7 +64,6 @@ def fit(
     variant: Variant | None = None,
     prior_sd: float | Literal["learned"] | None = None,
     repeats: Repeats | None = None,
-    prior: str | Mapping[str, float] | Table | None = None,
     ties: Ties | None = None,
     chosen: Chosen | None = None,
     ids: Iterable[Any] | None = None,
@@ -112,8 +110,6 @@ def fit(
         prior_sd: Of bayes and ``map``: the standard deviation of the scores' prior; ``learned`` by default.
         repeats: How to count repeats of a pair: ``learned`` (the default of bayes and ``map``), ``independent``, or
             their excess agreement from 0 (each is new evidence) to 1 (none is).
-        prior: Of bayes: a number that is known of each item beforehand, such as a mark: a column of the run file's
-            texts, a mapping from ID to number, or a table or file with ``ID`` and one other column.
         ties: ``half`` (half a win for each; the default of bayes), ``drop`` (the default of bt), or of bt ``davidson``.
         chosen: How the pairs were chosen: ``beforehand``, or ``adaptive``, by what earlier answers said. A run file
             knows it.
@@ -161,12 +157,12 @@ def fit(
     }  # fmt: skip
     given = of_bt | {
         "engine": engine != "auto", "variant": variant, "prior_sd": prior_sd, "repeats": repeats,
-        "prior": prior is not None, "ties": ties, "chosen": chosen, "runs": runs, "level": level, "separate": separate,
+        "ties": ties, "chosen": chosen, "runs": runs, "level": level, "separate": separate,
         "answer": answer != "winner", "judges": judges != "pooled",
     }  # fmt: skip
     _require_belonging(given, model)
     require_choice(engine, "engine", _ENGINES[model])
-    _require_together(judges, answer, engine, variant, prior_sd, ties, given=prior is not None)
+    _require_together(judges, answer, engine, variant, prior_sd, ties)
     known = read_comparisons(
         data, condition, a_col=a_col, b_col=b_col, winner_col=winner_col, encoding=encoding, key=key,
         keep=counted_by(model, answer=answer, judges=judges, weights=weights, cluster=cluster),
@@ -184,8 +180,7 @@ def fit(
     spread = prior_sd if prior_sd is not None else "learned"
     found: BTFit | BayesFit
     if model == "bayes":
-        beforehand = None if prior is None else _beforehand(prior, known.samples)
-        bayesian = _Bayesian(known.table, names, engine, variant, seed, spread, repeats, ties, beforehand, progress)
+        bayesian = _Bayesian(known.table, names, engine, variant, seed, spread, repeats, ties, progress)
         found = bayesian.fit(answer, judges)
         return found
     if prior_sd is not None and engine != "map":
@@ -242,19 +237,6 @@ def _require_columns(table: pl.DataFrame, **given: str | Sequence[Any] | None) -
         raise InputError(f"{wrong[0]}: so many comparisons are counted, not read one by one; name a column of theirs")
 
 
-def _beforehand(prior: str | Mapping[str, float] | Table, samples: pl.DataFrame | None) -> Mapping[str, float] | Table:
-    """What is known beforehand, by ID: a column of the run file's texts, a file, or what was given."""
-    if not isinstance(prior, str):
-        return prior
-    if samples is not None and prior in samples.columns:
-        return samples.select("ID", prior)
-    if Path(prior).is_file():
-        return read_table(prior)
-    there = [] if samples is None else [name for name in samples.columns if name not in ("ID", "text")]
-    has = "results have none" if samples is None else f"the texts have {listed(there) or 'no other column'}"
-    raise InputError(f"prior: there is no column or file {prior!r}; {has}. Name a file with ID and one other column")
-
-
 def _say_unused(table: pl.DataFrame, answer: Answer) -> None:
     """Say that there are probabilities and only winners are used; those of the baseline are no answers."""
     if answer != "winner" or PROBABILITY not in table.columns:
@@ -276,8 +258,6 @@ def _require_together(
     variant: Variant | None,
     prior_sd: float | Literal["learned"] | None,
     ties: Ties | None,
-    *,
-    given: bool,
 ) -> None:
     """Refuse what a fit of probabilities or of slopes does not take."""
     if answer == "probability" and ties is not None:
@@ -287,7 +267,6 @@ def _require_together(
     wrong = {
         "answer='probability'": answer != "winner",
         "engine='laplace'": engine == "laplace",
-        "prior": given,
         "a number for prior_sd": prior_sd not in (None, "learned"),
     }
     if refused := [name for name, there in wrong.items() if there]:
@@ -329,7 +308,6 @@ class _Bayesian:
     prior_sd: float | Literal["learned"]
     repeats: Repeats | None
     ties: Ties | None
-    prior: Mapping[str, float] | Table | None
     progress: ProgressMode
 
     def fit(self, answer: Answer, judges: Judges) -> BayesFit:
@@ -353,26 +331,27 @@ class _Bayesian:
         best = self.variant or ("btl_e_b" if says_who_stood_first(self.table) else "btl_e")
         if self.engine == "laplace":
             return self._pooled_laplace(best)
-        from pairscale.models.bayes import fit_bayes_btl_mcmc
+        from pairscale.models.bayes.results import fit_bayes_btl_mcmc
 
         return fit_bayes_btl_mcmc(
             self.table, self.ids, best, seed=self.seed, prior_sd=self.prior_sd, repeats=self._counted, ties=self._tied,
-            prior=self.prior, progress=self.progress,
+            progress=self.progress,
         )  # fmt: skip
 
     def _pooled_laplace(self, variant: Variant) -> BayesFit:
-        from pairscale.models.bayes import gathered
-        from pairscale.models.laplace import fit_btl_laplace
+        from pairscale.models.bayes.fit import fit_btl_laplace
+        from pairscale.models.bayes.results import gathered
 
         rows, names, said = self._rows()
+        rows = rows.drop("judge_id", PROBABILITY, strict=False)
         said.append(notice(_APPROXIMATE))
-        given: dict[str, Any] = {"prior_sd": self.prior_sd, "repeats": self._counted, "known": self._known(names)}
+        given: dict[str, Any] = {"prior_sd": self.prior_sd, "repeats": self._counted}
         return gathered([fit_btl_laplace(rows, names, variant, seed=self.seed, **given)], said)
 
     def _graded(self) -> BayesFit:
         """A fit of probabilities."""
-        from pairscale.models.bayes import gathered
-        from pairscale.models.logits import fit_logits, fit_logits_laplace
+        from pairscale.models.bayes.fit import fit_btl, fit_btl_laplace
+        from pairscale.models.bayes.results import gathered
 
         rows, names, said = read_graded_rows(self.table, self.ids)
         best = self.variant or ("btl_b" if says_who_stood_first(rows) else "btl")
@@ -383,18 +362,17 @@ class _Bayesian:
             )
         rows = rows.select("ID1", "ID2", "better_id", PROBABILITY)
         given: dict[str, Any] = {"seed": self.seed, "prior_sd": self.prior_sd, "repeats": self._counted}
-        given["known"] = self._known(names)
         if self.engine == "laplace":
             said.append(notice(_APPROXIMATE))
-            found = fit_logits_laplace(rows, names, best, **given)
+            found = fit_btl_laplace(rows, names, best, **given)
         else:
-            found = fit_logits(rows, names, best, **given, progress=self.progress)
+            found = fit_btl(rows, names, best, **given, progress=self.progress)
         return gathered([found], [*said, *found.notices])
 
     def _by_judge(self) -> BayesFit:
         """A fit with a slope and a position effect for each judge."""
-        from pairscale.models.bayes import gathered
-        from pairscale.models.judge_slopes import fit_slopes
+        from pairscale.models.bayes.fit import fit_btl
+        from pairscale.models.bayes.results import gathered
 
         ordered = says_who_stood_first(self.table)
         if self.variant == "btl_b" and not ordered:
@@ -410,21 +388,18 @@ class _Bayesian:
         if blank := int(is_blank(who).sum()):
             raise InputError(f"judges='slopes': column {column!r} is empty in {blank:,} of {rows.height:,} rows")
         rows = rows.select("ID1", "ID2", "better_id", who.alias("judge_id"))
-        found = fit_slopes(
-            rows, names, seed=self.seed, position=ordered and self.variant != "btl", repeats=self._counted,
-            progress=self.progress,
+        if who.n_unique() < 2:
+            raise InputError(f"judges='slopes' compares judges, and all answers are of {who[0]!r}; leave it out")
+        found = fit_btl(
+            rows, names, "btl_b" if ordered and self.variant != "btl" else "btl", seed=self.seed, prior_sd="learned",
+            repeats=self._counted, progress=self.progress,
         )  # fmt: skip
         return gathered([found], [*said, *found.notices])
 
     def _rows(self) -> tuple[pl.DataFrame, list[str], list[str]]:
         """The comparisons, the items and the notices; rows that stand twice are among the last."""
         from pairscale.core.comparisons import AS_NEW, BY_ADDED, say_copies
-        from pairscale.models._bayes_rows import read_rows
+        from pairscale.models.bayes.rows import read_rows
 
         rows, names, said = read_rows(self.table, self.ids, self._tied)
         return rows, names, [*said, *say_copies(rows, AS_NEW if self._counted == "independent" else BY_ADDED)]
-
-    def _known(self, names: Sequence[str]) -> Any:
-        from pairscale.models.known import known_by_id
-
-        return None if self.prior is None else known_by_id(self.prior, names)

@@ -1,8 +1,4 @@
-"""Bradley–Terry with the prior N(0, s²) for every item: the most probable abilities, by Newton's method.
-
-With something known of the items beforehand, x, the prior is N(g x, s²) with ``g ~ N(0, 1)``. Without g, that is a
-normal distribution of covariance ``s² I + x x'``, whose inverse is ``(I - c x x') / s²`` with ``c = 1 / (s² + x'x)``.
-"""
+"""Bradley–Terry with the prior N(0, s²) for every item: the most probable abilities, by Newton's method."""
 
 from __future__ import annotations
 
@@ -16,10 +12,7 @@ import scipy
 if TYPE_CHECKING:
     from pairscale.core.arrays import Floats, Ints
 
-__all__ = ["PriorMode", "prior_mode", "shrunk", "signed_sums"]
-
-SLOPE_SD = 1.0
-"""Of the prior of g."""
+__all__ = ["PriorMode", "prior_mode", "signed_sums"]
 
 _STEPS, _DONE = 60, 1e-6
 
@@ -41,22 +34,7 @@ class PriorMode:
     factor: Floats
 
 
-def shrunk(values: Floats, known: Floats | None, prior: float) -> Floats:
-    """s² times the inverse of the prior's covariance, times these values.
-
-    Args:
-        values: Per item.
-        known: Per item, what is known beforehand, x; None when there is nothing.
-        prior: 1 / s².
-    """
-    if known is None:
-        return values
-    return values - known * (float(known @ values) / (SLOPE_SD**-2 / prior + float(known @ known)))
-
-
-def prior_mode(
-    i: Ints, j: Ints, times: Floats, won: Floats, *, prior: float, start: Floats, known: Floats | None = None
-) -> PriorMode:
+def prior_mode(i: Ints, j: Ints, times: Floats, won: Floats, *, prior: float, start: Floats) -> PriorMode:
     """The mode for these answers.
 
     Args:
@@ -66,7 +44,6 @@ def prior_mode(
         won: per pair, how often i won.
         prior: 1 / s².
         start: per item, where to begin.
-        known: per item, what is known beforehand, with mean 0 and variance 1; None when there is nothing.
     """
     n = len(start)
     theta, share, before = start, 1.0, -math.inf
@@ -74,14 +51,14 @@ def prior_mode(
     for _ in range(_STEPS):
         moved = theta + share * step
         d = moved[i] - moved[j]
-        height = float(won @ d - times @ np.logaddexp(0, d) - prior / 2 * (moved @ shrunk(moved, known, prior)))
+        height = float(won @ d - times @ np.logaddexp(0, d) - prior / 2 * (moved @ moved))
         if height < before - 1e-9 * abs(before):
             share /= 2  # too far: the way is right, for the posterior has one top only
             continue
         theta, before, share = moved, height, 1.0
         p = scipy.special.expit(d)
-        factor = _factor(i, j, times * p * (1 - p), prior, n, known)
-        slope = signed_sums(i, j, won - times * p, n) - prior * shrunk(theta, known, prior)
+        factor = _factor(i, j, times * p * (1 - p), prior, n)
+        slope = signed_sums(i, j, won - times * p, n) - prior * theta
         step, _ = scipy.linalg.lapack.dpotrs(factor, slope, lower=1)
         if np.abs(step).max(initial=0.0) < _DONE:
             break
@@ -93,11 +70,9 @@ def signed_sums(i: Ints, j: Ints, values: Floats, n: int) -> Floats:
     return np.asarray(np.bincount(i, values, n) - np.bincount(j, values, n), dtype=np.float64)
 
 
-def _factor(i: Ints, j: Ints, weights: Floats, prior: float, n: int, known: Floats | None) -> Floats:
+def _factor(i: Ints, j: Ints, weights: Floats, prior: float, n: int) -> Floats:
     curvature = np.zeros((n, n), order="F")
     curvature[j, i] = -weights
     curvature[np.diag_indices(n)] = np.bincount(i, weights, n) + np.bincount(j, weights, n) + prior
-    if known is not None:
-        curvature -= np.outer(known, known) * (prior / (SLOPE_SD**-2 / prior + float(known @ known)))
     factor, _ = scipy.linalg.lapack.dpotrf(curvature, lower=1, clean=1, overwrite_a=1)
     return np.asarray(factor)

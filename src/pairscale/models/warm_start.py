@@ -13,21 +13,21 @@ import numpy as np
 import numpy.typing as npt
 
 from pairscale.core.errors import InputError
-from pairscale.models import _cells, _coordinates, _sampling
-from pairscale.models._sampling import Warm
+from pairscale.models.bayes import coordinates, model, sampler
+from pairscale.models.bayes.sampler import Warm
 
 __all__ = ["StoredWarmStart", "packed", "unpacked", "warm_from_bytes", "warm_of", "warm_to_bytes"]
 
 Array: TypeAlias = "npt.NDArray[Any]"
 
 _HEAD = "head"
-_MODULES = (_sampling, _coordinates, _cells)
+_MODULES = (sampler, coordinates, model)
 _BROKEN = (zipfile.BadZipFile, OSError, EOFError, ValueError, KeyError, TypeError)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class StoredWarmStart:
-    """The part of a fit that :func:`pairscale.models.bayes.fit_btl` takes as ``warm``, without its draws."""
+    """The part of a fit that :func:`pairscale.models.bayes.fit.fit_btl` takes as ``warm``, without its draws."""
 
     _warm: Warm
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from pairscale.core.tables import Table
-    from pairscale.models.bayes import BayesFit
+    from pairscale.models.bayes.results import BayesFit
     from pairscale.models.bradley_terry import BTFit
     from pairscale.models.elo import EloFit
 
@@ -50,7 +50,7 @@ def win_matrix(
         InputError: when an item of the results has no score in ``order``, or there is nothing to draw.
         MissingExtraError: when altair is not installed.
     """
-    from pairscale.models.bayes import BayesFit
+    from pairscale.models.bayes.results import BayesFit
     from pairscale.models.bradley_terry import BTFit, fit_bt_model
     from pairscale.models.elo import EloFit
 
@@ -85,7 +85,7 @@ def win_matrix(
 
 def _order(fit: Any) -> tuple[list[str], _Array, _Array]:
     """The items best first; their scores in logits, one row per draw; and the part that each belongs to."""
-    from pairscale.models.bayes import BayesFit
+    from pairscale.models.bayes.results import BayesFit
     from pairscale.models.bradley_terry import BTFit
     from pairscale.models.elo import EloFit
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pairscale.adaptive.state import AdaptiveState
     from pairscale.evaluate.ranking import VariantsResult
     from pairscale.evaluate.result import PairwiseRunResult
-    from pairscale.models.bayes import BayesFit
+    from pairscale.models.bayes.results import BayesFit
     from pairscale.models.bradley_terry import BTFit
     from pairscale.models.elo import EloFit
 
@@ -181,15 +181,15 @@ def _fit_of(source: Any) -> Any:
 
 def _is_posterior(fit: Any) -> bool:
     from pairscale.adaptive.state import AdaptiveState
-    from pairscale.models.bayes import BayesFit
+    from pairscale.models.bayes.results import BayesFit
 
     return isinstance(fit, BayesFit | AdaptiveState)
 
 
 def _scores(fit: Any) -> _Items:
+    from pairscale.models.bayes.logs import summarize_items
     from pairscale.models.bradley_terry import BTFit
     from pairscale.models.elo import EloFit
-    from pairscale.models.logs import summarize_items
 
     fit = _fit_of(fit)
     if isinstance(fit, BTFit):
@@ -225,8 +225,8 @@ def _scores(fit: Any) -> _Items:
 
 
 def _ranks(fit: Any) -> _Items:
+    from pairscale.models.bayes.logs import summarize_items
     from pairscale.models.bradley_terry import BTFit, with_rank_intervals
-    from pairscale.models.logs import summarize_items
 
     fit = _fit_of(fit)
     axis = "rank (1 is the best)"
@@ -263,7 +263,7 @@ def _known(fit: BTFit) -> bool:
 
 
 def _unsure(fit: _Posterior) -> tuple[str, ...]:
-    from pairscale.models.logs import summarize_refits
+    from pairscale.models.bayes.logs import summarize_refits
 
     passed = summarize_refits(fit, last_n=1)["diagnostics_pass"].to_list() != [False]
     return () if passed else ("The sampler's diagnostics failed: take these figures as provisional.",)

@@ -19,8 +19,8 @@ from pairscale.core.errors import InputError
 from pairscale.core.results import ORDER_KNOWN, read_form
 from pairscale.core.samples import with_kept
 from pairscale.judges.names import is_judge
+from pairscale.models.bayes.logs import ITEM_LOG
 from pairscale.models.bradley_terry import BTFit, Chosen, fit_bt_model
-from pairscale.models.logs import ITEM_LOG
 from pairscale.pairing.graph import summarize_pairs
 from pairscale.reporting._attention import Attention, look_again
 from pairscale.reporting._cases import pair_case, write_cases
@@ -61,7 +61,6 @@ class RankingFacts:
         refits: the round log of an adaptive run.
         stop_reason: why it ended; ``open`` while it is working.
         preset: The preset of an adaptive run.
-        prior: The column of an adaptive run that held what was known beforehand.
         spending: by model, template and day.
         n_groups: groups without a comparison between them.
         kept: columns of ``items`` that came with the texts, such as a name or a class.
@@ -84,7 +83,6 @@ class RankingFacts:
     refits: pl.DataFrame | None = None
     stop_reason: str | None = None
     preset: str | None = None
-    prior: str | None = None
     spending: pl.DataFrame | None = None
     n_groups: int = 1
     kept: Sequence[str] = ()
@@ -268,7 +266,7 @@ def _adaptive(store: RunFile) -> tuple[pl.DataFrame, dict[str, Any]] | None:
     notices = [*_invalid(status["invalid"]), *_withdrawn(status["withdrawn"])]
     more: dict[str, Any] = {"model": "bayes", "notices": notices, "refits": refits}
     more |= {"reliability": refits["reliability"].to_list()[-1], "stop_reason": status["stop_reason"] or "open"}
-    more["preset"], more["prior"] = status["preset"], status["prior"]
+    more["preset"] = status["preset"]
     return items_so_far(store), more
 
 
@@ -299,7 +297,6 @@ def facts_of_result(
         refits=result.refits,
         stop_reason=result.state.stop_reason or "open",
         preset=result.state.preset,
-        prior=result.state.settings["prior"],
         calibrations=_calibrated(judgements),
         **_judged(
             _of_last_refit(result.items),

@@ -220,19 +220,6 @@ def surprise(row: Mapping[str, Any]) -> str:
     return f"{row['winner']} was preferred to {row['loser']}, which the scores give {row['p']:.1%} ({row['judge_id']})"
 
 
-def _prior(facts: RankingFacts) -> str:
-    """What something known beforehand contributed, in a sentence or two; empty without it."""
-    last = {} if facts.refits is None else facts.refits.row(-1, named=True)
-    slope = last.get("prior_slope_mean")
-    if slope is None:
-        return ""
-    low, high = last["prior_slope_p2.5"], last["prior_slope_p97.5"]
-    name = "A number known beforehand" if facts.prior is None else f"The column “{facts.prior}”"
-    told = f"{name} was used as what was known beforehand: one standard deviation of it is worth {slope:.2f} logits"
-    sure = "it was not found to say anything about the scores" if low <= 0 <= high else "scores lean on it by that much"
-    return f"{told} (95 % interval {low:.2f} to {high:.2f}); {sure}. "
-
-
 def method(facts: RankingFacts) -> Sequence[str]:
     """A paragraph on the method, to be taken over into a paper, and how to read a score."""
     n = facts.items.height
@@ -262,7 +249,6 @@ def method(facts: RankingFacts) -> Sequence[str]:
             f"Scores are abilities of a Bradley–Terry model in logits with mean 0 (engine {facts.model}); intervals "
             "are 95 % confidence intervals for the difference to the mean. "
         )
-    text += _prior(facts)
     if facts.reliability is not None:
         name = "EAP reliability" if facts.model == "bayes" else "scale separation reliability"
         text += f"The {name} is {facts.reliability:.2f}{facts.provisional}. "

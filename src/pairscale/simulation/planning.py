@@ -25,7 +25,7 @@ from pairscale.core.options import (
     require_number,
     require_probability,
 )
-from pairscale.models.sampling import Answer
+from pairscale.models.bayes.settings import Answer
 from pairscale.simulation.run import MOST_PER_ITEM, simulate_all
 
 if TYPE_CHECKING:

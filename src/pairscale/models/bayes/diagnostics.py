@@ -168,7 +168,7 @@ def diagnose(
     Raises:
         InputError: when there are no draws, or an array has another shape.
     """
-    from pairscale.models._convergence import rhat_and_ess
+    from pairscale.models.bayes.convergence import rhat_and_ess
 
     if isinstance(draws, Mapping):
         draws = list(draws.values())

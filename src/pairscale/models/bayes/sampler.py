@@ -27,21 +27,19 @@ import numpy as np
 
 from pairscale.core.arrays import Floats
 from pairscale.core.errors import SamplerError
-from pairscale.models._btl import BTLDensity, JudgeParameters
-from pairscale.models._convergence import likely_worst
-from pairscale.models._coordinates import Coordinates, Learned
-from pairscale.models._hmc import LockStepHMC
-from pairscale.models._slopes import SlopeDensity
-from pairscale.models.diagnostics import Diagnostics, DiagnosticsGate, diagnose
+from pairscale.models.bayes.convergence import likely_worst
+from pairscale.models.bayes.coordinates import Coordinates, Learned
+from pairscale.models.bayes.density import Density
+from pairscale.models.bayes.diagnostics import Diagnostics, DiagnosticsGate, diagnose
+from pairscale.models.bayes.hmc import LockStepHMC
+from pairscale.models.bayes.model import JudgeParameters
 
 if TYPE_CHECKING:
-    from pairscale.models._logit_density import LogitDensity, Whitened
-    from pairscale.models.sampling import MCMCSettings
+    from pairscale.models.bayes.settings import MCMCSettings
 
-__all__ = ["FIRST_LAPSE", "MANY", "PATH", "Begun", "Sampled", "Warm", "sampled", "warmed_up", "whitened"]
+__all__ = ["MANY", "PATH", "Begun", "Sampled", "Warm", "sampled", "warmed_up"]
 
 _LOG = logging.getLogger("pairscale")
-FIRST_LAPSE = 0.07  # where the search for coordinates begins; the prior's mean is 0.09
 _TEACH = 100  # so many draws of the warm-up can teach other coordinates
 MANY = 5_000
 """Of more items, draws are kept in single precision and once: a copy of them all would be a gigabyte."""
@@ -79,7 +77,7 @@ class Begun:
     """
 
     sampler: LockStepHMC
-    coordinates: Coordinates | Whitened
+    coordinates: Coordinates
     warm: bool
     learned: bool
     fallbacks: tuple[str, ...] = ()
@@ -111,12 +109,11 @@ class Sampled:
         if len(ids) > MANY:
             flat = flat.astype(np.float64)
             flat[: len(ids)] += self.shift[::step].ravel()
-        assert isinstance(begun.coordinates, Coordinates)  # noqa: S101 - only these can be learned
         return Warm(ids, model, self.draws[-1].T, *begun.coordinates.learn(flat), begun.sampler.step)
 
 
 def warmed_up(
-    density: BTLDensity, start: Warm | None, settings: MCMCSettings, rng: np.random.Generator, tick: Callable[[], None]
+    density: Density, start: Warm | None, settings: MCMCSettings, rng: np.random.Generator, tick: Callable[[], None]
 ) -> Begun:
     """Find coordinates and a step size; the transitions made on the way are thrown away.
 
@@ -136,11 +133,8 @@ def warmed_up(
     return Begun(begun.sampler, begun.coordinates, False, begun.learned, (_COLD, *begun.fallbacks))
 
 
-def _cold(density: BTLDensity, settings: MCMCSettings, rng: np.random.Generator, tick: Callable[[], None]) -> Begun:
-    x = np.zeros((density.size, 1))
-    if "u" in density.row:
-        x[density.row["u"]] = np.log(FIRST_LAPSE / (1 - FIRST_LAPSE))
-    first = Coordinates.around(density, x)
+def _cold(density: Density, settings: MCMCSettings, rng: np.random.Generator, tick: Callable[[], None]) -> Begun:
+    first = Coordinates.around(density, density.start())
     z = 0.7 * rng.standard_normal((density.size, settings.chains))
     sampler = LockStepHMC(first, z, rng, path=PATH, target_accept=settings.target_accept)
     n_first = int(0.6 * settings.iter_warmup)
@@ -168,55 +162,6 @@ def _cold(density: BTLDensity, settings: MCMCSettings, rng: np.random.Generator,
             "model_variant, or fit_bt_model with engine='map'"
         )
     return begun
-
-
-def whitened(
-    coordinates: Whitened,
-    learn: Callable[[Floats], Whitened],
-    least: int,
-    settings: MCMCSettings,
-    rng: np.random.Generator,
-    tick: Callable[[], None],
-    instead: str,
-) -> Begun:
-    """Warm up in the coordinates of a normal approximation, and then in those that the draws teach.
-
-    Args:
-        coordinates: those of the approximation.
-        learn: coordinates from draws, a row each.
-        least: more draws than this are needed to learn from.
-        settings: how to sample.
-        rng: of the chains.
-        tick: called after each draw.
-        instead: what to use when the sampler cannot move.
-
-    Raises:
-        SamplerError: when the chains do not move.
-    """
-    size = coordinates.posterior.size
-    start = 0.7 * rng.standard_normal((size, settings.chains))
-    sampler = LockStepHMC(coordinates, start, rng, path=PATH, target_accept=settings.target_accept)
-    n_first = settings.iter_warmup // 2
-    taught = sampler.advance(n_first, adapt=True, on_draw=tick).positions[n_first // 3 :]
-    # The approximation is a guess where there is little evidence: the draws know better how the parameters move.
-    draws = np.concatenate([coordinates.to_x(z) for z in taught], axis=1).T
-    fallbacks: tuple[str, ...] = ()
-    if len(draws) > least:
-        step, learned = sampler.step, learn(draws)
-        sampler.move(learned, learned.to_z(draws[-settings.chains :].T))
-        sampler.advance(settings.iter_warmup - n_first, adapt=True, on_draw=tick)
-        if not sampler.stuck:  # a step that is only short is left to the diagnostics of the draws
-            return Begun(sampler, learned, warm=False, learned=True)
-        sampler.step = step
-        sampler.move(coordinates, taught[-1])
-        fallbacks = (_UNLEARNED,)
-    sampler.advance(settings.iter_warmup - n_first, adapt=True, on_draw=tick)
-    if sampler.stuck:
-        raise SamplerError(
-            f"the sampler cannot move: its step size fell to {sampler.step:.2g}, where {sampler.usual:.2g} is "
-            f"usual; use {instead}, or a longer warm-up (mcmc: iter_warmup)"
-        )
-    return Begun(sampler, coordinates, warm=False, learned=False, fallbacks=fallbacks)
 
 
 def sampled(
@@ -292,30 +237,24 @@ def _with_more(draws: Floats, begun: Begun, planned: int, tick: Callable[[], Non
     return grown, divergences, accepted
 
 
-def _room(planned: int, chains: int, density: BTLDensity | LogitDensity | SlopeDensity) -> Floats:
+def _room(planned: int, chains: int, density: Density) -> Floats:
     """Room for draws (draws, chains, parameters); sums depend on what lies beside what, to the last bit."""
     if density.n > MANY:
         return np.empty((planned, chains, density.size), dtype=np.float32)
     return np.empty((planned, density.size, chains)).transpose(0, 2, 1)
 
 
-def _centred(density: BTLDensity | LogitDensity | SlopeDensity, draws: Floats, shift: Floats) -> tuple[Floats, Floats]:
+def _centred(density: Density, draws: Floats, shift: Floats) -> tuple[Floats, Floats]:
     """The abilities of draws, centred, and what was taken from them in ``draws``: of many items, they are one array."""
-    theta = _abilities(density, draws)
+    theta = draws[:, :, : density.n]
+    if density.prior_mean is not None:
+        theta = theta + density.prior_mean
     mean = theta.mean(axis=2, keepdims=True, dtype=np.float64)
     if density.n <= MANY or not np.shares_memory(theta, draws):
         return theta - mean, np.zeros((len(draws), *shift.shape[1:]))
     theta -= mean
     mean[: len(shift)] += shift  # what is left of the mean of those that were centred before is rounding
     return theta, mean
-
-
-def _abilities(density: BTLDensity | LogitDensity | SlopeDensity, draws: Floats) -> Floats:
-    """The abilities of draws (draws, chains, parameters)."""
-    theta = draws[:, :, : density.n]
-    if "g" not in density.row or isinstance(density, SlopeDensity):
-        return theta
-    return theta + draws[:, :, density.row["g"], None] * density.known
 
 
 def _enough(n: int, found: Diagnostics) -> int:

@@ -1,9 +1,9 @@
-"""Coordinates in which the Bradley–Terry–Luce posterior is round.
+"""Coordinates in which the posterior is round.
 
-A larger lapse rate goes with a wider scale of all abilities, and a position effect shifts abilities that stood first
-more often; what the slope of something known beforehand takes, the abilities beyond it give back. :class:`Coordinates`
-takes this out, so that the chains see a density that is close to a unit normal; it is
-a change of variables with its exact Jacobian, so the draws are exact however good it is.
+A larger lapse rate goes with a wider scale of all scores, as a larger error does with wider intervals, and a position
+effect shifts scores that stood first more often. :class:`Coordinates` takes this out, so that the chains see a density
+that is close to a unit normal; it is a change of variables with its exact Jacobian, so the draws are exact however good
+it is.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ import numpy as np
 from scipy.special import expit
 
 from pairscale.core.arrays import Floats
-from pairscale.models._btl import BTLDensity
+from pairscale.models.bayes.density import Density
 
 __all__ = ["Coordinates", "Learned"]
 
 _MOST_MIX = 20.0  # of the directions in which the abilities follow eps; one is as much as their mode does
 _KNEE = 0.05  # before there are draws
+_LEAST_VALUE = 1e-3  # of a matrix of correlations
 _LOW = -30.0  # from here down log(1 + exp(y)) is exp(y)
 _ONE = np.ones(1)  # stands for what a variant does not have
 
@@ -31,19 +32,19 @@ class Learned:
     """What draws teach about the shape of the posterior; it still holds with some more comparisons.
 
     Attributes:
-        spread: the scale of each of the judge's parameters, u in the units of its knee.
-        kappa: how the logarithm of the abilities' spread moves with eps and t.
-        mix: how the abilities move with eps, in terms of ``Coordinates.basis``; one column, or none without eps.
-        of_b: how b and g move with eps; one row each.
-        offset: how far the means of abilities, b and g lie from their conditional mode; zero for u and t.
-        widen: per ability, the scale of z in units of its conditional spread; between that and the marginal one.
-        knee: where the odds of a lapse, and tau, turn from logarithmic to linear.
+        spread: the scale of each of the judge's parameters; those with a knee in its units.
+        kappa: how the logarithm of the scores' spread moves with the noise and t.
+        mix: how the scores move with the noise, in terms of ``Coordinates.basis``; one column, or none without noise.
+        of_linear: how position effects and slopes move with the noise; one row each.
+        offset: how far the means of scores, position effects and slopes lie from their conditional mode; else zero.
+        widen: per score, the scale of z in units of its conditional spread; between that and the marginal one.
+        knee: where the odds of a lapse, and tau, turn from logarithmic to linear; none with probabilities.
     """
 
     spread: dict[str, float]
     kappa: dict[str, float]
     mix: Floats
-    of_b: Floats
+    of_linear: Floats
     offset: Floats
     widen: Floats
     knee: dict[str, float]
@@ -53,11 +54,11 @@ class _Placed(NamedTuple):
     """A position, and what was computed on the way to it."""
 
     x: Floats
-    deviation: Floats  # what of the abilities widens with eps, but for c_t
-    ys: dict[str, Floats]  # y of u and of t
+    deviation: Floats  # what of the scores widens with the noise, but for c_t
+    ys: dict[str, Floats]  # y of the noise and of t
     softs: dict[str, Floats]  # log(1 + exp(y))
-    moved: Floats  # how far eps is from the center
-    of_u: Floats  # c_u
+    moved: Floats  # how far the noise is from the center
+    of_noise: Floats  # c_u
     log_t: Floats  # log c_t
     slope_t: Floats  # its slope in t
     of_t: Floats  # c_t
@@ -65,66 +66,73 @@ class _Placed(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Coordinates:
-    """A change of variables, from z to the abilities and the judge's parameters.
+    """A change of variables, from z to the scores and the judge's parameters.
 
-    The abilities follow the judge: ``theta = c_t (center + c_u · spread · z + drift · (b', g', eps - eps0))``, where
-    ``b'`` and ``g'`` are what b and g themselves do not owe to eps, and ``c_u = exp(kappa_u (eps - eps0))``: their
-    spread moves with eps. All of them move with t by c_t, which is ``tau / sqrt(1 + w tau²)``, one at the center: with
+    The noise is the lapse rate, or the logarithm of the error's scale. The scores follow the judge:
+    ``theta = c_t (center + c_u · spread · z + drift · (l', noise - noise0))``, where ``l'`` is what position effects
+    and slopes themselves do not owe to the noise, and ``c_u = exp(kappa_u (noise - noise0))``: the spread of the scores
+    moves with it. All of them move with t by c_t, which is ``tau / sqrt(1 + w tau²)``, one at the center: with
     a small tau the prior sets their size, and with a large one the comparisons do. ``kappa_t`` is the slope of log c_t
     at the center.
     The odds of a lapse are ``knee · log(1 + exp(y))`` with y linear in z: close to zero like its logarithm, further up
-    like eps itself, which is nearer to normal there; and so it is with tau. The Jacobian is
+    like eps itself, which is nearer to normal there; and so it is with tau. With probabilities the priors are normal
+    in the logarithms, and so are the coordinates. The Jacobian is
     ``n log c_u + n log c_t + log(du / dy) + log(dt / dy)``.
 
     Attributes:
         posterior: the density in its own variables.
         center: a position (one column): where z is zero.
-        spread: per row, the scale of z.
-        basis: directions in which the abilities follow eps: the derivative of their mode, and the center.
-        drift: how the abilities move with b, g and eps, those of them that there are; one column each.
-        of_b: how b and g move with eps; one row each.
-        kappa: how the logarithm of the scale moves with eps and, at the center, with t.
-        knee: where the odds of a lapse, and tau, turn from logarithmic to linear.
+        spread: per row, the scale of z; one for position effects and slopes.
+        root: of the covariance of position effects and slopes.
+        basis: directions in which the scores follow the noise: the derivative of their mode, and the center.
+        drift: how the scores move with position effects, slopes and noise; one column each.
+        of_linear: how position effects and slopes move with the noise; one row each.
+        kappa: how the logarithm of the scale moves with the noise and, at the center, with t.
+        knee: where the odds of a lapse, and tau, turn from logarithmic to linear; none with probabilities.
     """
 
-    posterior: BTLDensity
+    posterior: Density
     center: Floats
     spread: Floats
+    root: Floats
     basis: Floats
     drift: Floats
-    of_b: Floats
+    of_linear: Floats
     kappa: dict[str, float]
     knee: dict[str, float]
     _y0: dict[str, Floats] = field(init=False)  # y of the center
-    _eps0: Floats = field(init=False)  # eps of the center
-    _linear: list[int] = field(init=False)  # the rows of b and g
+    _noise0: Floats = field(init=False)  # noise of the center
+    _plain: list[int] = field(init=False)  # rows of noise and t without a knee
 
     def __post_init__(self) -> None:
         row = self.posterior.row
         object.__setattr__(self, "_y0", {name: self._to_y(name, self.center[row[name]]) for name in self.knee})
-        object.__setattr__(self, "_eps0", expit(self.center[row["u"]]) if "u" in row else np.zeros(0))
-        object.__setattr__(self, "_linear", [row[name] for name in self.posterior.linear])
+        object.__setattr__(self, "_noise0", self.posterior.link(self.center)[0])
+        plain = [row[name] for name in (self.posterior.noise, "t") if name in row and name not in self.knee]
+        object.__setattr__(self, "_plain", plain)
 
     def to_x(self, z: Floats) -> Floats:
         """From z to the abilities and the judge's parameters."""
         return self._place(z).x
 
     def _place(self, z: Floats) -> _Placed:
-        n, row = self.posterior.n, self.posterior.row
+        n, row, noise = self.posterior.n, self.posterior.row, self.posterior.noise
         x = self.spread[:, None] * z
         ys, softs = {}, {}
         for name, knee in self.knee.items():
             y = ys[name] = x[row[name]] + self._y0[name]
             soft = softs[name] = np.maximum(np.logaddexp(0.0, y), 1e-300)
             x[row[name]] = np.log(knee) + np.where(y > _LOW, np.log(soft), y)
-        moved = moved_eps = self._moved(x)
-        deviation, of_u, of_t, slope_t = x[:n], _ONE, _ONE, _ONE
-        if "u" in row:
-            of_u = np.exp(self.kappa["u"] * moved[0])
-            deviation = deviation * of_u
-        if at := self._linear:
-            own = x[at]
-            x[at] += self.center[at] + self.of_b @ moved
+        for at in self._plain:
+            x[at] += self.center[at]
+        moved = moved_noise = self._moved(x)
+        deviation, of_noise, of_t, slope_t = x[:n], _ONE, _ONE, _ONE
+        if noise is not None:
+            of_noise = np.exp(self.kappa[noise] * moved[0])
+            deviation = deviation * of_noise
+        if linear := self.posterior.linear:
+            own = self.root @ x[linear]
+            x[linear] = own + (self.center[linear] + self.of_linear @ moved)
             moved = np.concatenate([own, moved])
         x[:n] = deviation + self.center[:n]
         if len(moved):
@@ -134,14 +142,13 @@ class Coordinates:
             log_t, slope_t = self._wide(x)
             of_t = np.exp(log_t)
             x[:n] *= of_t
-        return _Placed(x, deviation, ys, softs, moved_eps, of_u, log_t, slope_t, of_t)
+        return _Placed(x, deviation, ys, softs, moved_noise, of_noise, log_t, slope_t, of_t)
 
     def _moved(self, x: Floats) -> Floats:
-        """How far eps is from the center; no row when there is no eps."""
-        row = self.posterior.row
-        if "u" not in row:
+        """How far the noise is from the center; no row when there is none."""
+        if self.posterior.noise is None:
             return np.zeros((0, x.shape[1]))
-        return np.asarray(expit(x[row["u"]]) - self._eps0)[None]
+        return np.asarray(self.posterior.link(x)[0] - self._noise0)[None]
 
     def _wide(self, x: Floats) -> tuple[Floats, Floats]:
         """How much wider all abilities are than at the center because of t: its logarithm, and the slope of that."""
@@ -156,15 +163,16 @@ class Coordinates:
 
     def to_z(self, x: Floats) -> Floats:
         """The way back."""
-        n, row = self.posterior.n, self.posterior.row
+        n, row, noise = self.posterior.n, self.posterior.row, self.posterior.noise
         z, moved = x - self.center, self._moved(x)
         z[:n] = x[:n]
-        scale = np.exp(self.kappa["u"] * moved[0]) if "u" in row else 1.0
+        scale = np.exp(self.kappa[noise] * moved[0]) if noise is not None else 1.0
         for name in self.knee:
             z[row[name]] = self._to_y(name, x[row[name]]) - self._y0[name]
-        if linear := self._linear:
-            z[linear] -= self.of_b @ moved
-            moved = np.concatenate([z[linear], moved])
+        if linear := self.posterior.linear:
+            own = z[linear] - self.of_linear @ moved
+            z[linear] = np.linalg.solve(self.root, own)
+            moved = np.concatenate([own, moved])
         if "t" in row:
             z[:n] /= np.exp(self._wide(x)[0])
         z[:n] -= self.center[:n]
@@ -174,7 +182,7 @@ class Coordinates:
 
     def __call__(self, z: Floats, *, value: bool) -> tuple[Floats | None, Floats]:
         """The log density of z and its gradient."""
-        n, row = self.posterior.n, self.posterior.row
+        n, row, noise = self.posterior.n, self.posterior.row, self.posterior.noise
         at = self._place(z)
         x = at.x
         density, out = self.posterior(x, value=value)
@@ -186,23 +194,25 @@ class Coordinates:
                 log_jacobian += n * at.log_t
             theta *= at.of_t
             self._bend(out, at, "t", log_jacobian)
-        along = self.drift.T @ theta  # in b, g and eps
-        if linear := self._linear:
-            of_linear, along = along[: len(linear)], along[len(linear) :] + self.of_b.T @ out[linear]
-            out[linear] += of_linear
-        if "u" in row:
-            eps = expit(x[row["u"]])
-            in_eps = along[0] + self.kappa["u"] * (np.einsum("nc,nc->c", theta, at.deviation) + n)
-            out[row["u"]] += eps * (1 - eps) * in_eps
+        along = self.drift.T @ theta  # in position effects, slopes and noise
+        if linear := self.posterior.linear:
+            in_linear = out[linear]
+            out[linear] = self.root.T @ (in_linear + along[: len(linear)])
+            along = along[len(linear) :] + self.of_linear.T @ in_linear
+        if noise is not None:
+            in_noise = along[0] + self.kappa[noise] * (np.einsum("nc,nc->c", theta, at.deviation) + n)
+            out[row[noise]] += self.posterior.link(x)[1] * in_noise
             if log_jacobian is not None:
-                log_jacobian += n * (self.kappa["u"] * at.moved[0])
-            theta *= at.of_u
-            self._bend(out, at, "u", log_jacobian)
+                log_jacobian += n * (self.kappa[noise] * at.moved[0])
+            theta *= at.of_noise
+            self._bend(out, at, noise, log_jacobian)
         out *= self.spread[:, None]
         return (None if density is None or log_jacobian is None else density + log_jacobian), out
 
     def _bend(self, out: Floats, placed: _Placed, name: str, log_jacobian: Floats | None) -> None:
-        """From the slope in u (or t) to that in its y, and the Jacobian of that step."""
+        """From the slope in u (or t) to that in its y, and the Jacobian of that step; nothing without a knee."""
+        if name not in self.knee:
+            return
         y, at = placed.ys[name], self.posterior.row[name]
         rise = expit(y)
         slope = np.where(y > _LOW, rise / placed.softs[name], 1.0)  # du / dy
@@ -211,7 +221,7 @@ class Coordinates:
             log_jacobian += np.log(slope)
 
     @classmethod
-    def around(cls, posterior: BTLDensity, x: Floats, learned: Learned | None = None) -> Coordinates:
+    def around(cls, posterior: Density, x: Floats, learned: Learned | None = None) -> Coordinates:
         """Coordinates around the conditional mode at the judge's parameters of ``x`` (one column).
 
         Args:
@@ -219,44 +229,43 @@ class Coordinates:
             x: where to start looking for the mode.
             learned: what earlier draws taught, instead of estimates.
         """
-        n, row = posterior.n, posterior.row
+        n, row, noise = posterior.n, posterior.row, posterior.noise
         mode = posterior.conditional_mode(x)
-        diagonal, of_linear, _, weight = posterior.precision(mode)
-        spread: dict[str, float] = {}
-        shift: list[Floats] = []
-        cells = posterior.cells
-        for name, per_unit in posterior.linear.items():
-            signed = weight * per_unit
-            column: Floats = np.bincount(cells.winner, signed, n).astype(np.float64)
-            column -= np.bincount(cells.loser, signed, n)
-            shift.append(posterior.solve(mode, -column, tolerance=1e-4))
-            left = of_linear[name] + float(column @ shift[-1])
-            spread[name] = max(left, posterior.linear_precision[name]) ** -0.5
-        follow = {name: _follow(posterior, mode, name) for name in ("u", "t") if name in row}
+        curvature = posterior.curvature(mode)
+        border = curvature.border()
+        shift = np.reshape([curvature.solve(-column, tolerance=1e-4) for column in border], border.shape)
+        linear_spread, unit_root = _unit_root(curvature.corner() + border @ shift.T, curvature.linear_prior)
+        names = list(row)
+        linear_names = [names[at - n] for at in posterior.linear]
+        spread: dict[str, float] = dict(zip(linear_names, linear_spread, strict=True))
+        follow = {name: _follow(posterior, mode, name) for name in (noise, "t") if name in row}
         kappa: dict[str, float] = {name: wider for name, (_, _, wider) in follow.items()}
         knee: dict[str, float] = {}
         for name in follow:
-            wide = 0.5 if name == "u" else _guess_spread(n, kappa["t"])  # of u or t itself
+            spread[name] = wide = _guess_spread(posterior, name, kappa[name])
+            if posterior.model.probabilities:  # where the priors are those of the logarithms
+                continue
             at = float(np.exp(mode[row[name], 0]))
             knee[name] = learned.knee[name] if learned is not None else _KNEE if name == "u" else wide * at
             y = at / knee[name]  # about
             spread[name] = wide * y / float(expit(y))
-        free = [follow["u"]] if "u" in row else []
+        free = [follow[noise]] if noise is not None else []
         basis = np.stack([*(by for by, _, _ in free), mode[:n, 0]], axis=1)
         mix = np.eye(len(free) + 1, len(free))
-        b_too = np.array([by for _, by, _ in free]).reshape(len(free), len(posterior.linear)).T
-        center, scale = mode.copy(), diagonal**-0.5
+        of_linear = np.array([by for _, by, _ in free]).reshape(len(free), len(posterior.linear)).T
+        center, scale = mode.copy(), curvature.diagonal**-0.5
         if learned is not None:
-            mix, b_too, spread, kappa = learned.mix, learned.of_b, spread | learned.spread, learned.kappa
+            mix, of_linear, spread, kappa = learned.mix, learned.of_linear, spread | learned.spread, learned.kappa
             center[:, 0] += learned.offset
             scale = scale * learned.widen
-        of_judge = np.array([spread[name] for name in row])
-        drift = np.concatenate([np.reshape(shift, (len(shift), n)).T, basis @ mix], axis=1)
-        return cls(posterior, center, np.concatenate([scale, of_judge]), basis, drift, b_too, kappa, knee)
+        root = np.array([spread[name] for name in linear_names])[:, None] * unit_root
+        of_judge = np.array([1.0 if name in linear_names else spread[name] for name in row])
+        drift = np.concatenate([shift.T, basis @ mix], axis=1)
+        return cls(posterior, center, np.concatenate([scale, of_judge]), root, basis, drift, of_linear, kappa, knee)
 
     def learn(self, x: Floats) -> tuple[Floats, Learned]:
         """A center (one column) and the shape, from draws (parameters, draws): the mode is far from most of eps."""
-        posterior, n, row = self.posterior, self.posterior.n, self.posterior.row
+        posterior, n, row, noise = self.posterior, self.posterior.n, self.posterior.row, self.posterior.noise
         mean = x.mean(axis=1, keepdims=True)
         moved = self._moved(x)
         moved -= moved.mean(axis=1, keepdims=True)
@@ -268,15 +277,18 @@ class Coordinates:
 
         theta = x[:n].copy()
         spread, kappa, knee = {}, {}, {}
-        linear = [row[name] for name in posterior.linear]
+        linear = posterior.linear
         own = x[linear] - mean[linear]
-        of_b = slopes(own, moved)
-        own -= of_b @ moved
-        for name, values in zip(posterior.linear, own, strict=True):
-            spread[name] = float(max(values.std(), 1e-6))
+        of_linear = slopes(own, moved)
+        own -= of_linear @ moved
+        names = list(row)
+        for at, values in zip(linear, own, strict=True):
+            spread[names[at - n]] = float(max(values.std(), 1e-6))
         for name in self.knee:
             knee[name] = float(max(np.exp(x[row[name]]).std(), 1e-6))
             spread[name] = float(max(replace(self, knee=knee)._to_y(name, x[row[name]]).std(), 1e-6))
+        for at in self._plain:
+            spread[names[at - n]] = float(max(x[at].std(), 1e-6))
         if "t" in row:
             t = x[row["t"]] - mean[row["t"]]
             both = np.concatenate([t[None], moved])
@@ -288,14 +300,14 @@ class Coordinates:
         scale = self.spread[:n, None]
         mix = _mixed(self.basis / scale, slopes(theta, moved) / scale)
         theta -= self.basis @ mix @ moved
-        theta /= posterior.precision(mean)[0][:, None] ** -0.5
+        theta /= posterior.curvature(mean).diagonal[:, None] ** -0.5
         widen = np.clip(np.einsum("nd,nd->n", theta, theta) / theta.shape[1], 0.1, 100) ** 0.25
-        if "u" in row:
-            kappa["u"] = float(slopes(_log_size(theta), moved)[0])
+        if noise is not None:
+            kappa[noise] = float(slopes(_log_size(theta), moved)[0])
         mode = posterior.conditional_mode(mean)
         mean[:n] = center
-        offset = (mean - mode)[:, 0]  # zero for u and t, where the mode is taken
-        return mode, Learned(spread, kappa, mix, of_b, offset, widen, knee)
+        offset = (mean - mode)[:, 0]  # zero for noise and t, where the mode is taken
+        return mode, Learned(spread, kappa, mix, of_linear, offset, widen, knee)
 
 
 def _mixed(basis: Floats, follow: Floats) -> Floats:
@@ -336,29 +348,43 @@ def _bend_of(kappa: float) -> tuple[float, float]:
     return logit, float(np.logaddexp(0.0, -logit))
 
 
-def _guess_spread(n: int, kappa: float) -> float:
-    """The standard deviation of t, about: n abilities say as much of it as the comparisons say of them."""
-    return float((2 * n * max(1 - kappa, 0.0) + 2) ** -0.5)
+def _guess_spread(posterior: Density, name: str, kappa: float) -> float:
+    """The standard deviation of a parameter, about: n scores say as much of t as the comparisons say of them."""
+    if name == "u":
+        return 0.5
+    told = float(posterior.cells.times.sum()) if name == "s" else posterior.n * max(1 - kappa, 0.0)
+    return float((2 * told + 2) ** -0.5)
 
 
-def _follow(posterior: BTLDensity, mode: Floats, name: str) -> tuple[Floats, Floats, float]:
-    """How the modes of the abilities, of b and g, and the log of the spread (for t, of the size) move with eps or t."""
-    n, row = posterior.n, posterior.row
+def _unit_root(precision: Floats, least: Floats) -> tuple[Floats, Floats]:
+    """Standard deviations, and a root of the correlations, of what has this precision; none is below its prior's."""
+    own = np.maximum(np.diag(precision), least)
+    scaled = 0.5 * (precision + precision.T) / np.sqrt(np.outer(own, own))
+    np.fill_diagonal(scaled, 1.0)
+    values, vectors = np.linalg.eigh(scaled)
+    root = vectors / np.sqrt(np.maximum(values, _LEAST_VALUE))
+    sd = np.sqrt(np.square(root).sum(axis=1))
+    return own**-0.5 * sd, root / sd[:, None]
+
+
+def _follow(posterior: Density, mode: Floats, name: str) -> tuple[Floats, Floats, float]:
+    """How the modes of scores, of position effects and slopes, and the log of the spread (of t: of the size) move."""
+    n, at = posterior.n, posterior.row[name]
     rows = posterior.mode_rows
     ends = []
     for change in (-0.1, 0.1):
         x = mode.copy()
-        x[row[name]] += change
-        at = x[row[name], 0]
-        ends.append((posterior(x, value=False)[1][rows, 0], float(expit(at)) if name == "u" else float(at), x))
+        x[at] += change
+        place = x[at, 0] if name == "t" else posterior.link(x)[0][0]
+        ends.append((posterior(x, value=False)[1][rows, 0], float(place), x))
     (low, start, _), (high, stop, _) = ends
-    by = posterior.solve(mode, (high - low) / (stop - start), tolerance=1e-3)
+    by = posterior.curvature(mode).solve((high - low) / (stop - start), tolerance=1e-3)
     sizes = []
-    for _, at, x in ends:
-        x[rows, 0] += by * (at - (start + stop) / 2)
-        variance = 1 / posterior.precision(x)[0]
-        if name == "u":
-            sizes.append(0.5 * np.log(variance).mean())
-        else:
+    for _, place, x in ends:
+        x[rows, 0] += by * (place - (start + stop) / 2)
+        variance = 1 / posterior.curvature(x).diagonal
+        if name == "t":
             sizes.append(0.5 * np.log(np.sum(x[:n] ** 2) + variance.sum()))
+        else:
+            sizes.append(0.5 * np.log(variance).mean())
     return by[:n], by[n:], float(sizes[1] - sizes[0]) / (stop - start)

@@ -25,7 +25,7 @@ import numpy as np
 
 from pairscale.core.arrays import Floats
 
-__all__ = ["Density", "LockStepHMC", "Transitions"]
+__all__ = ["LockStepHMC", "LogDensity", "Transitions"]
 
 _DIVERGENCE = 1000.0
 _LONGEST_STEP = 0.9  # two or three steps a path: a turn is exact for any step, the kicks are not
@@ -38,7 +38,7 @@ _JITTER = (0.7, 1.3)  # of the length of a path, so that no direction comes roun
 _GAMMA, _DELAY, _DECAY = 0.05, 10.0, 0.75
 
 
-class Density(Protocol):
+class LogDensity(Protocol):
     """A log density over columns of positions, scaled so that its curvature is near one."""
 
     def __call__(self, z: Floats, *, value: bool) -> tuple[Floats | None, Floats]:
@@ -73,7 +73,7 @@ class LockStepHMC:
 
     def __init__(
         self,
-        density: Density,
+        density: LogDensity,
         z: Floats,
         rng: np.random.Generator,
         *,
@@ -99,7 +99,7 @@ class LockStepHMC:
         """Whether the chains do not move at all; with a step that is only short they do, at more gradients per draw."""
         return not (self.step > _STUCK * self.usual and bool(np.isfinite(self._value).all()))
 
-    def move(self, density: Density, z: Floats) -> None:
+    def move(self, density: LogDensity, z: Floats) -> None:
         """Continue in other coordinates: the same chains, at ``z`` of another density."""
         self._density, self._z = density, z
         value, self._gradient = density(z, value=True)

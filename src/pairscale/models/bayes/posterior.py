@@ -7,19 +7,22 @@ mean (EAP) and, where that is equal, by id: the order in which they came in neve
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 from scipy.special import entr
 
+from pairscale._version import __version__
 from pairscale.core.errors import InputError
 from pairscale.core.options import require_number, require_probability
 from pairscale.core.tables import listed
-from pairscale.models._convergence import BLOCK, by_rank
-from pairscale.models.logs import ITEM_LOG
+from pairscale.models.bayes.convergence import BLOCK, by_rank
+from pairscale.models.bayes.logs import ITEM_LOG
 from pairscale.models.reliability import eap_reliability
 
 if TYPE_CHECKING:
@@ -28,13 +31,14 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from pairscale.core.arrays import Floats, Ints
-    from pairscale.models.diagnostics import Diagnostics
+    from pairscale.models.bayes.diagnostics import Diagnostics
 
-__all__ = ["ItemSummary", "Posterior", "item_log", "round_figures"]
+__all__ = ["ItemSummary", "Posterior", "item_log", "model_columns", "round_figures"]
 
 _THETA_LEVELS = {"p2.5": 0.025, "p5": 0.05, "p50": 0.5, "p95": 0.95, "p97.5": 0.975}
 _RANK_LEVELS = {"p2.5": 0.025, "p5": 0.05, "p50": 0.5, "p95": 0.95, "p97.5": 0.975}
 _TOP = 20
+_SIBLINGS = "devices/system/cpu/cpu[0-9]*/topology/thread_siblings_list"
 _BOUNDARY = 2  # so many ranks on either side of the last of the top
 
 
@@ -191,7 +195,7 @@ def item_log(
         repeated_pairs: per item, how many of them repeat a pair.
 
     Returns:
-        The columns of :data:`pairscale.models.logs.ITEM_LOG`. ``pos_A_rate`` is missing for an item that was in none.
+        The columns of ``ITEM_LOG``. ``pos_A_rate`` is missing for an item that was in none.
     """
     found = posterior.items
     counts = {
@@ -297,6 +301,50 @@ def round_figures(
         "theta_sd_eap": None if eap_variance is None else eap_variance**0.5,
         "reliability_r2": _expected_r2(posterior.theta, found.theta_mean) if several else None,
     }
+
+
+def model_columns(
+    posterior: Posterior,
+    diagnostics: Diagnostics,
+    degree: Ints,
+    pos_count_A: Ints,
+    pos_count_B: Ints,
+    engine: str | None = None,
+    **near_ties: float,
+) -> dict[str, Any]:
+    """By column: the sampler and the machine, the diagnostics, and the figures of the posterior and the exposure.
+
+    Args:
+        posterior: the draws.
+        diagnostics: what the gate said of them.
+        degree: per item, in how many comparisons it was.
+        pos_count_A: per item, in how many of them it was shown first.
+        pos_count_B: per item, in how many of them it was shown second.
+        engine: what sampled, and its version; by default, pairscale's own sampler.
+        near_ties: ``near_tie_p_low`` and ``near_tie_p_high`` of :func:`round_figures`.
+    """
+    figures = round_figures(posterior, degree, pos_count_A, pos_count_B, **near_ties)
+    return {
+        "n_items": posterior.n_items,
+        "mcmc_chains": posterior.chains,
+        "mcmc_parallel_chains": posterior.chains,  # they advance in lock-step, in one thread
+        "mcmc_threads_per_chain": 1,
+        "mcmc_cores_detected_physical": _physical_cores(),
+        "mcmc_cores_detected_logical": os.cpu_count(),
+        "mcmc_engine_version": engine or f"pairscale {__version__}",
+        **diagnostics.log_columns(),
+        **figures,
+        "reliability": figures["reliability_EAP"],
+    }
+
+
+@cache
+def _physical_cores(system: Path = Path("/sys")) -> int | None:
+    """Cores of the machine, where the system tells which hardware threads share one; else None."""
+    try:
+        return len({path.read_text() for path in system.glob(_SIBLINGS)}) or None
+    except OSError:
+        return None
 
 
 def _expected_r2(theta: Floats, mean: Floats) -> float | None:

@@ -1,0 +1,1 @@
+"""Models: comparisons in, scores out. They know nothing of judges."""

@@ -1,0 +1,350 @@
+"""The log density of scores and judges given the answers, its gradient, and its mode given noise and spread."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy
+
+from pairscale.core.arrays import Floats, Ints
+from pairscale.models.bayes.model import SLOPE_SD, Cells, JudgeParameters, Probabilities, likelihood_of
+
+__all__ = ["Curvature", "Density", "position_columns", "slope_basis"]
+
+_BLOCK = 1024
+_FAR = 300.0  # exp(2 * 300) is finite
+_NOTHING = np.zeros(1)
+
+
+def position_columns(cells: Cells, model: JudgeParameters) -> Floats:
+    """What one unit of each position effect adds to the predictors; a row each."""
+    if not model.position:
+        return np.zeros((0, len(cells.winner)))
+    return np.asarray(cells.sign * members(cells, model.judges))
+
+
+def members(cells: Cells, judges: int) -> Floats:
+    """Per judge, 1 for each answer that is theirs."""
+    if cells.judge is None:
+        return np.ones((1, len(cells.winner)))
+    return np.asarray(np.arange(judges)[:, None] == cells.judge, dtype=np.float64)
+
+
+def slope_basis(cells: Cells) -> Floats | None:
+    """Q: what alpha adds to the slopes, whose mean over all comparisons stays 1; None when judges are pooled."""
+    return None if cells.share is None else np.asarray(scipy.linalg.qr(cells.share[:, None])[0][:, 1:])
+
+
+class _Room:
+    """Room to compute in: to ask the system for it again and again would take longer than the arithmetic."""
+
+    def __init__(self, density: Density, chains: int) -> None:
+        self.chains = chains
+        self._row, self._n = density.row, density.n
+        tables = 2 if "b" in density.row else 1
+        self.slope = np.empty((len(density.cells.winner), chains))
+        self.s = np.empty((_BLOCK, chains))
+        self.k = np.empty((_BLOCK, chains))
+        self.winner = np.empty((self._n, chains))
+        self.loser = np.empty((tables * self._n, chains))
+        self.lapsed = np.empty((tables * self._n if density.model.lapse else 0, chains))
+
+    def look_up(self, theta: Floats, x: Floats, eps: Floats) -> None:
+        """Fill the tables: exp of the scores, with b for losers, and that times ``eps / (2 - eps)``."""
+        n = self._n
+        np.exp(theta, out=self.winner)
+        if "b" in self._row:
+            b = np.exp(x[self._row["b"]])
+            np.divide(self.winner, b, out=self.loser[:n])
+            np.multiply(self.winner, b, out=self.loser[n:])
+        else:
+            self.loser[:] = self.winner
+        if "u" in self._row:
+            np.multiply(self.loser, eps / (2 - eps), out=self.lapsed)
+
+
+class Density:
+    """Log density and gradient for any number of chains at once.
+
+    Columns are chains; the rows are the scores, less the mean of their prior, and then ``JudgeParameters.names``.
+
+    Winners of pooled judges take one exponential an item, not one a cell, and two divisions a cell: with W = exp(score
+    of the winner) and L that of the loser (both with b where they stood first), ``s = W / (W + L)`` and
+    ``k = W / (W + g L)``, see :class:`pairscale.models.bayes.model.Winners`.
+    """
+
+    def __init__(self, cells: Cells, model: JudgeParameters) -> None:
+        self.cells, self.model, self.n = cells, model, cells.n_items
+        self.likelihood = likelihood_of(cells, model)
+        self.noise = self.likelihood.noise
+        self.row = {name: self.n + at for at, name in enumerate(model.names)}
+        self.size = self.n + len(self.row)
+        self.basis = slope_basis(cells)
+        # The rows of position effects and slopes, whose mode is found with that of the scores.
+        self._position = [self.row[name] for name in model.position_names]
+        self._slopes = [self.row[name] for name in model.slope_names]
+        self.linear = self._position + self._slopes
+        sds = [model.position_sd] * len(self._position) + [SLOPE_SD] * len(self._slopes)
+        self.linear_sd = np.array(sds)
+        self.prior_mean = None if model.prior_mean is None else np.array(model.prior_mean)
+        k = len(cells.winner)
+        sides = (np.concatenate([cells.winner, cells.loser]), np.tile(np.arange(k), 2))
+        values = np.concatenate([cells.times, -cells.times])
+        self._incidence = scipy.sparse.csr_array((values, sides), shape=(self.n, k))
+        self._columns = position_columns(cells, model)
+        self._signed = self._columns * cells.times
+        self._total = float(cells.times.sum())
+        self._linear_variance = self.linear_sd[:, None] ** 2
+        self._members = members(cells, model.judges) * cells.times
+        self._by_table = self.basis is None and not model.probabilities
+        self._judge = np.zeros(k, dtype=np.int64) if cells.judge is None else cells.judge
+        # Losers are looked up in one of two tables: divided by exp(b) where the winner stood first, else times it.
+        self._loser = cells.loser + (np.where(cells.sign > 0, 0, self.n) if model.position else 0)
+        self._blocks = [slice(at, min(at + _BLOCK, k)) for at in range(0, k, _BLOCK)]
+        self._room = _Room(self, 0)
+
+    def start(self) -> Floats:
+        """Where searches for the mode begin (one column)."""
+        x = np.zeros((self.size, 1))
+        for name, value in self.likelihood.start.items():
+            if name in self.row:
+                x[self.row[name]] = value
+        return x
+
+    def link(self, x: Floats) -> tuple[Floats, Floats]:
+        """The lapse rate of each chain, or the logarithm of the error's scale, and its slope; zeros without either."""
+        if self.noise is None:
+            return np.zeros(x.shape[1]), np.zeros(x.shape[1])
+        return self.likelihood.link(x[self.row[self.noise]])
+
+    def abilities(self, x: Floats) -> Floats:
+        """The scores of each column."""
+        return x[: self.n] if self.prior_mean is None else x[: self.n] + self.prior_mean[:, None]
+
+    def slopes(self, x: Floats) -> Floats:
+        """The slope of each judge, of each column; their mean over the comparisons is 1."""
+        return np.ones((1, x.shape[1])) if self.basis is None else 1 + self.basis @ x[self._slopes]
+
+    def predictors(self, x: Floats, block: slice = slice(None)) -> tuple[Floats, Floats, Floats | None]:
+        """Of a block of cells: the predictor, the difference of the scores, and the slope; None for pooled judges."""
+        cells, judge = self.cells, self._judge[block]
+        theta = self.abilities(x)
+        d = theta[cells.winner[block]] - theta[cells.loser[block]]
+        slope = None if self.basis is None else self.slopes(x)[judge]
+        eta = d if slope is None else slope * d
+        if self._position:
+            eta = eta + cells.sign[block, None] * x[self._position][judge]
+        return eta, d, slope
+
+    def __call__(self, x: Floats, *, value: bool) -> tuple[Floats | None, Floats]:
+        """The log density of each column (up to a constant, when ``value``), and its gradient."""
+        room = self._room
+        if room.chains != x.shape[1]:
+            room = self._room = _Room(self, x.shape[1])
+        noise, _ = self.link(x)
+        log = np.zeros(room.chains)
+        in_noise = np.zeros(room.chains)  # of winners, the sum of k over all comparisons
+        in_position = np.zeros((len(self._position), room.chains))
+        in_slope = np.zeros((self.model.judges if self.basis is not None else 0, room.chains))
+        # Far out, where exp of a score would overflow, each difference is taken first; so it is with NaN.
+        theta = self.abilities(x)
+        near = bool(max(theta.max(), -theta.min()) + np.abs(x[self.n :]).max(initial=0.0) < _FAR)
+        near = near and self._by_table
+        if near:
+            room.look_up(theta, x, noise)
+        for block in self._blocks:
+            slope = room.slope[block]
+            eta, d, a = (None, None, None) if near else self.predictors(x, block)
+            of_value, of_noise = self._filled(room, block, slope, eta, noise, value=value)
+            if value:
+                log += of_value
+            in_noise += of_noise
+            if self._position:
+                in_position += self._signed[:, block] @ slope
+            if a is not None and d is not None:
+                in_slope += self._members[:, block] @ (slope * d)
+                slope *= a
+        gradient = np.empty_like(x)
+        gradient[: self.n] = self._incidence @ room.slope
+        log_prior = self._prior(x, noise, in_noise, gradient, value=value)
+        if self._position:
+            gradient[self._position] += in_position
+        if self.basis is not None:
+            gradient[self._slopes] += self.basis.T @ in_slope
+        return (log + log_prior if value else None), gradient
+
+    def _filled(
+        self, room: _Room, block: slice, slope: Floats, eta: Floats | None, noise: Floats, *, value: bool
+    ) -> tuple[Floats, Floats]:
+        """Fill in the slopes of a block; sums of its log likelihoods (if ``value``), and of what the noise needs."""
+        times = self.cells.times[block]
+        if isinstance(self.likelihood, Probabilities):
+            found = self.likelihood.terms(np.asarray(eta), noise, block)
+            slope[:] = found.slope
+            return times @ found.value, times @ found.in_noise
+        rows = block.stop - block.start
+        s, k = room.s[:rows], room.k[:rows]
+        if eta is None:
+            np.take(room.winner, self.cells.winner[block], axis=0, out=slope, mode="clip")
+            np.take(room.loser, self._loser[block], axis=0, out=s, mode="clip")
+            s += slope
+            np.divide(slope, s, out=s)
+            if self.model.lapse:
+                np.take(room.lapsed, self._loser[block], axis=0, out=k, mode="clip")
+                k += slope
+                np.divide(slope, k, out=k)
+        else:
+            ratio = np.exp(np.minimum(-eta, 2 * _FAR))
+            np.divide(1.0, 1.0 + ratio, out=s)
+            np.divide(1.0, 1.0 + noise / (2 - noise) * ratio, out=k)
+        if self.model.lapse:
+            np.subtract(k, s, out=slope)
+            return times @ np.log(s / k) if value else _NOTHING, times @ k
+        np.subtract(1.0, s, out=slope)
+        if not value:
+            return _NOTHING, _NOTHING
+        return times @ (np.log(s) if eta is None else scipy.special.log_expit(eta)), _NOTHING
+
+    def _prior(self, x: Floats, noise: Floats, in_noise: Floats, gradient: Floats, *, value: bool) -> Floats:
+        """Add the priors to the gradient; return their log density with the Jacobians of u and t (if ``value``)."""
+        theta = x[: self.n]
+        log = _NOTHING
+        if self.model.prior_sd is None:
+            squares = np.einsum("nc,nc->c", theta, theta)
+            t = x[self.row["t"]]
+            of_t, gradient[self.row["t"]] = self.likelihood.spread_prior(t, squares, self.n)
+            variance = np.exp(2 * t)
+            log = of_t - 0.5 * squares / variance
+            gradient[: self.n] -= theta / variance
+        else:
+            pull = theta * self.prior_precision(x)
+            gradient[: self.n] -= pull
+            if value:
+                log = -0.5 * np.einsum("nc,nc->c", theta, pull)
+        if self.noise is not None:
+            if self.model.lapse:
+                in_noise = (1 - noise) * (self._total - in_noise / (1 - noise / 2))
+                if value:
+                    log = log + self._total * np.log1p(-noise / 2)
+            at = self.row[self.noise]
+            of_noise, gradient[at] = self.likelihood.noise_prior(x[at], in_noise, value=value)
+            log = log + of_noise
+        if self.linear:
+            linear = x[self.linear]
+            gradient[self.linear] = -linear / self._linear_variance
+            if value:
+                log = log - 0.5 * (np.square(linear) / self._linear_variance).sum(axis=0)
+        return np.asarray(log)
+
+    # The mode of scores, position effects and slopes, given noise and spread
+
+    def prior_precision(self, x: Floats) -> Floats:
+        """That of the scores at one position: one for all, or a column of one for each."""
+        sd = self.model.prior_sd
+        if sd is None:
+            return np.asarray(1 / np.exp(x[self.row["t"], 0]) ** 2)
+        return np.asarray(sd)[:, None] ** -2 if isinstance(sd, tuple) else np.asarray(1 / sd**2)
+
+    @property
+    def mode_rows(self) -> Ints:
+        """The rows of what :meth:`conditional_mode` finds: scores, position effects and slopes."""
+        return np.append(np.arange(self.n), self.linear).astype(np.intp)
+
+    def conditional_mode(self, x: Floats, steps: int = 50) -> Floats:
+        """The most probable scores, position effects and slopes with the noise and the spread of ``x``, by Newton."""
+        x = x.copy()
+        rows = self.mode_rows
+        for _ in range(steps):
+            _, gradient = self(x, value=False)
+            step = self.curvature(x).solve(gradient[rows, 0], tolerance=1e-3)
+            largest = float(np.abs(step).max())
+            x[rows, 0] += step * min(1.0, 2.0 / max(largest, 1e-12))
+            if largest < 1e-4:
+                break
+        return x
+
+    def curvature(self, x: Floats) -> Curvature:
+        """The expected information at one position (a single column)."""
+        cells = self.cells
+        eta, d, a = self.predictors(x)
+        noise = float(self.link(x)[0][0])
+        weight = cells.times * self.likelihood.information(eta[:, 0], noise)
+        columns = self._columns
+        slope = None
+        of_score = weight
+        if a is not None and self.basis is not None:
+            slope = a[:, 0]
+            of_score = weight * slope**2
+            columns = np.concatenate([columns, self.basis[self._judge].T * d[:, 0]])
+        prior = np.broadcast_to(np.ravel(self.prior_precision(x)), self.n)
+        diagonal = np.bincount(cells.winner, of_score, self.n) + np.bincount(cells.loser, of_score, self.n) + prior
+        return Curvature(self._incidence, cells, weight, slope, columns, prior, diagonal, self.linear_sd**-2)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Curvature:
+    """The expected information of scores, position effects and slopes at one position.
+
+    Attributes:
+        incidence: which scores a cell compares, times how often.
+        cells: the cells.
+        weight: per cell, the information of its predictor.
+        slope: per cell, that of its judge; None when judges are pooled.
+        columns: what position effects and the parameters of slopes add to the predictors, a row each.
+        prior: of the scores.
+        diagonal: of the scores, with the prior.
+        linear_prior: of position effects and slopes.
+    """
+
+    incidence: scipy.sparse.csr_array
+    cells: Cells
+    weight: Floats
+    slope: Floats | None
+    columns: Floats
+    prior: Floats
+    diagonal: Floats
+    linear_prior: Floats
+
+    def corner(self) -> Floats:
+        """The information of position effects and slopes."""
+        return np.asarray((self.weight * self.columns) @ self.columns.T + np.diag(self.linear_prior))
+
+    def border(self) -> Floats:
+        """Between them and the scores; a row each."""
+        signed = self.weight * self.columns if self.slope is None else self.weight * self.slope * self.columns
+        n = len(self.diagonal)
+        rows = [
+            np.bincount(self.cells.winner, row, n).astype(np.float64) - np.bincount(self.cells.loser, row, n)
+            for row in signed
+        ]
+        return np.reshape(rows, (len(rows), n))
+
+    def solve(self, right: Floats, tolerance: float) -> Floats:
+        """By conjugate gradients; ``right`` is for the scores alone, or for all."""
+        from scipy.sparse.linalg import LinearOperator, cg
+
+        cells, n = self.cells, len(self.diagonal)
+        columns = self.columns[: len(right) - n]
+        prior = self.linear_prior[: len(right) - n]
+        of_one = self.weight / np.maximum(cells.times, 1e-300)
+        counted = columns * cells.times
+
+        def product(v: Floats) -> Floats:
+            v = v.ravel()
+            d = v[cells.winner] - v[cells.loser]
+            if self.slope is not None:
+                d = self.slope * d
+            d = of_one * (d + v[n:] @ columns)
+            more = counted @ d + v[n:] * prior
+            if self.slope is not None:
+                d = self.slope * d
+            return np.append(self.incidence @ d + self.prior * v[:n], more)
+
+        size = len(right)
+        of_linear = (self.weight * np.square(columns)).sum(axis=1) + prior
+        scale = 1 / np.append(self.diagonal, of_linear)
+        operator = LinearOperator((size, size), matvec=product, dtype=np.float64)
+        precondition = LinearOperator((size, size), matvec=lambda v: scale * v.ravel(), dtype=np.float64)
+        solution, _ = cg(operator, right, rtol=tolerance, maxiter=500, M=precondition)
+        return np.asarray(solution)

@@ -1,0 +1,406 @@
+"""The Bayesian models: which parameters there are, the answers that they explain, and the likelihood of an answer.
+
+The linear predictor of an answer is ``eta = a_k (theta_i - theta_j) + b_k``. Scores have the prior ``N(m_i, tau²)``.
+
+* **Winners.** i beat j with the chance ``(1 - eps) logistic(eta) + eps / 2``: a judge may lapse. Pooled judges have the
+  slope 1 and one position effect. With a slope per judge there are no lapses; the mean slope over all comparisons is 1:
+  ``a = 1 + Q alpha``, where the columns of Q are an orthonormal basis of what is orthogonal to the judges' shares of
+  the comparisons, and ``alpha ~ N(0, 0.75²)``. So scores are in the logits of an average judge.
+* **Probabilities.** ``z = logit(q)``, with q the probability that the first of two texts is better, is ``eta + e``,
+  where e is the judge's error: Student's t with four degrees of freedom and a scale that is learned. An answer at or
+  beyond :data:`SATURATED` says no more than "at least this"; a winner without a probability says that z is above 0, or
+  below.
+
+Parameters are named ``u = logit(eps)``, ``b`` (``b0``, ``b1``, ... per judge), ``a0``, ``a1``, ... (alpha),
+``t = log(tau)`` and ``s``, the logarithm of the error's scale.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import polars as pl
+import scipy
+
+from pairscale.core.arrays import Floats, Ints
+from pairscale.pairing.edges import count_cells
+
+__all__ = [
+    "DF",
+    "LEARNED_SCALE",
+    "LOG_PRIORS",
+    "SATURATED",
+    "SLOPE_SD",
+    "Cells",
+    "Differences",
+    "JudgeParameters",
+    "Likelihood",
+    "Probabilities",
+    "Winners",
+    "count_outcomes",
+    "gauss_hermite",
+    "likelihood_of",
+    "pair_keys",
+    "read_logits",
+    "t_below",
+]
+
+LAPSE_PRIOR = (2.0, 20.0)
+"""Of the lapse rate: a beta distribution."""
+
+LEARNED_SCALE = 2.5
+"""Scale of the half-normal prior of a spread that is learned from winners."""
+
+POSITION_SD = 0.3
+JUDGE_POSITION_SD = 0.5
+LOGIT_POSITION_SD = 1.0
+"""Standard deviations of the prior of a position effect: of pooled judges, of one of several, of logits."""
+
+SLOPE_SD = 0.75
+"""Standard deviation of the prior of alpha."""
+
+DF = 4.0
+"""Degrees of freedom of the errors: few enough that single outliers do little."""
+
+SATURATED = 5.0
+"""From this logit on (a probability of .9933) an answer is taken as "at least this"."""
+
+LOG_PRIORS = {"t": (math.log(2.0), 1.0), "s": (0.0, 1.0)}
+"""With probabilities: mean and standard deviation of the logarithms of the scores' spread and of the error's scale."""
+
+_FIRST_LAPSE = 0.07  # where searches begin; the prior's mean is 0.09
+_PEAK = 0.375  # the density of t with four degrees of freedom at 0
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeParameters:
+    """Which parameters a model has, and what is known of the scores beforehand.
+
+    Attributes:
+        lapse: ``eps ~ Beta(2, 20)``.
+        position: a position effect with a normal prior: standard deviation 0.3, with slopes 0.5, of logits 1.
+        prior_sd: of the scores, one for all or one for each; None when it is learned.
+        prior_mean: of each score; None when it is 0 for all.
+        judges: how many judges have a slope; 1 when they are pooled.
+        probabilities: whether answers are logits.
+    """
+
+    lapse: bool
+    position: bool
+    prior_sd: float | tuple[float, ...] | None = 1.0
+    prior_mean: tuple[float, ...] | None = None
+    judges: int = 1
+    probabilities: bool = False
+
+    @property
+    def position_sd(self) -> float:
+        """The standard deviation of the prior of a position effect."""
+        if self.probabilities:
+            return LOGIT_POSITION_SD
+        return JUDGE_POSITION_SD if self.judges > 1 else POSITION_SD
+
+    @property
+    def position_names(self) -> list[str]:
+        """The position effects."""
+        if not self.position:
+            return []
+        return ["b"] if self.judges == 1 else [f"b{judge}" for judge in range(self.judges)]
+
+    @property
+    def slope_names(self) -> list[str]:
+        """The parameters of the slopes."""
+        return [f"a{at}" for at in range(self.judges - 1)]
+
+    @property
+    def names(self) -> list[str]:
+        """The parameters, in the order of the rows behind the scores."""
+        names = ["u"] if self.lapse else []
+        names += self.position_names + self.slope_names
+        if self.prior_sd is None:
+            names.append("t")
+        if self.probabilities:
+            names.append("s")
+        return names
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cells:
+    """Answers: outcomes that were counted, or one logit each.
+
+    Attributes:
+        winner: index of the winner; of a logit, the item shown first.
+        loser: index of the other one.
+        sign: +1 when the winner stood first, -1 when second.
+        times: how often; a tie is half a win for each, and a repeat may count less than once.
+        n_items: how many items there are.
+        judge: who judged, by number; None when judges are pooled.
+        share: the share of the comparisons that each judge made.
+        z: the logit that the first is better, or its bound; None for winners.
+        kind: 0 when z is the answer, 1 when the answer is at least z, -1 when it is at most z.
+    """
+
+    winner: Ints
+    loser: Ints
+    sign: Floats
+    times: Floats
+    n_items: int
+    judge: Ints | None = None
+    share: Floats | None = None
+    z: Floats | None = None
+    kind: Ints | None = None
+
+    @property
+    def pair(self) -> Ints:
+        """A number for the pair of each answer, the same in both orders; the pairs of two judges are different ones."""
+        return pair_keys(self.winner, self.loser, self.n_items, self.judge)
+
+
+def pair_keys(first: Ints, second: Ints, n_items: int, judge: Ints | None = None) -> Ints:
+    """A number for each pair, the same in both orders."""
+    key = np.minimum(first, second) * n_items + np.maximum(first, second)
+    return key if judge is None else key + judge * n_items**2
+
+
+def count_outcomes(
+    first: Ints,
+    second: Ints,
+    first_won: pl.Series,
+    n_items: int,
+    *,
+    position: bool,
+    times: Ints | None = None,
+    judge: Ints | None = None,
+) -> Cells:
+    """Count outcomes; without a position effect, where the winner stood does not matter.
+
+    Args:
+        first: per comparison, the item shown first.
+        second: per comparison, the item shown second.
+        first_won: whether the first won; null is a tie, which counts as half a win for each.
+        n_items: how many items there are.
+        position: whether the model has a position effect.
+        times: how often each comparison stands there; once by default.
+        judge: who judged, by number, where judges have slopes.
+    """
+    tied = first_won.is_null().to_numpy()
+    won = first_won.fill_null(value=True).to_numpy()
+    rows = np.arange(len(won))
+    if tied.any():  # everything twice: a tie is a win of each, once; then halved
+        rows = np.tile(rows, 2)
+        won = np.concatenate([won, np.where(tied, ~won, won)])
+    if times is not None:
+        times = times[rows]
+    first = first[rows]
+    second = second[rows]
+    winner = np.where(won, first, second)
+    loser = np.where(won, second, first)
+    place = won.astype(np.int64) if position else np.ones_like(winner)
+    share = None
+    size = n_items
+    if judge is not None:  # an item that another judge sees is counted as another item
+        share = np.bincount(judge) / len(judge)
+        size = n_items * len(share)
+        winner = winner + judge[rows] * n_items
+        loser = loser + judge[rows] * n_items
+    coded, loser, often = count_cells(winner * 2 + place, loser, size, times)
+    winner = coded // 2
+    cells = Cells(winner, loser, np.where(coded % 2 == 1, 1.0, -1.0), often.astype(np.float64), n_items)
+    if tied.any():
+        cells = replace(cells, times=cells.times / 2)
+    if judge is None:
+        return cells
+    return replace(cells, winner=winner % n_items, loser=loser % n_items, judge=winner // n_items, share=share)
+
+
+def read_logits(first: Ints, second: Ints, result: Floats, probability: pl.Series, n_items: int) -> Cells:
+    """Answers as logits, each of them counting once.
+
+    Args:
+        first: Per answer, the item shown first.
+        second: Per answer, the item shown second.
+        result: 1 when the first won, 0 when the second did, 0.5 for a tie; used where there is no probability.
+        probability: That the first is better; null where the judge gave none.
+        n_items: How many items there are.
+    """
+    q = probability.to_numpy().astype(np.float64)
+    present = np.isfinite(q)
+    q = np.where(present, q, 0.5)
+    with np.errstate(divide="ignore"):
+        z = np.log(q) - np.log1p(-q)
+    beyond = np.abs(z) >= SATURATED
+    side = np.sign(z).astype(np.int64)
+    kind = np.where(present, np.where(beyond, side, 0), np.sign(result - 0.5).astype(np.int64))
+    z = np.where(beyond, side * SATURATED, z)
+    ones = np.ones(len(z))
+    return Cells(first, second, ones, ones, n_items, z=z, kind=kind)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Differences:
+    """The normal distribution of each cell's predictor, where the other parameters are most probable.
+
+    Attributes:
+        mean: per cell, the mean of how far the winner stands above the loser, the position effect included.
+        variance: per cell, its variance.
+        lapse: the lapse rate.
+    """
+
+    mean: Floats
+    variance: Floats
+    lapse: float
+
+
+@cache
+def gauss_hermite(count: int) -> tuple[Floats, Floats]:
+    """Nodes of a standard normal distribution, the middle one first, and their weights, which add up to 1."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(count)
+    order = np.argsort(np.abs(nodes), kind="stable")
+    return nodes[order], weights[order] / weights.sum()
+
+
+class Terms(NamedTuple):
+    """The log likelihood of each answer, and how it changes.
+
+    Attributes:
+        value: the log likelihood.
+        slope: its slope in the predictor.
+        curvature: its second derivative there, with the sign changed.
+        in_noise: its slope in the lapse rate, or in the logarithm of the error's scale.
+    """
+
+    value: Floats
+    slope: Floats
+    curvature: Floats
+    in_noise: Floats | float
+
+
+class Winners:
+    """Who won, by a judge who may lapse.
+
+    With ``ratio = exp(-eta)``, the chance of an outcome is ``(1 - eps / 2) s / k``, where ``s = 1 / (1 + ratio)``,
+    ``k = 1 / (1 + g ratio)`` and ``g = eps / (2 - eps)``. The slope of its logarithm in eta is ``k - s``, and in u
+    it is ``(1 - eps) - k (1 - eps) / (1 - eps / 2)``.
+    """
+
+    nodes = 3  # exact up to fifth powers
+
+    def __init__(self, model: JudgeParameters) -> None:
+        self.noise = "u" if model.lapse else None
+        self.start = {"u": math.log(_FIRST_LAPSE / (1 - _FIRST_LAPSE)), "t": 0.0}
+
+    def link(self, u: Any) -> tuple[Any, Any]:
+        """The lapse rate, and its slope in u."""
+        eps = scipy.special.expit(u)
+        return eps, eps * (1 - eps)
+
+    def terms(self, eta: Floats, eps: float) -> Terms:
+        """The likelihood of all outcomes."""
+        s = scipy.special.expit(eta)
+        p = (1 - eps) * s + eps / 2
+        rise = (1 - eps) * s * (1 - s) / p if eps else scipy.special.expit(-eta)
+        value = np.log(p) if eps else scipy.special.log_expit(eta)
+        return Terms(value, rise, rise * (rise - (1 - 2 * s)), (0.5 - s) / p if eps else 0.0)
+
+    def information(self, eta: Floats, eps: float) -> Floats:
+        """The expected information of each outcome."""
+        s = scipy.special.expit(eta)
+        p = (1 - eps) * s + eps / 2
+        return np.asarray(((1 - eps) * s * (1 - s)) ** 2 / np.maximum(p * (1 - p), 1e-300))
+
+    def spread_prior(self, t: Any, squares: Any, n: int) -> tuple[Any, Any]:
+        """With the prior of n scores whose squares have this sum: log density but for the squares, and slope in t."""
+        variance = np.exp(2 * t)
+        log = -n * t - 0.5 * variance / LEARNED_SCALE**2 + t
+        return log, squares / variance - n - variance / LEARNED_SCALE**2 + 1
+
+    def noise_prior(self, u: Any, in_noise: Any, *, value: bool = True) -> tuple[Any, Any]:
+        """The log density of the prior of u with its Jacobian (if ``value``), and the slope of likelihood and prior."""
+        alpha, beta = LAPSE_PRIOR
+        eps = scipy.special.expit(u)
+        slope = in_noise + alpha * (1 - eps) - beta * eps
+        if not value:
+            return 0.0, slope
+        return alpha * scipy.special.log_expit(u) + beta * scipy.special.log_expit(-u), slope
+
+
+class Probabilities:
+    """Logits with errors, and bounds of logits."""
+
+    nodes = 5
+    noise = "s"
+
+    def __init__(self, cells: Cells) -> None:
+        assert cells.z is not None  # noqa: S101
+        assert cells.kind is not None  # noqa: S101
+        self.z, self.kind = cells.z, cells.kind
+        # Half of the variance of the answers is the scores', half the error's.
+        size = math.log(max(float(np.sqrt(np.mean(cells.z**2))), 0.3) / 2)
+        self.start = {"t": size, "s": size}
+
+    def link(self, s: Any) -> tuple[Any, Any]:
+        """The logarithm of the error's scale is its own parameter."""
+        return s, np.ones_like(s)
+
+    def terms(self, eta: Floats, log_scale: Any, block: slice = slice(None)) -> Terms:
+        """The likelihood of a block of answers, each a row of ``eta``."""
+        shape = (-1,) + (1,) * (eta.ndim - 1)
+        z, kind = self.z[block].reshape(shape), self.kind[block].reshape(shape)
+        scale = np.exp(log_scale)
+        v = np.where(kind == 0, 1.0, kind) * (eta - z) / scale
+        tail = DF + v * v
+        density = np.log(_PEAK) - 0.5 * (DF + 1) * np.log1p(v * v / DF)
+        pull = (DF + 1) * v / tail
+        bounded = kind != 0
+        below = t_below(v)
+        hazard = np.exp(density) / below
+        bend = np.where(bounded, hazard * (hazard + pull), (DF + 1) * (DF - v * v) / tail**2)
+        return Terms(
+            value=np.where(bounded, np.log(below), density - log_scale),
+            slope=np.where(bounded, kind * hazard, -pull) / scale,
+            curvature=bend / scale**2,
+            in_noise=np.where(bounded, -v * hazard, v * pull - 1.0),
+        )
+
+    def information(self, eta: Floats, log_scale: float) -> Floats:
+        """The weights of a step of weighted least squares, which always gets nearer to the mode; none is negative."""
+        scale = math.exp(log_scale)
+        v = (eta - self.z) / scale
+        bend = self.terms(eta, log_scale).curvature
+        return np.where(self.kind != 0, np.maximum(bend, 0.0), (DF + 1) / (DF + v * v) / scale**2)
+
+    def spread_prior(self, t: Any, squares: Any, n: int) -> tuple[Any, Any]:
+        """As that of :class:`Winners`."""
+        log, slope = _log_normal("t", t)
+        return log - n * t, squares * np.exp(-2 * t) - n + slope
+
+    def noise_prior(self, s: Any, in_noise: Any, *, value: bool = True) -> tuple[Any, Any]:
+        """As that of :class:`Winners`."""
+        del value
+        log, slope = _log_normal("s", s)
+        return log, in_noise + slope
+
+
+Likelihood: TypeAlias = Winners | Probabilities
+
+
+def likelihood_of(cells: Cells, model: JudgeParameters) -> Likelihood:
+    """That of the answers."""
+    return Probabilities(cells) if model.probabilities else Winners(model)
+
+
+def _log_normal(name: str, at: Any) -> tuple[Any, Any]:
+    mean, sd = LOG_PRIORS[name]
+    return -0.5 * ((at - mean) / sd) ** 2, (mean - at) / sd**2
+
+
+def t_below(v: Floats) -> Floats:
+    """The distribution function of t with four degrees of freedom, exact in both tails."""
+    root = np.sqrt(4.0 + v * v)
+    x = np.abs(v) / root
+    small = 4.0 / (root * (root + np.abs(v)))  # 1 - x without cancellation
+    tail = small**2 * (2 + x) / 4
+    return np.asarray(np.where(v < 0, tail, 1 - tail))

@@ -1,0 +1,335 @@
+"""Repeats and ties: how much evidence they are.
+
+A judge that always answers the same question alike adds nothing by a second answer. ``rho`` is the excess agreement of
+repeats: 0 when repeated answers agree only as often as the scores explain (each is new evidence), 1 when they always
+agree (none is). A pair asked n times then counts as ``1 + (n - 1)(1 - rho)`` answers, with its own share of wins. A
+pair in reverse order is a repeat too; the position effect is part of what the scores explain. Answers of two judges
+that have slopes are no repeats. Of logits, rho is the share of an error's variance that belongs to the pair.
+
+Counted as half a win for each side, a comparison with ties has the variance ``p (1 - p) - t / 4``, with t the chance of
+a tie, and not the ``p (1 - p)`` that the model takes it for. With many ties the posterior would be too wide, and the
+reliability of a run would be claimed .1 to .2 below the truth. So all comparisons count ``1 / phi`` times, where phi is
+the one variance divided by the other, both averaged over the posterior.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+import polars as pl
+import scipy
+
+from pairscale.core.arrays import Floats, Ints
+from pairscale.models.bayes.model import (
+    DF,
+    Cells,
+    Differences,
+    JudgeParameters,
+    count_outcomes,
+    gauss_hermite,
+    pair_keys,
+)
+from pairscale.models.bayes.settings import Repeats, require_repeats
+from pairscale.pairing.edges import count_cells
+
+__all__ = [
+    "RepeatAgreement",
+    "count_repeats",
+    "learn_shared_error",
+    "repeat_agreement",
+    "repeat_weights",
+    "repeats_per_item",
+    "weigh_repeats",
+]
+
+_ROUNDS = 4
+_SETTLED = 0.005
+_PRIOR = 1.0  # as much as two or three repeats, half of them in excess agreement: the first one proves little
+_NODES = 9
+_TIE_ROUNDS = 3
+_WITHOUT_TIE = 4  # comparisons that are added: the first ones say little about the chance of a tie
+_LEAST_PHI = 0.25  # when nearly everything is a tie, the variance says nothing any more
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatAgreement:
+    """How far repeated comparisons of the same pair agree.
+
+    In ``agreement``, ``expected`` and ``reversed_agreement``, a pair asked n times weighs n - 1, so that one pair that
+    was asked very often does not decide for all. Ties are left out.
+
+    Attributes:
+        rho: the excess agreement that the fit counted repeats with: 0, each is new evidence; 1, none is.
+        how: where it comes from: ``independent`` (0, not estimated), ``given`` or ``learned``.
+        n_repeats: comparisons beyond the first of their pair.
+        agreement: share of two answers on the same pair that agree; None without repeats.
+        expected: the share that the scores, the position effect and lapses explain; None unless learned from repeats.
+        n_reversed: pairs that were asked in both orders.
+        reversed_agreement: share of two answers in different orders that agree; None without reversed pairs.
+    """
+
+    rho: float
+    how: Literal["independent", "given", "learned"]
+    n_repeats: int
+    agreement: float | None
+    expected: float | None
+    n_reversed: int
+    reversed_agreement: float | None
+
+
+def count_repeats(
+    first: Ints,
+    second: Ints,
+    first_won: pl.Series,
+    n_items: int,
+    model: JudgeParameters,
+    repeats: Repeats = "independent",
+    times: Ints | None = None,
+    judge: Ints | None = None,
+) -> tuple[Cells, RepeatAgreement]:
+    """Count outcomes, each repeat and tie for as much evidence as it is.
+
+    Args:
+        first: per comparison, the item shown first.
+        second: per comparison, the item shown second.
+        first_won: whether the first won; null is a tie.
+        n_items: how many items there are.
+        model: which parameters the judge has.
+        repeats: how to count repeats.
+        times: how often each comparison stands there; once by default.
+        judge: who judged, by number, where judges have slopes.
+    """
+    cells = count_outcomes(first, second, first_won, n_items, position=model.position, times=times, judge=judge)
+    found = repeat_agreement(first, second, first_won, cells, model, repeats, times, judge)
+    tied = first_won.is_null().to_numpy()
+    ties, of = (tied.sum(), len(tied)) if times is None else (times[tied].sum(), times.sum())
+    return _weigh_ties(weigh_repeats(cells, found.rho), int(ties), int(of), model), found
+
+
+def repeat_agreement(
+    first: Ints,
+    second: Ints,
+    first_won: pl.Series,
+    cells: Cells,
+    model: JudgeParameters,
+    repeats: Repeats,
+    times: Ints | None = None,
+    judge: Ints | None = None,
+) -> RepeatAgreement:
+    """How far repeats agree, and the excess agreement to count them with; arguments as in :func:`count_repeats`."""
+    repeats = require_repeats(repeats)
+    asked = _Asked.of(first, second, first_won, cells.n_items, times, judge)
+    if repeats == "independent":
+        return asked.found(0.0, "independent")
+    if repeats != "learned":
+        return asked.found(repeats, "given")
+    if not len(asked.pair):
+        return asked.found(0.0, "learned")
+    from pairscale.models.bayes.normal import differences  # which imports SciPy
+
+    # A prior that is too narrow would take a wide scale for agreement.
+    free = replace(model, prior_sd=None)
+    agreeing, n = asked.agreeing(), asked.n_repeats
+    rho, expected = 0.0, 0.0
+    for _ in range(_ROUNDS):
+        weighed = weigh_repeats(cells, rho)
+        expected = asked.expected(_chances(asked, weighed, differences(weighed, free), free))
+        before = rho
+        rho = min(max((agreeing - expected + _PRIOR / 2) / (n - expected + _PRIOR), 0.0), 1.0)
+        if abs(rho - before) < _SETTLED:
+            break
+    return asked.found(rho, "learned", expected)
+
+
+def repeat_weights(first: Ints, second: Ints, n_items: int, rho: float, times: Ints | None = None) -> Floats:
+    """What each comparison counts when a pair asked n times counts as ``1 + (n - 1)(1 - rho)``."""
+    _, which = np.unique(pair_keys(first, second, n_items), return_inverse=True)
+    return _shares(np.bincount(which, times).astype(np.float64), rho)[which]
+
+
+def _shares(n: Floats, rho: float) -> Floats:
+    """What one of n answers on the same pair counts."""
+    return np.asarray((1 + (n - 1) * (1 - rho)) / n)
+
+
+def weigh_repeats(cells: Cells, rho: float) -> Cells:
+    """The outcomes of a pair asked n times, counted as ``1 + (n - 1)(1 - rho)`` with the same share of wins."""
+    if rho == 0:
+        return cells
+    _, which = np.unique(cells.pair, return_inverse=True)
+    n = np.bincount(which, cells.times).astype(np.float64)
+    return replace(cells, times=cells.times * _shares(n, rho)[which])
+
+
+def _weigh_ties(cells: Cells, ties: int, of: int, model: JudgeParameters) -> Cells:
+    """The outcomes, counted by how much they vary; without a tie, as they are."""
+    if not ties:
+        return cells
+    from pairscale.models.bayes.normal import differences  # which imports SciPy
+
+    free = replace(model, prior_sd=None)
+    _, weights = gauss_hermite(_NODES)
+    phi, share = 1.0, ties / (of + _WITHOUT_TIE)
+    for _ in range(_TIE_ROUNDS):
+        p = _at_nodes(differences(replace(cells, times=cells.times / phi), free))
+        varies = float(cells.times @ ((p * (1 - p)) @ weights)) / float(cells.times.sum())
+        phi = min(max(1 - share / (4 * varies), _LEAST_PHI), 1.0)
+    return replace(cells, times=cells.times / phi)
+
+
+def _at_nodes(found: Differences) -> Floats:
+    """The probability of each outcome, at the nodes of its difference."""
+    nodes, _ = gauss_hermite(_NODES)
+    chance = scipy.special.expit(found.mean[..., None] + np.sqrt(found.variance)[..., None] * nodes)
+    return np.asarray((1 - found.lapse) * chance + found.lapse / 2)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Asked:
+    """The pairs with two answers or more, ties left out: how often which item won, by order.
+
+    Attributes:
+        pair: by number.
+        won: per pair and order (lower number first, second), how often the lower number won.
+        lost: the same, how often it lost.
+    """
+
+    pair: Ints
+    won: Floats
+    lost: Floats
+
+    @classmethod
+    def of(
+        cls, first: Ints, second: Ints, first_won: pl.Series, n_items: int, times: Ints | None, judge: Ints | None
+    ) -> _Asked:
+        answered = ~first_won.is_null().to_numpy()
+        weight = np.ones(len(first)) if times is None else times.astype(np.float64)
+        pair, which = np.unique(pair_keys(first, second, n_items, judge)[answered], return_inverse=True)
+        first, second, weight = first[answered], second[answered], weight[answered]
+        low_won = first_won.filter(answered).to_numpy() == (first < second)
+        place = which * 2 + (first > second)
+        won = np.bincount(place, weight * low_won, 2 * len(pair)).reshape(-1, 2)
+        lost = np.bincount(place, weight * ~low_won, 2 * len(pair)).reshape(-1, 2)
+        often = (won + lost).sum(axis=1) > 1
+        return cls(pair[often], won[often], lost[often])
+
+    @property
+    def weight(self) -> Floats:
+        """Per pair, the weight of two of its answers."""
+        return np.asarray(2 / self.times.sum(axis=1))
+
+    @property
+    def times(self) -> Floats:
+        return self.won + self.lost
+
+    @property
+    def n_repeats(self) -> float:
+        return float(self.times.sum() - len(self.pair))
+
+    def agreeing(self) -> float:
+        """Repeats that agree: per pair, n - 1 times the share of two answers that do."""
+        won, lost = self.won.sum(axis=1), self.lost.sum(axis=1)
+        return float(self.weight @ (won * (won - 1) + lost * (lost - 1))) / 2
+
+    def expected(self, p: Floats) -> float:
+        """Repeats that agree when answers are independent.
+
+        Args:
+            p: per pair and order, and for each of several weighted values, the probability that the lower number wins.
+        """
+        both = p[:, :, None] * p[:, None, :] + (1 - p[:, :, None]) * (1 - p[:, None, :])
+        mean = both @ gauss_hermite(_NODES)[1]
+        times = self.times
+        twos = times[:, :, None] * times[:, None, :]
+        twos[:, (0, 1), (0, 1)] -= times
+        return float(self.weight @ (twos * mean).sum(axis=(1, 2))) / 2
+
+    def found(
+        self, rho: float, how: Literal["independent", "given", "learned"], expected: float | None = None
+    ) -> RepeatAgreement:
+        """The result."""
+        n = self.n_repeats
+        turned = self.times.prod(axis=1)
+        twos = self.weight @ turned
+        agreeing = self.weight @ (self.won.prod(axis=1) + self.lost.prod(axis=1))
+        return RepeatAgreement(
+            rho=rho,
+            how=how,
+            n_repeats=round(n),
+            agreement=self.agreeing() / n if n else None,
+            expected=None if expected is None else expected / n,
+            n_reversed=int((turned > 0).sum()),
+            reversed_agreement=float(agreeing / twos) if twos else None,
+        )
+
+
+def _chances(asked: _Asked, cells: Cells, found: Differences, model: JudgeParameters) -> Floats:
+    """Per pair and order, the probability that the lower number wins, at the nodes of the difference."""
+    # Each pair and order has a cell, for either winner; without a position effect both orders share one.
+    low_won = cells.winner < cells.loser
+    low_first = (cells.sign > 0) == low_won
+    to_low = np.where(low_won, 1.0, -1.0)
+    keys = cells.pair
+    mean, variance = np.zeros((len(asked.pair), 2)), np.zeros((len(asked.pair), 2))
+    for order in range(2):
+        here = low_first == (order == 0) if model.position else np.ones(len(keys), dtype=bool)
+        if not here.any():
+            continue
+        pairs, at = np.unique(keys[here], return_index=True)
+        place = np.minimum(np.searchsorted(pairs, asked.pair), len(pairs) - 1)
+        present = pairs[place] == asked.pair
+        cell = np.flatnonzero(here)[at[place[present]]]
+        mean[present, order] = (to_low * found.mean)[cell]
+        variance[present, order] = found.variance[cell]
+    return _at_nodes(Differences(mean, variance, found.lapse))
+
+
+def learn_shared_error(answers: Cells, position: float, scale: float) -> float:
+    """Of logits: the share of an error that belongs to the pair, from pairs with two values or more.
+
+    Args:
+        answers: Logits, each counting once.
+        position: The preference for the first position.
+        scale: The scale of the errors.
+    """
+    assert answers.z is not None  # noqa: S101
+    rows = np.asarray(answers.kind == 0)
+    if not rows.any():
+        return 1.0
+    side = np.where(answers.winner[rows] < answers.loser[rows], 1.0, -1.0)
+    value = side * (answers.z[rows] - position)
+    _, which = np.unique(answers.pair[rows], return_inverse=True)
+    n = np.bincount(which).astype(np.float64)
+    mean = np.bincount(which, value) / n
+    repeats = float((n - 1).sum())
+    again = n[which] > 1
+    within = (value - mean[which])[again] * np.sqrt(n / np.maximum(n - 1, 1))[which[again]]
+    excess = repeats * (1 - (_t_scale(within) / scale) ** 2)
+    return min(max((excess + _PRIOR / 2) / (repeats + _PRIOR), 0.0), 1.0)
+
+
+def _t_scale(errors: Floats) -> float:
+    """The scale of Student's t for errors: the same figure as that of the model, so that the two compare."""
+    variance = float(np.mean(errors**2)) if len(errors) else 0.0
+    for _ in range(30):
+        if variance < 1e-12:
+            return 0.0
+        variance = float(np.mean((DF + 1) * errors**2 / (DF + errors**2 / variance)))
+    return float(np.sqrt(variance))
+
+
+def repeats_per_item(first: Ints, second: Ints, n_items: int, times: Ints | None = None) -> Ints:
+    """Per item, in how many comparisons it was that repeat a pair, in either order.
+
+    Args:
+        first: per comparison, the number of the item shown first.
+        second: per comparison, the number of the item shown second.
+        n_items: how many items there are.
+        times: how often each comparison stands there; once by default.
+    """
+    low, high, often = count_cells(np.minimum(first, second), np.maximum(first, second), n_items, times)
+    again = (often - 1).astype(np.float64)
+    both = np.bincount(low, again, n_items) + np.bincount(high, again, n_items)
+    return both.astype(np.int64)
