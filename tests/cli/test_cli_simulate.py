@@ -85,9 +85,9 @@ def test_the_estimate_of_check_judge_is_that_of_the_answer_form(cli, tmp_path):
     options = ["check-judge", tmp_path / "texts.csv", "--judge", "simulated:truth", "--n-pairs", "2"]
     seen = {}
     for answer in ("winner", "probability"):
-        shown = cli(*options, "--reliability", "0.7", "--answer", answer, "--json").json["plan"]
+        shown = cli(*options, "--reliability", "0.8", "--answer", answer, "--json").json["plan"]
         known = {"sd": shown["sd"], "error": shown["error"]}
-        wanted = ps.plan(8, reliability=0.7, answer=answer, price=0.0, progress=False, **known)
+        wanted = ps.plan(8, reliability=0.8, answer=answer, price=0.0, progress=False, **known)
         assert (shown["answer"], shown["comparisons"]) == (answer, wanted.comparisons)
         seen[answer] = wanted.comparisons
     assert seen["probability"] != seen["winner"]

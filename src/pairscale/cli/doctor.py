@@ -13,8 +13,8 @@ from pairscale.cli._common import emit, show_table
 EXAMPLES = ("pairscale doctor", "pairscale doctor --json", "pairscale doctor --clear-cache")
 
 CORE = (
-    "aiohttp", "filelock", "jinja2", "joblib", "lazy-loader", "msgspec", "numpy", "orjson", "platformdirs", "polars",
-    "rich", "scipy", "sqlalchemy", "threadpoolctl", "typer",
+    "aiohttp", "filelock", "jinja2", "joblib", "lazy-loader", "msgspec", "narwhals", "numpy", "orjson", "platformdirs",
+    "polars", "rich", "scipy", "sqlalchemy", "threadpoolctl", "typer",
     *(["backports-zstd"] if sys.version_info < (3, 14) else []),
 )  # fmt: skip
 """What is always installed; a test holds it, and the extras, against the project's own list."""

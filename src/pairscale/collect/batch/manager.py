@@ -45,7 +45,7 @@ from pairscale.collect.batch.registry import (
 )
 from pairscale.core.errors import InputError, JudgeError, StoreBusyError, StoreGoneError
 from pairscale.core.notices import notice
-from pairscale.core.options import checked, optional, require_int, require_number
+from pairscale.core.options import checked, optional, require_flag, require_int, require_number
 from pairscale.core.provenance import utc_now
 from pairscale.judges.base import JudgePair
 from pairscale.judges.batched import BatchJudge, is_both_orders, max_batch_cost, restored
@@ -322,6 +322,8 @@ class BatchManager:
         batch_size = optional(require_int, batch_size, "batch_size", least=1)
         n_segments = optional(require_int, n_segments, "n_segments", least=1)
         max_cost = optional(require_number, max_cost, "max_cost", least=0)
+        require_flag(keep_jsonl, "keep_jsonl")
+        require_flag(include_raw, "include_raw")
         batch_format(judge.provider)
         require_prices([judge], max_cost)
         with self._open(write=True) as store:
@@ -417,6 +419,7 @@ class BatchManager:
 
     async def look(self, keys: Collection[str] | None = None, *, delay: float = 0.0) -> bool:
         """Ask how the batches stand that have not ended; True when something has changed."""
+        delay = require_number(delay, "delay", least=0)
         changed = False
         with self._open() as store:
             waiting = [e for e in self._entries(store, keys) if e.open and e.batch_id and e.state not in ENDED]
