@@ -33,7 +33,6 @@ from pairscale.core.errors import InputError, MissingExtraError, UnknownNameErro
 from pairscale.core.provenance import Provenance
 from pairscale.core.tables import RESULTS
 from pairscale.evaluate.inference import ConfidenceSequence, Slices, WinRate, confidence_sequence, slices
-from pairscale.evaluate.inference.calibrated import CalibratedRate, calibrated_rate
 from pairscale.evaluate.inference.control import ControlledRate, length_controlled
 from pairscale.models import logs
 from pairscale.models._bt_fit import WinProbability
@@ -161,7 +160,6 @@ MADE: dict[type[ReprMixin], Callable[[], Any]] = {
     BatchAnswers: lambda: BatchAnswers(answered(), pl.DataFrame(), pl.DataFrame(), pl.DataFrame({"batch": IDS}), 1),
     ps.BatchResult: lambda: ps.BatchResult("openai", None, None, None, {}, answered(), pl.DataFrame(), Path("run.db")),
     ps.BayesFit: bayes,
-    CalibratedRate: lambda: calibrated_rate(ab_cases(), agreed=50, against=5, undecided=2),
     ps.ComparisonPlan: lambda: ps.plan(12, reliability=0.5, seeds=1, progress=False),
     ps.Calibration: lambda: ps.check_calibration(comparisons().with_columns(probability=pl.lit(0.7)), comparisons()),
     ControlledRate: lambda: length_controlled(ab_cases()),

@@ -104,13 +104,6 @@ def compared() -> ps.PairwiseRunResult:
     return ps.PairwiseRunResult("run", tuple(cases), ("k",))
 
 
-def carded() -> ps.PairwiseRunResult:
-    """The same with a judge card."""
-    said = [row | {"better_id": max(row["ID1"], row["ID2"])} for row in RESULT]
-    card = ps.check_judge(TEXTS, longer, labels=said, progress=False).card
-    return dataclasses.replace(compared(), cards={"k": card})
-
-
 @cache
 def study() -> Any:
     return ps.simulate(4, selector="random", seeds=1, per_item=2, progress=False)
@@ -197,7 +190,6 @@ OTHERWISE: dict[str, Callable[..., Any]] = {
     "PairwiseRunResult.controlled": lambda **o: compared().controlled("k", **o),
     "PairwiseRunResult.diff": lambda **o: compared().diff(compared(), **o),
     "PairwiseRunResult.length_controlled": lambda **o: compared().length_controlled("k", **o),
-    "PairwiseRunResult.calibrated": lambda **o: carded().calibrated("k", **o),
     "SimulationStudy.reach": lambda **o: study().reach(**o),
     "Verdict": lambda **o: ps.Verdict.win(1, **o),
     "Calibration.agreeing": lambda **o: calibrated().agreeing(**o),
@@ -227,7 +219,6 @@ BESIDES: dict[str, Callable[[], dict[str, Any]]] = {
     "PairwiseRunResult.controlled": dict,
     "PairwiseRunResult.diff": dict,
     "PairwiseRunResult.length_controlled": dict,
-    "PairwiseRunResult.calibrated": dict,
     "SimulationStudy.reach": dict,
     "Calibration.agreeing": lambda: {"stated": 0.6},
     "check_calibration": dict,

@@ -14,7 +14,7 @@ from pairscale.core.comparisons import Outcome
 from pairscale.core.errors import InputError
 from pairscale.evaluate.inference.failures import FAILURES, count_failure, count_failures
 from pairscale.evaluate.result import PairwiseCase, PairwiseRunResult
-from pairscale.evaluate.source import NO_ANSWER
+from pairscale.evaluate.run import NO_ANSWER
 
 
 class Longer:
@@ -375,13 +375,13 @@ def test_tasks_without_an_answer_of_one_side_stand_in_the_verdict():
     b = ps.InMemoryTraceSource({f"t{n}": "yy" for n in range(10)})
     found = ps.evaluate_pairwise(a, b, comparators=[Longer()], progress=False)
     assert found.verdict("longer").endswith(
-        "; before you choose B: B has no answer to 40 tasks, not compared; if these are failures, the verdict changes, "
-        "so add them with an empty output"
+        "; before you choose B: B has no answer to 40 tasks, not compared; if it failed on them, add them with an "
+        "empty output"
     )
     more = ps.InMemoryTraceSource({f"t{n}": "yy" for n in range(48)})
     kept = ps.evaluate_pairwise(a, more, comparators=[Longer()], progress=False)
     assert kept.verdict("longer") == (
-        "B is better: it won 48 of 48 cases with a winner (100 %; 95 % sure: 93 to 100 % in the long run); choose B"
+        "B is better: it won 48 of 48 cases with a winner (100 %; 95 % interval 93 to 100 %); choose B"
     )
 
 

@@ -18,11 +18,10 @@ from pairscale.cli._groups import AnswerCols, Asking, Variants, with_groups
 from pairscale.cli._inputs import settings_of
 from pairscale.cli._opening import Opening, say_judged
 from pairscale.core.errors import InputError
-from pairscale.evaluate.calibration import calibrated_lines
 from pairscale.evaluate.wording import controlled_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     import polars as pl
 
@@ -35,7 +34,6 @@ EXAMPLES = (
     "pairscale ab a.jsonl b.jsonl --criterion helpful --stop-when decided",
     "pairscale ab a.jsonl b.jsonl --criterion helpful --control length",
     "pairscale ab old.eval new.eval --criterion helpful --judge openai:gpt-5.1",
-    "pairscale ab a.jsonl b.jsonl --criterion helpful --judge-card card.json",
 )
 
 _A = Annotated[
@@ -76,14 +74,6 @@ _Control = Annotated[
         "column of the answers; can be repeated.",
     ),
 ]
-_JudgeCard = Annotated[
-    list[Path] | None,
-    typer.Option(
-        metavar="FILE",
-        help="The card of the judge from `pairscale check-judge --labels`, by which win rates are corrected; one "
-        "per criterion. A card of another judge or prompt is refused.",
-    ),
-]
 _Manifest = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="Also write the cases, blinded, to this .jsonl file, for `pairscale label`."),
@@ -106,7 +96,6 @@ def command(
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the order of the tasks with --stop-when.")] = 1,
     control: _Control = None,
     judge_arg: opt.JudgeArgs = None,
-    judge_card: _JudgeCard = None,
     base_url: opt.BaseUrl = None,
     manifest: _Manifest = None,
     save: _Save = None,
@@ -126,34 +115,26 @@ def command(
     With --run, every answer and every verdict is kept as it comes. Run the same command again after a crash or Ctrl-C:
     it asks only what is missing. With another --judge, the same answers are graded without running the variants again.
     """
-    from pairscale.evaluate.verbs import AnswerColumns, compared
-    from pairscale.providers.catalog import price_date, price_note
+    from pairscale.providers.catalog import price_note
 
     who = judge or (["people"] if labels is not None else ["lexical"])
-
-    def open_with(lines: Sequence[str]) -> None:
-        Opening([printable(line) for line in lines]).say(who)
-        say_unsaved(variants.run)
-
+    counting: dict[str, Any] = {"failures": failures, "stop_when": stop_when}
+    Opening([]).say(who)
+    say_unsaved(variants.run)
     with (
         resumable(variants.run),
         contextlib.redirect_stdout(sys.stderr),
     ):  # what is printed meanwhile is no part of the result
-        comparison = compared(
-            a, b, criterion=criterion, judge=judge, labels=labels, key=key, names=variants.names, failures=failures,
-            stop_when=stop_when, seed=seed, control=control or (), judge_args=settings_of(judge_arg),
-            judge_card=judge_card, base_url=base_url, manifest=manifest, save=save, progress=True,
-            columns=AnswerColumns(**vars(columns), encoding=encoding), tell=open_with, **variants.arguments,
-            **asking.arguments,
+        found = ps.ab(
+            a, b, criterion=criterion or [], judge=who if labels is None else judge, labels=labels, key=key,
+            seed=seed, control=control or (),
+            judge_args=settings_of(judge_arg), base_url=base_url, manifest=manifest, save=save, encoding=encoding,
+            **counting, **vars(columns), **vars(variants), **asking.arguments,
         )  # fmt: skip
-    found = comparison.result
-    dates = sorted({day for one in comparison.paid if (day := price_date(getattr(one, "price", None)))})
-    _report(found, price_note(dates))
+    _report(found, price_note(found.prices_as_of))
     if out is not None:
         _verdicts(found, say)
-    emit(_document(found, dates), found.frame(), as_json=as_json, out=out, show=lambda: _show(found))
-    if cases := comparison.write_manifest():  # last: whatever is wrong with it, the verdict is there
-        say(f"wrote {cases.n_cases:,} cases to {manifest}, and their key (not for labellers) to {cases.key_path}")
+    emit(_document(found), found.frame(), as_json=as_json, out=out, show=lambda: _show(found))
     say_judged(who)
     if not any(case.outcome.is_answer for case in found.cases):
         raise InputError("no case was answered, so there is no verdict")
@@ -209,7 +190,6 @@ def _show(found: ps.PairwiseRunResult) -> None:
     said = [(key, line) for key in found.keys for line in (*graded_words(found, key), *bounds_lines(found, key))]
     for line in (*(f"{key}: {line}" if many else line for key, line in said), *variant_lines(found)):
         typer.echo(printable(line))
-    _show_calibrated(found)
     if found.control:
         typer.echo("")
         for key in found.keys:
@@ -222,16 +202,6 @@ def _show(found: ps.PairwiseRunResult) -> None:
         for line in found.summary().splitlines():
             if " agree on " in line:
                 typer.echo(printable(line))
-
-
-def _show_calibrated(found: ps.PairwiseRunResult) -> None:
-    """The win rates as people would see them, where there are judge cards."""
-    for key in found.cards:
-        typer.echo("")
-        for line in calibrated_lines(found.calibrated(key), found.variant_b):
-            typer.echo(printable(f"{key}: {line}" if len(found.keys) > 1 else line))
-    if found.cards and (others := [key for key in found.keys if key not in found.cards]):
-        typer.echo(printable(f"note: not corrected, as there is no judge card: {', '.join(others)}"))
 
 
 def _by_tag(found: ps.PairwiseRunResult) -> pl.DataFrame:
@@ -248,7 +218,7 @@ def _by_tag(found: ps.PairwiseRunResult) -> pl.DataFrame:
     return table.select("criterion", "tag", "n", "rate", "joint_lower", "joint_upper")
 
 
-def _document(found: ps.PairwiseRunResult, dates: Sequence[str]) -> dict[str, Any]:
+def _document(found: ps.PairwiseRunResult) -> dict[str, Any]:
     return {
         "run_id": found.run_id,
         "variant_a": found.variant_a,
@@ -259,7 +229,6 @@ def _document(found: ps.PairwiseRunResult, dates: Sequence[str]) -> dict[str, An
         "win_rates": {key: asdict(found.win_rate(key)) for key in found.keys},
         "win_rates_decided": {key: asdict(found.win_rate(key, ties="excluded")) for key in found.keys},
         "controlled": {key: asdict(found.controlled(key)) for key in found.keys} if found.control else {},
-        "calibrated": {key: asdict(found.calibrated(key)) for key in found.cards},
         "failures": found.failures,
         "bounds": {key: found.bounds(key)._asdict() for key in found.keys},
         "win_rates_by_failures": {
@@ -281,6 +250,6 @@ def _document(found: ps.PairwiseRunResult, dates: Sequence[str]) -> dict[str, An
         "asked": found.asked,
         "answered": found.answered,
         "cost": found.cost,
-        "prices_as_of": ", ".join(dates) or None,
+        "prices_as_of": ", ".join(found.prices_as_of) or None,
         "cases": found.frame(),
     }

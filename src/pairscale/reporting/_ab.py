@@ -131,9 +131,6 @@ def _rates(facts: ABFacts) -> Part:
             counted = [("mean preference", half[key]), ("hard verdicts, ties and flips as half", hard), counted[1]]
         for what, rate in counted:
             rows.append((key, what, rate.n, *_ends(rate.rate, *(rate.ci or (None, None)))))
-        if key in run.cards:
-            people = run.calibrated(key)
-            rows.append((key, "as people would see it", people.n, *_ends(people.rate, *(people.ci or (None, None)))))
     graded = [
         f"{key}: {line}." if len(run.keys) > 1 else words.sentence(line)
         for key in run.keys
@@ -141,7 +138,6 @@ def _rates(facts: ABFacts) -> Part:
     ]
     how = "Graded cases count with their preference, other ties" if graded else "Ties"
     return {
-        "people": words.corrected(run),
         "chart": _chart(((key, rate.rate, rate.ci) for key, rate in half.items()), run.variant_b, "by criterion"),
         "note": f"{how} and flips count as half a win here; a line that crosses 50 % may be chance.",
         "graded": graded,

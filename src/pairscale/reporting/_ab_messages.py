@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from pairscale._version import __version__
 from pairscale.core.comparisons import Outcome
-from pairscale.evaluate.calibration import calibrated_lines
 from pairscale.evaluate.inference.control import MARKDOWN
 from pairscale.evaluate.wording import asked_words, effect_words
 from pairscale.reporting.picture import percent
@@ -157,16 +156,6 @@ def styles(run: PairwiseRunResult, key: str) -> list[str]:
 
 def _ends(found: ControlledRate, ci: tuple[float, float] | None) -> str:
     return "" if ci is None else f" ({100 * found.level:g} % sure: {100 * ci[0]:.0f} to {100 * ci[1]:.0f} %)"
-
-
-def corrected(run: PairwiseRunResult) -> list[str]:
-    """The win rates as people would see them, by the judge cards, and what that rests on."""
-    found = []
-    for key in run.cards:
-        lines = [line.strip() for line in calibrated_lines(run.calibrated(key), run.variant_b)]
-        under = f"{key}: " if len(run.keys) > 1 else ""
-        found.append(under + " ".join(sentence(line.removeprefix("note: ")) for line in lines))
-    return found
 
 
 def took(run: PairwiseRunResult) -> str:

@@ -1,6 +1,5 @@
 """Is B better than A? Statistics on cases: win rates, intervals, tests, sequences. No files, no judges."""
 
-from pairscale.evaluate.inference.calibrated import CalibratedRate, calibrated_rate
 from pairscale.evaluate.inference.cases import Tally, score_of
 from pairscale.evaluate.inference.control import ControlledRate, StyleEffect, controlled_rate, length_controlled
 from pairscale.evaluate.inference.corrected import CorrectedWinRate, corrected_win_rate
@@ -18,7 +17,6 @@ from pairscale.evaluate.inference.win_rate import (
 )
 
 __all__ = [
-    "CalibratedRate",
     "CasesNeeded",
     "ConfidenceSequence",
     "ControlledRate",
@@ -31,7 +29,6 @@ __all__ = [
     "StyleEffect",
     "Tally",
     "WinRate",
-    "calibrated_rate",
     "cases_needed",
     "compare_runs",
     "confidence_sequence",
