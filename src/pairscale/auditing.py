@@ -7,7 +7,7 @@ the replies of models; and every choice, answer and stop of an adaptive run with
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ from pairscale.store.database import raw_rows
 from pairscale.store.evidence import Evidence, check_evidence
 from pairscale.store.runfile import RunFile, open_run
 from pairscale.store.schema import attempts, comparisons, conditions, items, pairs
+from pairscale.store.several import named_runs
 
 if TYPE_CHECKING:
     import os
@@ -46,6 +47,7 @@ class AuditReport(ReprMixin):
         imported: the digest of the exported run that it was imported from; None when it was not imported.
         preset: the preset of an adaptive run that was replayed.
         is_replayed: whether it holds an adaptive run, which was replayed because nothing in it was changed.
+        digests: of several run files, the digest of each.
     """
 
     steps: int = 0
@@ -56,6 +58,7 @@ class AuditReport(ReprMixin):
     imported: str | None = None
     preset: str | None = None
     is_replayed: bool = False
+    digests: Mapping[str, str | None] = field(default_factory=dict[str, str | None])
 
     @property
     def passed(self) -> bool:
@@ -87,12 +90,15 @@ class AuditReport(ReprMixin):
         yield f"{sum(self.rows.values()):,} rows in {len(self.rows):,} tables, all as they were written"
         if self.imported is not None:
             yield f"imported from a run with the digest {self.imported}; what happened before is not compared"
-        yield _NOT_CLOSED if self.digest is None else f"digest {self.digest}"
+        for file, digest in self.digests.items():
+            yield f"{file}: {_NOT_CLOSED if digest is None else f'digest {digest}'}"
+        if not self.digests:
+            yield _NOT_CLOSED if self.digest is None else f"digest {self.digest}"
 
 
 @checked
 def audit(
-    run: str | os.PathLike[str],
+    run: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     *,
     selector: str | OwnSelector | None = None,
     digest: str | None = None,
@@ -110,7 +116,7 @@ def audit(
     ``digest`` finds, and ``closed`` unless it was cut off at an earlier closing.
 
     Args:
-        run: the run file.
+        run: the run file; or several, as a list, their folder or a pattern.
         selector: who chose the pairs of an adaptive run, when it was a selector of your own: it has to choose again.
         digest: the digest that the run must have, which you kept elsewhere.
         closed: whether a run that was not closed is a difference, too: its last rows may have been cut off.
@@ -130,7 +136,12 @@ def audit(
         (True, 6, 2)
     """
     wanted = None if digest is None else _digest(digest)
-    with open_run(run) as store, store.snapshot():  # the run may be writing
+    path, files = named_runs(run)
+    if files is not None:
+        if digest is not None:
+            raise InputError("`digest=` is that of one run file; these are several")
+        return _together({file: audit(file, selector=selector, closed=closed) for file in files})
+    with open_run(path) as store, store.snapshot():  # the run may be writing
         try:
             evidence = check_evidence(store)
             problems = [str(problem) for problem in evidence.problems]
@@ -142,13 +153,29 @@ def audit(
             is_adaptive = store.get_meta("adaptive") is not None and store.log_length("adaptive_events") > 0
         except StoreDamagedError as error:
             return AuditReport(problems=(str(error),))
-        replay = read_replay(store, str(run), selector) if is_adaptive and not problems else None
+        replay = read_replay(store, str(path), selector) if is_adaptive and not problems else None
     known: dict[str, Any] = {"rows": evidence.rows, "digest": evidence.digest, "imported": evidence.imported}
     if replay is None:
         return AuditReport(problems=tuple(problems), **known)
     found = replay()
     problems += [] if found.problem is None else [found.problem]
     return AuditReport(found.steps, found.refits, tuple(problems), preset=found.preset, is_replayed=True, **known)
+
+
+def _together(parts: Mapping[str, AuditReport]) -> AuditReport:
+    """The audits of several run files as one."""
+    rows: dict[str, int] = {}
+    for part in parts.values():
+        for table, count in part.rows.items():
+            rows[table] = rows.get(table, 0) + count
+    return AuditReport(
+        steps=sum(part.steps for part in parts.values()),
+        refits=sum(part.refits for part in parts.values()),
+        problems=tuple(f"{file}: {problem}" for file, part in parts.items() for problem in part.problems),
+        rows=rows,
+        is_replayed=any(part.is_replayed for part in parts.values()),
+        digests={file: part.digest for file, part in parts.items()},
+    )
 
 
 def _digest(text: str) -> str:

@@ -12,8 +12,6 @@ from hypothesis import strategies as st
 from pairscale.adaptive.gates import stop_decision, stop_gates
 from pairscale.adaptive.messages import (
     diagnostics,
-    gate_in_words,
-    gates_left,
     how_it_stands,
     missing,
     no_pair,
@@ -68,33 +66,12 @@ def test_nothing_is_missing_exactly_when_the_run_stops() -> None:
     assert verdict(row | {"stop_decision": False, "stop_reason": None}) == ""  # a closing refit decides nothing
 
 
-@pytest.mark.parametrize(
-    ("figures", "gate", "words"),
-    [
-        ({"divergences": 1}, "diagnostics", "diagnostics fail (divergences)"),
-        ({"reliability": 0.8999}, "reliability", "reliability 0.8999 (at least 0.90)"),
-        ({"rho_rank": 0.9}, "rank stability", "rank stability 0.90 (at least 0.95)"),
-        ({"rho_theta": None}, "stability of the scores", "stability of the scores not known yet (at least 0.95)"),
-        ({"delta_sd_theta": 0.134}, "change of the spread", "change of the spread 0.13 (at most 0.10)"),
-    ],
-)
-def test_a_gate_that_is_left_with_its_figure_and_limit(figures: dict[str, Any], gate: str, words: str) -> None:
-    row = judged(**figures)
-    assert gates_left(row) == [gate]
-    assert gate_in_words(row, gate) == words
-    assert stop_in_words(judged(), row).endswith(f"; held back until now by: {gate}")
-
-
 def test_what_a_stop_rests_on() -> None:
     gates = "reliability 0.92 (at least 0.90), rank stability 0.97 (at least 0.95), "
     gates += "stability of the scores 0.99 (at least 0.95)"
     spread = ", change of the spread 0.02 (at most 0.10)"
-    assert stop_in_words(judged(), None) == gates + spread
-    assert stop_in_words(judged(), judged(lag_eligible=False)) == gates + spread  # nothing was known of the gates then
-    assert stop_in_words(judged(), judged()) == gates + spread
-    assert stop_in_words(judged(theta_sd_rel_change_max=1e6), None) == gates  # a gate that is switched off
-    two = judged(reliability=0.8, rho_rank=0.9)
-    assert stop_in_words(judged(), two).endswith("; held back until now by: reliability, rank stability")
+    assert stop_in_words(judged()) == gates + spread
+    assert stop_in_words(judged(theta_sd_rel_change_max=1e6)) == gates  # a gate that is switched off
 
 
 @given(
@@ -114,9 +91,6 @@ def test_what_a_stop_rests_on() -> None:
 def test_a_run_that_goes_on_always_says_why(figures: dict[str, Any]) -> None:
     row = judged(**figures)
     assert (missing(row) == []) == row["stop_decision"]
-    left = gates_left(row)
-    assert (left is None) == (not row["lag_eligible"])
-    assert left is None or len(left) == len(missing(row))
 
 
 @pytest.mark.parametrize(

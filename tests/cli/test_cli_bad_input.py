@@ -212,7 +212,7 @@ def test_a_run_file_that_another_process_writes_is_busy(cli, run, pairs):
         ("judge",),
         ("pairs", "good.csv", "--n-pairs", "0"),
         ("pairs", "good.csv", "--order", "sideways"),
-        ("fit", "good.csv", "extra"),
+        ("judge", "good.csv", "extra"),
         ("fit", "good.csv", "--model", "magic"),
         ("conquer",),
         ("--nonsense",),

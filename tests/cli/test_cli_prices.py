@@ -141,7 +141,7 @@ def test_no_line_shows_a_cost_without_the_date_of_its_prices(cli, pairs, monkeyp
     monkeypatch.setenv("OPENAI_API_KEY", "k-1234567")
     monkeypatch.setattr("pairscale.runtime.progress._FIRST_LINE_S", 0.0)
     monkeypatch.setattr("pairscale.runtime.progress._LINE_S", 0.0)
-    monkeypatch.setattr("pairscale.adaptive.view._RARER", 0.1)  # a line per step
+    monkeypatch.setattr("pairscale.adaptive.view._STEPS_PER_LINE", 1)
     with ProviderSimulator() as server:
         model = ["--judge", "openai:gpt-4.1", "--base-url", f"{server.url}/v1"]
         lines = [

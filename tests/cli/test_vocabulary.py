@@ -161,6 +161,6 @@ def test_options_are_keywords(name: str) -> None:
     }
     arguments |= {"items"}  # how many there are: the one thing that `plan` and `simulate` are about
     positional = {one.name for one in parameters(name).values() if one.kind is not inspect.Parameter.KEYWORD_ONLY}
-    allowed = {"fit": {"model"}, "check-judge": {"judge"}, "import": {"samples"}}
+    allowed = {"fit": {"model"}, "judge": {"judge"}, "check-judge": {"judge"}, "import": {"samples"}}
     allowed |= {"export": {"path"}}  # from, to
     assert positional - arguments <= allowed.get(name, set())

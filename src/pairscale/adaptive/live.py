@@ -149,7 +149,6 @@ def adaptive_rank_run_live(
     view = View(
         progress,
         n_items=len(state.ids),
-        preset=state.preset,
         redraw_every=progress_redraw_every,
         show_events=progress_show_events,
         show_errors=progress_errors,

@@ -16,8 +16,6 @@ __all__ = [
     "diagnostics",
     "exhaustion",
     "flips",
-    "gate_in_words",
-    "gates_left",
     "how_it_stands",
     "judge_health",
     "missing",
@@ -245,36 +243,15 @@ def _gates_of(row: Mapping[str, Any]) -> Mapping[str, tuple[str, str, str, bool]
     return _GATES if top_sought(row) is None else _TOP_GATES
 
 
-def gate_in_words(row: Mapping[str, Any], gate: str) -> str:
-    """A gate of the stop rule with its figure and its limit, from a row of the round log."""
-    if gate not in _gates_of(row):
-        return diagnostics(row)
-    _, figure, limit, at_most = _gates_of(row)[gate]
-    shown = shown_figure(row[figure], row[limit], at_most=at_most)
-    return f"{gate} {shown} (at {'most' if at_most else 'least'} {shown_limit(row[limit])})"
-
-
-def gates_left(row: Mapping[str, Any]) -> list[str] | None:
-    """The gates that a refit does not pass, by name; None when there is no earlier refit to compare with."""
-    if not row.get("lag_eligible") and top_sought(row) is None:
-        return None
-    left = [] if row.get("diagnostics_pass") else ["diagnostics"]
-    return left + [gate for gate, (column, *_) in _gates_of(row).items() if not row.get(column)]
-
-
-def stop_in_words(row: Mapping[str, Any], before: Mapping[str, Any] | None) -> str:
-    """What a statistical stop rests on: every gate with its figure and limit, and which of them held it back last.
-
-    Args:
-        row: The row of the round log that stopped the run.
-        before: That of the refit before, if it is known.
-    """
-    on = [gate for gate, (*_, limit, _) in _gates_of(row).items() if row[limit] < _OFF]
-    said = ", ".join(gate_in_words(row, gate) for gate in on)
-    left = gates_left(before) if before is not None else None
-    if left is None:
-        return said
-    return f"{said}; held back until now by: {', '.join(left)}" if left else said
+def stop_in_words(row: Mapping[str, Any]) -> str:
+    """What a statistical stop rests on: every gate with its figure and limit, from the row that stopped the run."""
+    gates = []
+    for gate, (_, figure, limit, at_most) in _gates_of(row).items():
+        if row[limit] < _OFF:
+            shown = shown_figure(row[figure], row[limit], at_most=at_most)
+            bound = "most" if at_most else "least"
+            gates.append(f"{gate} {shown} (at {bound} {shown_limit(row[limit])})")
+    return ", ".join(gates)
 
 
 def shown_figure(figure: float | None, limit: float | None = None, *, at_most: bool = False) -> str:

@@ -210,17 +210,7 @@ class AdaptiveSource:
         """Add a row to the step log in memory and show it; the row for the run file."""
         row["timestamp"] = utc_now()
         self._state.add_step(row)
-        engine = self._engine
-        self._view.step(
-            row,
-            committed=engine.committed,
-            invalid=self._state.invalid,
-            in_flight=len(engine.open),
-            cost=self._state.cost,
-            stage=engine.stage,
-            round_id=engine.round_id,
-            judge=engine.ledger.repeats.columns(engine.committed),
-        )
+        self._view.step(row, committed=self._engine.committed, invalid=self._state.invalid, cost=self._state.cost)
         return [("step_log", row)]
 
     # RunLimits
@@ -290,7 +280,7 @@ class AdaptiveSource:
         # What comes in after the stop is for the closing refit: it cannot take the stop back.
         if request is not None and self._fitting is None and self._engine.stop_reason is None:
             request = replace(request, refit_id=self._state.n_logged_refits + 1)
-            self._view.refit_started(len(request.history))
+            self._view.refit_started()
             self._fitting = self._submit(request)
 
     def _submit(self, request: RefitRequest) -> asyncio.Future[RefitOutcome]:
@@ -323,7 +313,7 @@ class AdaptiveSource:
         if not self._state.needs_closing:
             return
         request = replace(self._engine.refit_request(), refit_id=self._state.n_logged_refits + 1, is_closing=True)
-        self._view.refit_started(len(request.history))
+        self._view.refit_started()
         outcome = await self._submit(request)
         reason = self._state.stop_reason
         outcome.row.update(stop_decision=reason is not None, stop_reason=reason)
@@ -339,8 +329,7 @@ class AdaptiveSource:
         rows = [("round_log", row), ("adaptive_events", event)]
         self._journal.put(Entry(rows=rows, scores=outcome.items, blobs=kept))
         self._state.add_refit(row, outcome.items)
-        best = outcome.items.sort("rank").head(5).select("ID", "theta_mean", "theta_sd")
-        self._view.refit(row, best.rows())
+        self._view.refit(row)
         return row
 
     def _keep_items(self, outcome: RefitOutcome) -> None:

@@ -26,7 +26,9 @@ from pairscale.core.options import checked, require_int, require_level, require_
 from pairscale.core.provenance import Provenance, fingerprint
 from pairscale.core.results import ORDER_KNOWN, ResultColumns, is_matrix, read_form, text_columns
 from pairscale.core.tables import Table, as_text, id_text, listed, require_columns, require_ids, to_frame
+from pairscale.store.reading import read_comparisons
 from pairscale.store.runfile import open_run
+from pairscale.store.several import named_runs
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -125,9 +127,10 @@ def agreement(
     - ``gwet_ac1``: chance is Σ π (1 - π) / (q - 1); it stays steady where nearly all labels are the same.
 
     Args:
-        labels: A run file with labels or with several judges, or a table or a file: a long one with a unit, a rater and
-            a label per row, a wide one with a column per rater (and, if there is one, the column of units), or
-            results with a column ``judge_id`` or ``judge``, where each pair is a unit. A missing label is null.
+        labels: A run file with labels or with several judges, several run files, or a table or a file: a long one with
+            a unit, a rater and a label per row, a wide one with a column per rater (and, if there is one, the column of
+            units), or results with a column ``judge_id`` or ``judge``, where each pair is a unit. A missing label is
+            null.
         unit: The column of units; by default ``case_id`` where the table is one of :func:`label`, else ``unit``.
         rater: The column of raters in a long table; by default ``labeller`` or ``rater``.
         label: The column of labels in a long table; by default ``preferred`` or ``label``.
@@ -303,6 +306,9 @@ _LABELS = {"unit": "case_id", "rater": "labeller", "label": "preferred"}
 
 
 def _read(labels: Table | str | os.PathLike[str], encoding: str | None) -> pl.DataFrame:
+    labels, files = named_runs(labels)
+    if files is not None:
+        return read_comparisons(files, every_judge=True).table
     if not isinstance(labels, str | os.PathLike):
         return to_frame(labels, "labels")
     path = str(labels)

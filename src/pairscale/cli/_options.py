@@ -34,6 +34,18 @@ def writable(out: Path | None) -> Path | None:
     return out
 
 
+def single(sources: list[str]) -> str | list[str]:
+    """The one thing that was named, or all of them."""
+    return sources[0] if len(sources) == 1 else sources
+
+
+# What is read
+
+Runs = Annotated[
+    list[str],
+    typer.Argument(metavar="RUN...", help="A run file; several, a folder of them, or a pattern such as 'shards/*.db'."),
+]
+
 # The result
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output, nothing else there.")]

@@ -25,12 +25,12 @@ EXAMPLES = (
 @with_groups
 def command(
     labels: Annotated[
-        str,
+        list[str],
         typer.Argument(
-            metavar="LABELS",
-            help="A run file with labels, or a table with a unit, a rater and a label per row, as `pairscale label` "
-            "writes it, or with a column per rater; or results that say who judged, of any form that `pairscale fit` "
-            "takes.",
+            metavar="LABELS...",
+            help="A run file with labels, several run files or their folder, or a table with a unit, a rater and a "
+            "label per row, as `pairscale label` writes it, or with a column per rater; or results that say who "
+            "judged, of any form that `pairscale fit` takes.",
         ),
     ],
     unit: Annotated[
@@ -77,7 +77,7 @@ def command(
     """
     wanted = None if categories is None else [part.strip() for part in categories.split(",")]
     found = ps.agreement(
-        labels, unit=unit, rater=rater, label=label, categories=wanted, by=by,  # type: ignore[arg-type]
+        opt.single(labels), unit=unit, rater=rater, label=label, categories=wanted, by=by,  # type: ignore[arg-type]
         key=key, level=level, n_boot=n_boot, seed=seed, **vars(columns),
     )  # fmt: skip
     document = {

@@ -13,12 +13,13 @@ EXAMPLES = (
     "pairscale audit run.db",
     "pairscale audit run.db --digest 6f0c…",
     "pairscale audit run.db --closed",
+    "pairscale audit shards/",
     "pairscale audit run.db --json",
 )
 
 
 def command(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="The run file.")],
+    run: opt.Runs,
     selector: Annotated[
         str | None,
         typer.Option(metavar="MODULE:FUNCTION", help="The selector that chose the pairs, if it was your own."),
@@ -49,14 +50,16 @@ def command(
 
     from pairscale.auditing import audit
 
-    report = audit(run, selector=selector, digest=digest, closed=closed)
+    report = audit(opt.single(run), selector=selector, digest=digest, closed=closed)
     figures = {"steps": report.steps, "refits": report.refits, "problem": report.problem}
     document: dict[str, Any] = {"passed": report.passed, "preset": report.preset, **figures}
     document |= {"n_problems": len(report.problems), "digest": report.digest}
+    if report.digests:
+        document["digests"] = dict(report.digests)
     details = {"problems": list(report.problems), "rows": dict(report.rows), "imported": report.imported}
     emit(
         document | details,
-        pl.DataFrame([document]),
+        pl.DataFrame([{name: value for name, value in document.items() if name != "digests"}]),
         as_json=as_json,
         out=out,
         show=lambda: typer.echo("\n".join(map(printable, str(report).splitlines()))),

@@ -26,8 +26,10 @@ EXAMPLES = (
 @with_groups
 def command(
     run: Annotated[
-        str,
-        typer.Argument(metavar="RUN", help="The run file, or results of any form that `pairscale fit` takes."),
+        list[str],
+        typer.Argument(
+            metavar="RUN...", help="The run file, several or their folder, or results of any form that `fit` takes."
+        ),
     ],
     out: Annotated[
         Path,
@@ -80,7 +82,7 @@ def command(
     if not copy:
         opt.writable(out)
     written = ps.export(
-        run, out, kind=kind, condition=condition, prompt=prompt, input_col=input_col,
+        opt.single(run), out, kind=kind, condition=condition, prompt=prompt, input_col=input_col,
         conversational=conversational, implicit_prompt=implicit_prompt, samples=samples, key=key, copy=copy,
         **vars(columns),
     )  # fmt: skip

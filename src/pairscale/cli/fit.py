@@ -33,7 +33,8 @@ EXAMPLES = (
     "pairscale fit results.csv --model bayes --seed 1",
     "pairscale fit 'parts/*.parquet' --bootstrap 200 --n-jobs 2",
     "pairscale fit run.db --model bayes --answer probability",
-    "pairscale fit panel.csv --model bayes --judges slopes",
+    "pairscale fit shards/",
+    "pairscale fit gpt.db claude.db --model bayes --judges slopes",
     "pairscale fit run.db --model elo --runs 100 --json",
     "pairscale fit run.db --chart ranking.svg",
     "pairscale fit results.csv --engine mle --reference S01 --covariance c.csv",
@@ -163,10 +164,11 @@ class OfModel:
 
 
 _Results = Annotated[
-    str,
+    list[str],
     typer.Argument(
-        metavar="RESULTS",
-        help="A run file, people's labels, a table of results of any known form, or 'parts/*.parquet'.",
+        metavar="RESULTS...",
+        help="A run file, several or their folder, people's labels, a table of results of any known form, or "
+        "'parts/*.parquet'.",
     ),
 ]
 _Model = Annotated[
@@ -246,14 +248,15 @@ def command(
         model, answer=of_model.answer, judges=of_model.judges, weights=of_model.weights, cluster=of_model.cluster
     )
     known = read_comparisons(
-        results,
+        opt.single(results),
         condition,
         **vars(columns_of),
         key=key,
         aloud=False,
         keep=None if needs_rows else keep,
+        every_judge=of_model.judges == "slopes",
     )
-    say(f"{results}: {known.line}")
+    say(f"{', '.join(results)}: {known.line}")
     fit = ps.fit(
         known.table,
         model,

@@ -26,6 +26,8 @@ EXAMPLES = (
     "pairscale judge pairs.csv --judge mine:better --run run.db --concurrency 8",
     "pairscale judge pairs.csv --judge simulated:truth --judge-arg bias=0.3",
     "pairscale judge pairs.csv --judge replay:answers.csv --out results.csv",
+    "pairscale judge pairs.csv --judge mine:better --shard 3/16 --run s/03.db",
+    "pairscale judge pairs.csv --judge mine:better --shards 4 --run shards",
 )
 
 
@@ -55,6 +57,16 @@ def command(
     judging: Judging = Judging(),
     asking: Asking = Asking(),
     answer: opt.Answer = "winner",
+    shard: Annotated[
+        str | None,
+        typer.Option(
+            metavar="I/N", help="Judge one of N equal parts of the pairs, such as 3/16, into a run file of its own."
+        ),
+    ] = None,
+    shards: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Judge N parts, each in a run file in the folder --run.")
+    ] = None,
+    n_jobs: opt.NJobs = None,
     dry_run: opt.DryRun = False,
     save_path: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Also keep this CSV up to date, and resume from it.")
@@ -72,6 +84,10 @@ def command(
 
     A judge of your own is a function judge(A, B) in a Python file. A and B have "ID", "text" and the other columns of
     the samples; it returns 1 when A is better, and 2 when B is.
+
+    One process keeps hundreds of questions open: try --concurrency 256 first. For a job array on several machines, give
+    every task the same pairs and its own --shard and --run; --max-cost is that of the whole job, and a shard spends its
+    part at most. `pairscale fit`, `report`, `status` and others then take the folder.
     """
     from pairscale.core.counting import is_many
     from pairscale.judges.base import judge_member
@@ -85,8 +101,10 @@ def command(
         opening.say([asked.condition.judge_id])
         if not dry_run:
             say_unsaved(kept)
-        if not dry_run:
-            answers = ps.judge(table, judge=asked, answer=answer, run=run, save_path=save_path, **asking.limits)
+            answers = ps.judge(
+                table, asked, answer=answer, run=run, shard=shard, shards=shards, n_jobs=n_jobs, save_path=save_path,
+                **asking.limits,
+            )  # fmt: skip
     if dry_run:
         show_request(asked, table.row(0, named=True), calls=table.height, as_json=as_json)
         return
@@ -94,11 +112,8 @@ def command(
     if answers.n_answered == 0:
         if as_json:
             emit(_document(answers, prices_as_of), answers.results, as_json=True, out=None, show=lambda: None)
-        if answers.n_failed == 0:
-            raise InputError(f"none of the {table.height:,} pairs was asked; the first might pass --max-cost")
-        reason = answers.failed_pairs["error_message"][0]
-        raise InputError(f"none of the {table.height:,} pairs was answered; the first: {reason}")
-    _report(answers, table.height)
+        raise _unanswered(answers, table.height)
+    _report(answers, table.height if shard is None else answers.n_answered + answers.n_failed)
     say_reused(asked)
     if is_many(table.height) and run is not None and out is None and not as_json:
         say(f"so many results are not read into memory: pairscale export {as_argument(run)} --out results.parquet")
@@ -119,6 +134,13 @@ def _document(answers: ps.SubmitResult, prices_as_of: str | None) -> dict[str, o
         "failed_pairs": answers.failed_pairs.drop("text1", "text2"),
         "failed_attempts": answers.failed_attempts.drop("text1", "text2"),
     }
+
+
+def _unanswered(answers: ps.SubmitResult, total: int) -> InputError:
+    if answers.n_failed == 0:
+        return InputError(f"none of the {total:,} pairs was asked; the first might pass --max-cost")
+    reason = answers.failed_pairs["error_message"][0]
+    return InputError(f"none of the {total:,} pairs was answered; the first: {reason}")
 
 
 def _report(answers: ps.SubmitResult, total: int) -> None:

@@ -263,7 +263,7 @@ def _ending(result: AdaptiveResult) -> str:
         return f"stopped: {exhaustion(state)}"
     rows = [row for row in result.refits.iter_rows(named=True) if not row["is_closing"]]
     if rows and rows[-1]["stop_reason"] == state.stop_reason == "btl_converged":
-        why = stop_in_words(rows[-1], rows[-2] if len(rows) > 1 else None)
+        why = stop_in_words(rows[-1])
         if state.engine.config.top is not None:
             return f"stopped: {stop_meaning('btl_converged', rows[-1])}; a lower top_wrong_max continues it\n  {why}"
         return f"{_ENDINGS['btl_converged']}\n  {why}"

@@ -28,11 +28,11 @@ EXAMPLES = (
 @with_groups
 def command(
     run: Annotated[
-        str,
+        list[str],
         typer.Argument(
-            metavar="RUN",
-            help="The run file: a ranking, a bias study or an A/B run; results of any form that `pairscale fit` takes; "
-            "labels of two variants with their key; or a judge card.",
+            metavar="RUN...",
+            help="The run file: a ranking, a bias study or an A/B run; several, or their folder, make one ranking; "
+            "results of any form that `pairscale fit` takes; labels of two variants with their key; or a judge card.",
         ),
     ],
     out: Annotated[
@@ -94,8 +94,9 @@ def command(
     from pairscale.reporting.verbs import written_report
 
     made = written_report(
-        run, out=out, title=title, kind=kind, condition=condition, without_texts=without_texts, pseudonyms=pseudonyms,
-        again=again, interactive=interactive, reading=ResultsReading(samples, **vars(columns), key=key),
+        opt.single(run), out=out, title=title, kind=kind, condition=condition, without_texts=without_texts,
+        pseudonyms=pseudonyms, again=again, interactive=interactive,
+        reading=ResultsReading(samples, **vars(columns), key=key),
     )  # fmt: skip
     say(f"written: {made.path}")
     if again is not None:

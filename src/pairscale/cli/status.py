@@ -17,13 +17,18 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-EXAMPLES = ("pairscale status run.db", "pairscale status run.db --follow", "pairscale status run.db --json")
+EXAMPLES = (
+    "pairscale status run.db",
+    "pairscale status run.db --follow",
+    "pairscale status shards/",
+    "pairscale status run.db --json",
+)
 
 _PAUSE_S = 2.0
 
 
 def command(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="The run file.")],
+    run: opt.Runs,
     follow: Annotated[
         bool,
         typer.Option("--follow", help="Keep watching: a line whenever something has changed, to the end of the run."),
@@ -34,8 +39,8 @@ def command(
     """Show where a run stands: answers, failures, attempts, tokens and cost of every judge.
 
     It may be asked while the run is working. One row is one condition: a judge with its trait, template and settings.
-    What was paid is shown by model, template and day (UTC). Labels of people are counted by labeller. Of a run that
-    several processes share in a PostgreSQL database, every worker has a row.
+    What was paid is shown by model, template and day (UTC). Labels of people are counted by labeller. Counts and costs
+    of several run files, such as the shards of one job, are added up.
 
     The digest covers every row of the run file as it was closed: keep it elsewhere, and `pairscale audit RUN --digest`
     finds any later change.
@@ -45,14 +50,19 @@ def command(
     """
     from pairscale.cli._history import kept_settings
 
+    named = opt.single(run)
     if follow:
         if as_json or out is not None:
             raise InputError("--follow shows lines as they come; leave --json and --out out")
-        _follow(run)
+        if isinstance(named, list):
+            raise InputError("--follow watches one run file; name one")
+        _follow(named)
         return
-    found = ps.status(run)
-    with ps.open_run(run) as store:
-        commands = kept_settings(store)
+    found = ps.status(named)
+    commands = []
+    if not found.files:
+        with ps.open_run(named if isinstance(named, str) else found.run) as store:
+            commands = kept_settings(store)
 
     document = {
         **found.counts,
@@ -74,6 +84,10 @@ def _show(found: ps.RunStatus) -> None:
 
     counts, made = found.counts, found.made
     typer.echo(f"{found.run}: {counts['items']:,} samples, {counts['pairs']:,} pairs, {counts['attempts']:,} attempts")
+    if found.files:
+        typer.echo()
+        _show_tables(found)
+        return
     typer.echo(f"made by {made['created_by']}, {str(made['created_at'])[:19].replace('T', ' ')} UTC")
     typer.echo(f"last written by {printable(str(made['writer']))}")
     typer.echo(f"digest {found.digest or 'none: it is being written, or its process was killed'}")
@@ -87,6 +101,10 @@ def _show(found: ps.RunStatus) -> None:
     if found.taken_over:
         typer.echo(taken_over_line(found.taken_over))
     typer.echo()
+    _show_tables(found)
+
+
+def _show_tables(found: ps.RunStatus) -> None:
     if found.conditions.height:
         show_table(_shown(found.conditions), digits=4)
     elif found.labelled is None:
@@ -189,6 +207,7 @@ def _shown(conditions: pl.DataFrame) -> pl.DataFrame:
     empty = {name for name in conditions.columns if conditions[name].null_count() == conditions.height}
     rare = {name for name in ("tie", "flip", "abstention", "error") if conditions[name].sum() == 0}
     return conditions.select(
+        *(pl.col(name) for name in ("run",) if name in conditions.columns),
         pl.col("judge_id").alias("judge"),
         *(pl.col(name) for name in ("model", "trait", "template_id") if name not in empty),
         pl.sum_horizontal("win", "tie", "flip").alias("answered"),

@@ -188,15 +188,22 @@ class Plan:
 
     def outcome(self, store: RunFile, *, raw: bool) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
         """Results, failed pairs and failed attempts of these pairs, from the run file."""
-        mine = self._frame.select("pair_id").with_row_index("_row")
-        settled = store.results(self.condition_id, raw=raw).filter(pl.col("outcome").is_in(["win", "tie", "flip"]))
-        results = mine.join(settled, on="pair_id").sort("_row")
-        attempts = store.failed_attempts(self.condition_id).select("pair_id", *FAILED)
-        own = {name: f"{name}_of_pair" for name in self._frame.columns if name in FAILED}
-        attempts = self._frame.rename(own).join(attempts, on="pair_id", maintain_order="left_right")
-        last = attempts.unique("pair_id", keep="last", maintain_order=True)
-        failed = last.join(results, on="pair_id", how="anti", maintain_order="left")
-        return results.select(*result_columns(raw=raw)), failed.drop("pair_id"), attempts.drop("pair_id")
+        return pair_outcomes(store, self._frame, self.condition_id, raw=raw)
+
+
+def pair_outcomes(
+    store: RunFile, pairs: pl.DataFrame, condition_id: str, *, raw: bool
+) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+    """Results, failed pairs and failed attempts of pairs that have their ``pair_id``, from the run file."""
+    mine = pairs.select("pair_id").with_row_index("_row")
+    settled = store.results(condition_id, raw=raw).filter(pl.col("outcome").is_in(["win", "tie", "flip"]))
+    results = mine.join(settled, on="pair_id").sort("_row")
+    attempts = store.failed_attempts(condition_id).select("pair_id", *FAILED)
+    own = {name: f"{name}_of_pair" for name in pairs.columns if name in FAILED}
+    attempts = pairs.rename(own).join(attempts, on="pair_id", maintain_order="left_right")
+    last = attempts.unique("pair_id", keep="last", maintain_order=True)
+    failed = last.join(results, on="pair_id", how="anti", maintain_order="left")
+    return results.select(*result_columns(raw=raw)), failed.drop("pair_id"), attempts.drop("pair_id")
 
 
 def say_unnamed(judge: Judge, kept: object) -> None:

@@ -91,7 +91,7 @@ class SubmitResult(ReprMixin, table="results", columns=ANSWER_COLUMNS):
         return f"{counts}, {self.cached:,} from the cache" if self.cached else counts
 
 
-class _StoredResult(SubmitResult):
+class StoredResult(SubmitResult):
     """The same for many pairs: the tables are read from the run file when they are first asked for."""
 
     __slots__ = ("_counts", "_read", "_tables")
@@ -110,22 +110,27 @@ class _StoredResult(SubmitResult):
 
     @property
     def results(self) -> pl.DataFrame:
+        """See :class:`SubmitResult`."""
         return self._loaded()[0]
 
     @property
     def failed_pairs(self) -> pl.DataFrame:
+        """See :class:`SubmitResult`."""
         return self._loaded()[1]
 
     @property
     def failed_attempts(self) -> pl.DataFrame:
+        """See :class:`SubmitResult`."""
         return self._loaded()[2]
 
     @property
     def n_answered(self) -> int:
+        """How many pairs were answered."""
         return self._counts[0]
 
     @property
     def n_failed(self) -> int:
+        """How many pairs have no answer after being asked."""
         return self._counts[1]
 
     def __repr__(self) -> str:
@@ -292,7 +297,7 @@ def _result(
     }  # fmt: skip
     if again is not None and is_many(plan.total):
         address = str(again) if "://" in str(again) else Path(again).absolute()
-        return _StoredResult(partial(_read, address, plan, raw=raw), plan.counts(store), **others)
+        return StoredResult(partial(_read, address, plan, raw=raw), plan.counts(store), **others)
     return SubmitResult(*plan.outcome(store, raw=raw), **others)
 
 

@@ -34,8 +34,8 @@ _FILES = {".txt", ".md", ".html", ".htm", ".docx", ".doc", ".odt", ".rtf", ".pdf
 @checked
 def judge(
     pairs: Table | str | os.PathLike[str],
-    *,
     judge: str | Judge | Callable[..., Any] = "lexical",
+    *,
     run: str | os.PathLike[str] | None = None,
     trait: str | Trait | None = None,
     template: str | None = None,
@@ -48,6 +48,9 @@ def judge(
     answer: Answer = "winner",
     cache: bool | None = None,
     max_cost: float | None = None,
+    shard: str | None = None,
+    shards: int | None = None,
+    n_jobs: int | None = None,
     save_path: str | os.PathLike[str] | None = None,
     a_col: str | None = None,
     b_col: str | None = None,
@@ -59,11 +62,15 @@ def judge(
     Every answer is on the disk before it is used. Run the same call again after an error or Ctrl-C: it asks only what
     is missing for this judge, trait, template and settings. Another judge may use the same run file.
 
+    One process keeps hundreds of questions open (``concurrency``). For more than one machine, deal the job in shards,
+    each with a run file of its own: ``shard="3/16"`` judges one of them, ``shards=16`` all of them, through joblib.
+    Whatever reads results takes the folder of their run files.
+
     Args:
         pairs: A table or a file with ``ID1 text1 ID2 text2``; :func:`make_pairs` makes it.
         judge: A name (``lexical``, ``openai:gpt-5.1``, ``module:function``), a function ``judge(A, B)`` or a
             :class:`Judge`.
-        run: The run file, created if it is missing; without one, nothing is kept.
+        run: The run file, created if it is missing; without one, nothing is kept. With ``shards``, a folder for them.
         trait: What to judge: the key of a built-in trait, or a :class:`Trait`.
         template: A prompt template, by its name, file or text.
         judge_args: Settings of the judge; of a function, keyword arguments of every call.
@@ -75,7 +82,12 @@ def judge(
         answer: What is wanted of an answer: the ``winner``, or also the ``probability`` that the first text is better,
             for which a model is asked for log-probabilities.
         cache: Whether to use answers of earlier runs to the same request; by default for temperature 0.
-        max_cost: US dollars that the run may spend, all calls and resumptions together.
+        max_cost: US dollars that the run may spend, all calls and resumptions together. Of shards, the whole job: each
+            spends at most its own part.
+        shard: Judge this part of the pairs alone, such as ``3/16``; name all pairs, and a run file of its own.
+        shards: Judge the pairs in this many shards.
+        n_jobs: Of ``shards``: how many at once, -1 for all cores; by default one, or what ``joblib.parallel_config``
+            says, such as a Dask cluster.
         save_path: A CSV file to keep up to date as well, and to resume from.
         a_col: The column of the text that is shown first, where it is not ``text1``; a name or a path in JSON.
         b_col: The column of the text that is shown second, where it is not ``text2``.
@@ -103,13 +115,33 @@ def judge(
         judge, trait=trait, template=template, judge_args=judge_args, base_url=base_url, cache=cache, price=price,
         answer=answer,
     )  # fmt: skip
-    found = submit_pairs(
-        table, asked, run=run, concurrency=concurrency, retries=retries, timeout=timeout, save_path=save_path,
-        max_cost=max_cost, progress=progress,
-    )  # fmt: skip
-    if answer == "probability" and (missing := found.results["probability"].null_count()):
-        notice(f"{missing:,} of {found.results.height:,} answers came without a probability")
-    return found
+    settings: dict[str, Any] = {
+        "concurrency": concurrency, "retries": retries, "timeout": timeout, "max_cost": max_cost,
+    }  # fmt: skip
+    if shard is not None or shards is not None:
+        _require_shards(shard, shards, save_path)
+        from pairscale.collect.shards import judge_in_shards, judge_shard
+    elif n_jobs is not None:
+        raise InputError("`n_jobs=` runs shards at once: say how many there are with `shards=`")
+    if shards is not None:
+        result = judge_in_shards(table, asked, shards, run, n_jobs=n_jobs, progress=progress, **settings)
+    elif shard is not None:
+        result = judge_shard(table, asked, shard, run, progress=progress, **settings)
+    else:
+        result = submit_pairs(table, asked, run=run, save_path=save_path, progress=progress, **settings)
+    if answer == "probability":
+        missing = result.results["probability"].null_count()
+        if missing:
+            notice(f"{missing:,} of {result.results.height:,} answers came without a probability")
+    return result
+
+
+def _require_shards(shard: str | None, shards: int | None, save_path: object | None) -> None:
+    """Refuse options that contradict each other."""
+    if shard is not None and shards is not None:
+        raise InputError("`shard=` judges one shard and `shards=` all of them; leave one out")
+    if save_path is not None:
+        raise InputError("`save_path=` keeps one table; `export` writes one of all shards")
 
 
 @checked

@@ -56,7 +56,7 @@ _OF_MODEL = {
 
 @checked
 def fit(
-    data: Table | str | Path | RunFile,
+    data: Table | str | Path | Sequence[str | Path] | RunFile,
     model: FitModel = "bt",
     *,
     answer: Answer = "winner",
@@ -96,9 +96,10 @@ def fit(
     ``mle``, ``firth`` and ``elo`` give R's figures: every comparison is new evidence, and ties are left out.
 
     Args:
-        data: A run file or its database, a file of results or of people's labels, a table, or Parquet files by a
-            pattern (``results/*.parquet``), of any form that the guide to results lists. Of more than 200,000
-            comparisons in Parquet files, a LazyFrame or a run file, only the different ones are held, counted.
+        data: A run file or its database, several run files (a list, their folder or a pattern), a file of results or of
+            people's labels, a table, or Parquet files by a pattern, of any form that the guide to results lists. Of
+            more than 200,000 comparisons in Parquet files, a LazyFrame or run files, only the different ones are held,
+            counted.
         model: ``bt`` (Bradley-Terry), ``elo`` (EloChoice) or ``bayes`` (the whole posterior).
         answer: What is evidence: the ``winner``, or, of bayes, the ``probability`` that the first text is better, from
             the column of that name. Scores are then in the judge's logits.
@@ -169,6 +170,7 @@ def fit(
     known = read_comparisons(
         data, condition, a_col=a_col, b_col=b_col, winner_col=winner_col, encoding=encoding, key=key,
         keep=counted_by(model, answer=answer, judges=judges, weights=weights, cluster=cluster),
+        every_judge=judges == "slopes",
     )  # fmt: skip
     _require_columns(known.table, weights=weights, cluster=cluster)
     _say_unused(known.table, answer)

@@ -25,6 +25,7 @@ from pairscale.reporting.results import ResultsReading
 from pairscale.store.marks import RESULTS
 from pairscale.store.reading import is_run, read_comparisons
 from pairscale.store.runfile import open_run
+from pairscale.store.several import named_runs
 from pairscale.store.transfer import export_results
 
 ExportKind: TypeAlias = Literal["results", "preferences"]
@@ -65,8 +66,8 @@ def export(
     requests, raw replies and the links of labellers, too.
 
     Args:
-        run: The run file, or results of any form that :func:`pairscale.fit` takes, which are written as ``ID1 ID2
-            better_id`` and the columns they came with.
+        run: The run file; several of them, or results of any other form that :func:`pairscale.fit` takes, which are
+            written as ``ID1 ID2 better_id`` and the columns they came with.
         path: The table to write, or the run file.
         kind: ``results`` or ``preferences``.
         condition: Of preferences: the judge or the condition, ``people`` or ``all``; of an A/B run the comparator; of
@@ -110,7 +111,10 @@ def export(
         return _copied(run, Path(path), [name for name, value in tables_only.items() if value not in (None, False)])
     require_suffix(path, "path", TABLE_SUFFIXES)
     reading = ResultsReading(samples, a_col, b_col, winner_col, encoding, key)
-    named = run if isinstance(run, str | os.PathLike) and is_run(run) and not is_pattern(run) else None
+    run, files = named_runs(run)
+    named = None
+    if files is None and isinstance(run, str | os.PathLike) and is_run(run) and not is_pattern(run):
+        named = run
     if named is not None:
         reading.require_none("a run file knows its columns and its texts")
     if kind == "results":
@@ -123,10 +127,10 @@ def export(
             raise InputError(f"`{wrong}=` belongs to `kind=preferences`, not to `kind=results`; leave it out")
         if named is not None:
             return export_results(named, path)
-        return write_table(reading.comparisons(run, condition).table, path)
+        return write_table(reading.comparisons(run, condition, every_judge=True).table, path)
     if named is not None:
         found = _preferences(named, condition, prompt, input_col)
-    elif samples is None:
+    elif samples is None and files is None:
         raise InputError("preferences are pairs of texts, and results in a table have none; give them with `samples=`")
     else:
         known = reading.comparisons(run, condition)

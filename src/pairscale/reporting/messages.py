@@ -142,7 +142,7 @@ def _ending(reason: str, facts: RankingFacts) -> str:
         return "The run has not come to its end; this is how it stands."
     last = None if facts.refits is None else facts.refits.row(-1, named=True)
     if reason == "btl_converged" and last is not None and top_sought(last) is not None:
-        return f"The run stopped by its rule: {stop_in_words(last, None)}."
+        return f"The run stopped by its rule: {stop_in_words(last)}."
     if reason == "btl_converged":
         return (
             "The run stopped by its rule: the scores were reliable, and had become stable from one refit to the next."

@@ -101,11 +101,13 @@ def write_report(
 
 
 def page_of(run: str | None) -> Path:
-    """Where the page of a file goes by default: beside it.
+    """Where the page of a file, or of a folder of run files, goes by default: beside it.
 
     Raises:
         InputError: when it is no file.
     """
+    if run is not None and Path(run).is_dir():
+        return Path(run).with_name(f"{Path(run).name}.html")
     if run is None or not Path(run).is_file():
         raise InputError("name the file to write the report to; only that of a file has a place of its own, beside it")
     return Path(run).with_suffix(".html")

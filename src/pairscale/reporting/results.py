@@ -35,11 +35,13 @@ class ResultsReading:
         options = {one.name: getattr(self, one.name) for one in fields(self)}
         return {name: value for name, value in options.items() if value is not None}
 
-    def comparisons(self, results: Table | str | os.PathLike[str], condition: str | None) -> Comparisons:
+    def comparisons(
+        self, results: Table | str | os.PathLike[str], condition: str | None, *, every_judge: bool = False
+    ) -> Comparisons:
         """The comparisons, with their texts where they were given."""
         found = read_comparisons(
             results, condition, a_col=self.a_col, b_col=self.b_col, winner_col=self.winner_col, encoding=self.encoding,
-            key=self.key,
+            key=self.key, every_judge=every_judge,
         )  # fmt: skip
         if self.samples is None:
             return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -19,6 +19,7 @@ from pairscale.core.options import checked, optional, require_choice, require_su
 from pairscale.reporting.results import ResultsReading
 from pairscale.store.reading import PEOPLE, condition_of, is_run, labels_variants
 from pairscale.store.runfile import open_run
+from pairscale.store.several import named_runs
 
 if TYPE_CHECKING:
     from pairscale.core.tables import Table
@@ -151,7 +152,8 @@ def written_report(
         raise InputError(f"`interactive=` is for the charts of a page, and {out} is a table; leave one of the two out")
     if interactive:
         require_drawing("`interactive=True`")
-    named = str(run) if isinstance(run, str | os.PathLike) else None
+    run, _ = named_runs(run)
+    named = str(run) if isinstance(run, str | os.PathLike) and not is_pattern(run) else None
     facts = _facts(run, kind, condition, reading)
     if again is not None and isinstance(facts, RankingFacts) and not facts.texts:
         raise InputError("`again=` writes texts for people to label, and results in a table have none; give `samples=`")
@@ -181,8 +183,11 @@ def _facts(
     from pairscale.reporting.page import KINDS, facts_of, kind_of
 
     chosen: Any = optional(require_choice, kind, "kind", KINDS)
-    if not isinstance(run, str | os.PathLike) or is_pattern(run):
-        return _of_results(run, chosen, condition, reading)
+    run, files = named_runs(run)
+    if files is not None and kind not in {None, "ranking"}:
+        raise InputError(f"kind={kind!r} is read from one run file; several of them make a ranking")
+    if files is not None or not isinstance(run, str | os.PathLike) or is_pattern(run):
+        return _of_results(files or run, chosen, condition, reading)
     if "://" not in str(run) and is_judge_card(run):
         from pairscale.reporting._card import CardFacts
 
@@ -250,6 +255,7 @@ class RunStatus(ReprMixin, table="conditions", columns=None):
         batches: how many batches there are.
         open_batches: how many of them are not collected yet.
         taken_over: answers that were taken over from elsewhere.
+        files: the run files, where they are several.
     """
 
     run: str
@@ -264,6 +270,7 @@ class RunStatus(ReprMixin, table="conditions", columns=None):
     batches: int
     open_batches: int
     taken_over: int
+    files: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         counts = ", ".join(f"{self.counts[name]:,} {name}" for name in ("items", "pairs", "attempts"))
@@ -271,13 +278,13 @@ class RunStatus(ReprMixin, table="conditions", columns=None):
 
 
 @checked
-def status(run: str | os.PathLike[str]) -> RunStatus:
+def status(run: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> RunStatus:
     """Show where a run stands: answers, failures, attempts, tokens and cost of every judge.
 
     You may ask while the run is working.
 
     Args:
-        run: The run file.
+        run: The run file; or several, as a list, their folder or a pattern, whose counts are added up.
 
     Returns:
         A :class:`RunStatus` with ``conditions``, ``spending``, ``adaptive``, ``labels`` and ``digest``.
@@ -297,10 +304,13 @@ def status(run: str | os.PathLike[str]) -> RunStatus:
     from pairscale.store.evidence import closing_of
     from pairscale.store.labels import label_counts
 
-    with open_run(run) as store:
+    path, files = named_runs(run)
+    if files is not None:
+        return _status_of_several(files)
+    with open_run(path) as store:
         batches = entries(store)
         return RunStatus(
-            run=without_login(str(run)),
+            run=without_login(str(path)),
             counts=store.counts(),
             made={key: store.get_meta(key) for key in ("created_by", "created_at", "writer")},
             digest=closing_of(store),
@@ -313,3 +323,32 @@ def status(run: str | os.PathLike[str]) -> RunStatus:
             open_batches=sum(entry.open for entry in batches),
             taken_over=count_taken_over(store),
         )
+
+
+def _status_of_several(files: Sequence[str]) -> RunStatus:
+    """Run files together: counts added up, and a row per file and judge."""
+    parts = [status(file) for file in files]
+    texts: set[str] = set()
+    for file in files:
+        with open_run(file) as store:
+            texts.update(store.item_ids())
+    named = [part.conditions.insert_column(0, pl.lit(part.run).alias("run")) for part in parts]
+    spending = pl.concat([part.spending for part in parts], how="vertical_relaxed")
+    by = ["model", "template_id", "day"]
+    sums = [name for name in spending.columns if name not in (*by, "prices_as_of")]
+    labelled = [part.labelled for part in parts if part.labelled is not None]
+    return RunStatus(
+        run=f"{len(parts):,} run files",
+        counts={name: sum(part.counts[name] for part in parts) for name in parts[0].counts} | {"items": len(texts)},
+        made=parts[0].made,
+        digest=None,
+        adaptive=None,
+        conditions=pl.concat(named, how="vertical_relaxed"),
+        spending=spending.group_by(by, maintain_order=True).agg(pl.col(sums).sum(), pl.first("prices_as_of")),
+        labelled={name: sum(counts[name] for counts in labelled) for name in labelled[0]} if labelled else None,
+        labels=pl.concat([part.labels for part in parts], how="vertical_relaxed"),
+        batches=sum(part.batches for part in parts),
+        open_batches=sum(part.open_batches for part in parts),
+        taken_over=sum(part.taken_over for part in parts),
+        files=tuple(part.run for part in parts),
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -20,6 +21,7 @@ from pairscale.core.options import checked
 from pairscale.core.results import ResultColumns, Results, read_form, text_columns
 from pairscale.core.tables import Table, id_text, listed, to_frame, unnumbered
 from pairscale.store.label_keys import key_path, known_key, read_key
+from pairscale.store.several import joined_samples, named_runs, require_one_job
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -101,7 +103,7 @@ def _names_variants(key: str | os.PathLike[str], encoding: str | None) -> bool:
 
 @checked
 def read_results(
-    source: Table | str | Path | RunFile,
+    source: Table | str | Path | Sequence[str | Path] | RunFile,
     *,
     condition: str | None = None,
     a_col: str | None = None,
@@ -113,8 +115,9 @@ def read_results(
     """Read results of every form that :func:`pairscale.fit` takes.
 
     Args:
-        source: A run file or its database, a file of results or of people's labels, a table, Parquet files by a pattern
-            (``results/*.parquet``), or what ``submit_pairs``, ``judge``, ``rank`` and others return.
+        source: A run file or its database, several run files (a list, their folder or a pattern), a file of results or
+            of people's labels, a table, Parquet files by a pattern (``results/*.parquet``), or what ``submit_pairs``,
+            ``judge``, ``rank`` and others return.
         condition: Of a run file with several: a judge, a condition (its beginning is enough), ``people`` or ``all``. Of
             labels under several criteria: a criterion, or ``all``.
         a_col: Of a table: the column of the first text, or its path (``pair.0.id``) where values are nested.
@@ -142,7 +145,7 @@ def read_results(
 
 
 def read_comparisons(
-    data: Table | str | Path | RunFile,
+    data: Table | str | Path | Sequence[str | Path] | RunFile,
     condition: str | None = None,
     *,
     a_col: str | None = None,
@@ -152,11 +155,13 @@ def read_comparisons(
     encoding: str | None = None,
     aloud: bool = True,
     keep: Sequence[str] | None = None,
+    every_judge: bool = False,
 ) -> Comparisons:
-    """Results from a table, a file of results or of labels, or a run file under one condition.
+    """Results from a table, a file of results or of labels, or run files under one condition.
 
     Args:
-        data: a table of any form that :func:`pairscale.core.results.read_form` knows, its file, or a run file.
+        data: a table of any form that :func:`pairscale.core.results.read_form` knows, its file, a run file, or several
+            run files: a list, their folder or a pattern.
         condition: of a run file with several: a judge, the beginning of a condition, ``people`` or ``all``; of labels
             under several criteria: a criterion, or ``all``.
         a_col: the column of the first text, or its path where values are nested.
@@ -167,14 +172,19 @@ def read_comparisons(
         aloud: say by a notice what was read, if its form is one of another tool.
         keep: of Parquet files, LazyFrames and run files of more than 200,000 comparisons, count the different ones
             instead of reading all: the two texts and who won, and these columns. None reads all of them.
+        every_judge: of run files, take the answers of all conditions where none is chosen.
 
     Raises:
         InputError: If the results cannot be read, or a choice is missing or belongs to another kind of file.
     """
     columns = ResultColumns(a_col, b_col, winner_col, encoding)
     is_open = _is_open(data)
+    files: list[str] | None = None
+    if not is_open:
+        data, files = named_runs(data)
     is_adaptive = hasattr(data, "as_comparisons")  # a run that knows all items and how its pairs were chosen
-    if is_open or is_adaptive or (isinstance(data, str | os.PathLike) and is_run(data) and not is_pattern(data)):
+    is_named = isinstance(data, str | os.PathLike) and is_run(data) and not is_pattern(data)
+    if is_open or is_adaptive or files or is_named:
         from pairscale.store.runfile import open_run
 
         if columns or key is not None or encoding is not None:
@@ -187,9 +197,10 @@ def read_comparisons(
                 raise InputError("`condition=` belongs to run files; this is one run, with the answers of its judge")
             return cast("Comparisons", data.as_comparisons())  # type: ignore[union-attr]
         if is_open:
-            return _of_run(cast("RunFile", data), condition, keep)
-        with open_run(cast("str", data)) as store:
-            return _of_run(store, condition, keep)
+            return _of_runs([cast("RunFile", data)], condition, keep, every_judge=every_judge)
+        with ExitStack() as stack:
+            stores = [stack.enter_context(open_run(file)) for file in files or [cast("str", data)]]
+            return _of_runs(stores, condition, keep, every_judge=every_judge)
     found = read_criteria(data, columns, key, keep)
     chosen, criteria = _of_criterion(found, condition, str(data) if isinstance(data, str | os.PathLike) else "data")
     if aloud and (chosen.form is not None or chosen.unknown):
@@ -363,42 +374,51 @@ def _is_open(data: object) -> bool:
     return module is not None and isinstance(data, module.RunFile)
 
 
-def _of_run(store: RunFile, condition: str | None, keep: Sequence[str] | None = None) -> Comparisons:
-    conditions = store.conditions()
+def _of_runs(
+    stores: Sequence[RunFile], condition: str | None, keep: Sequence[str] | None, *, every_judge: bool
+) -> Comparisons:
+    """The comparisons of one run file, or of several that are read together."""
+    if len(stores) > 1:
+        require_one_job(stores)
+    tables = [store.conditions() for store in stores]
+    conditions = pl.concat(tables, how="vertical_relaxed")
     is_judge = condition in conditions["judge_id"].to_list() if conditions.height else False
     if (conditions.height == 0 or condition == PEOPLE) and not is_judge:
-        labels = _of_people(store, condition if condition != PEOPLE else None)
+        labels = _of_people(stores, condition if condition != PEOPLE else None)
         if labels is not None:
             return labels
-    from pairscale.store.queries import count_results
-
-    meant = condition_of(store, condition)
-    adaptive = store.get_meta("adaptive_condition")
-    chosen: Literal["beforehand", "adaptive"] = (
-        "adaptive" if adaptive is not None and meant in (None, adaptive) else "beforehand"
-    )
-    standing = conditions if meant is None else conditions.filter(pl.col("condition_id") == meant)
-    rows = int(standing.select(pl.sum_horizontal("win", "tie", "flip", "abstention", "error").sum()).item())
+    meant = None if every_judge and condition is None else choose_condition(conditions, condition)
+    if meant is not None:
+        conditions = conditions.filter(pl.col("condition_id") == meant)
+    rows = int(conditions.select(pl.sum_horizontal("win", "tie", "flip", "abstention", "error").sum()).item())
+    judges = conditions["judge_id"].drop_nulls().unique(maintain_order=True).to_list()
     if keep is not None and is_many(rows):
-        table = count_results(store, meant, keep)
-        judges = standing["judge_id"].drop_nulls().unique(maintain_order=True).to_list()
+        from pairscale.store.queries import count_results
+
+        parts = [count_results(store, meant, keep) for store in stores]
     else:
-        table = store.results(meant)
-        judges = table["judge_id"].drop_nulls().unique(maintain_order=True).to_list()
-    line = f"{rows:,} comparisons of a run file, judged by {', '.join(judges) or 'unknown'}"
-    if n := store.labels().height:
-        line += f"; its {n:,} labels of people are not among them (condition=people takes those)"
-    samples = store.items()
+        parts = [store.results(meant) for store in stores]
+    line = f"{rows:,} comparisons of {_named(stores)}, judged by {', '.join(judges) or 'unknown'}"
+    n_labels = sum(store.labels().height for store in stores)
+    if n_labels:
+        line += f"; its {n_labels:,} labels of people are not among them (condition=people takes those)"
+    samples = joined_samples(stores)
+    chosen: Literal["beforehand", "adaptive"] = "beforehand"
+    for store in stores:
+        adaptive = store.get_meta("adaptive_condition")
+        if adaptive is not None and meant in (None, adaptive):
+            chosen = "adaptive"
+    table = pl.concat(parts, how="diagonal_relaxed")
     return Comparisons(table, line, samples["ID"].to_list(), chosen, samples)
 
 
-def _of_people(store: RunFile, criterion: str | None) -> Comparisons | None:
-    """The labels in a run file; None when there are none of texts with ids."""
+def _of_people(stores: Sequence[RunFile], criterion: str | None) -> Comparisons | None:
+    """The labels in run files; None when there are none of texts with ids."""
     from pairscale.store.labels import label_results
 
-    table = label_results(store)
+    table = pl.concat([label_results(store) for store in stores], how="diagonal_relaxed")
     if not table.height:
-        if store.labels().height:
+        if any(store.labels().height for store in stores):
             raise InputError(
                 "the run file holds labels of a manifest, whose texts have no ids; write them to a file (`pairscale "
                 "label RUN --status --out labels.jsonl`) beside the key of the manifest, and name that"
@@ -408,33 +428,42 @@ def _of_people(store: RunFile, criterion: str | None) -> Comparisons | None:
     _check_criterion(table["trait"], criterion, "the run file")
     kept = read.table if criterion in (None, "all") else read.table.filter(pl.col("trait") == criterion)
     people = kept["judge_id"].n_unique()
-    line = f"{kept.height:,} labels of {people:,} {'person' if people == 1 else 'people'}, from a run file"
-    samples = store.items()
+    line = f"{kept.height:,} labels of {people:,} {'person' if people == 1 else 'people'}, from {_named(stores)}"
+    samples = joined_samples(stores)
     return Comparisons(kept, line, samples["ID"].to_list() or None, "beforehand", samples)
 
 
+def _named(stores: Sequence[RunFile]) -> str:
+    return "a run file" if len(stores) == 1 else f"{len(stores):,} run files"
+
+
 def condition_of(store: RunFile, wanted: str | None) -> str | None:
+    """The condition of a run file that is meant; see :func:`choose_condition`."""
+    return choose_condition(store.conditions(), wanted)
+
+
+def choose_condition(conditions: pl.DataFrame, wanted: str | None) -> str | None:
     """The condition that is meant by a judge's name or the beginning of an id; None for all together.
 
+    Args:
+        conditions: the conditions of one or more run files.
+        wanted: what was chosen; None where there is one condition only.
+
     Raises:
-        InputError: If the run file holds no comparisons, no such condition, or several and none was chosen.
+        InputError: If there are no comparisons, no such condition, or several and none was chosen.
     """
-    conditions = store.conditions()
     if conditions.height == 0:
         raise InputError("the run file holds no comparisons yet; `pairscale judge` makes them")
     if wanted == "all":
         notice("the answers of all conditions are fitted together")
         return None
-    found = [
-        row["condition_id"]
-        for row in conditions.iter_rows(named=True)
-        if wanted is None or row["judge_id"] == wanted or row["condition_id"].startswith(wanted)
-    ]
-    if len(found) == 1:
-        return str(found[0])
-    there = "; ".join(f"{row['judge_id']} ({row['condition_id'][:8]})" for row in conditions.iter_rows(named=True))
-    if not found:
+    names = {row["condition_id"]: row["judge_id"] for row in conditions.iter_rows(named=True)}
+    matching = [name for name, judge in names.items() if wanted is None or judge == wanted or name.startswith(wanted)]
+    if len(matching) == 1:
+        return str(matching[0])
+    there = "; ".join(f"{judge} ({name[:8]})" for name, judge in names.items())
+    if not matching:
         raise InputError(f"no condition is called {wanted!r}; there are: {there}")
     raise InputError(
-        f"the run file holds several conditions; choose one by `condition={found[0][:8]}`, or `condition=all`: {there}"
+        f"there are several conditions; choose one by `condition={matching[0][:8]}`, or `condition=all`: {there}"
     )

@@ -373,6 +373,11 @@ class RunFile:
         self.writer.renumber()
         return numbers
 
+    def pair_numbers(self) -> pl.DataFrame:
+        """The number of every pair: ``custom_id pair_id``."""
+        schema = {"custom_id": pl.String(), "pair_id": pl.Int64()}
+        return self._frame(select(pairs.c.custom_id, pairs.c.pair_id), schema)
+
     def repeats(self) -> dict[int, int]:
         """The pairs whose two texts stand in the same order in an earlier pair, too: 2 for the second, and so on."""
         with self.transaction() as connection:
@@ -461,6 +466,11 @@ class RunFile:
     def labels(self) -> pl.DataFrame:
         """Every standing label and skip of people, in order; see :data:`pairscale.store.labels.LABELS`."""
         return self._frame(labels_query(), LABELS)
+
+    def item_ids(self) -> list[str]:
+        """The ids of all samples."""
+        with self.transaction() as connection:
+            return list(connection.execute(select(items.c.item_id)).scalars())
 
     def items(self) -> pl.DataFrame:
         """The samples, as they came in: ``ID text`` and their other columns."""
