@@ -128,23 +128,8 @@ def test_a_run_and_its_labels_follow_the_same_rule():
     ]
     run = run_of(winner[0], winner[1], [row["first_variant"] for row in ann])
     found = run.agreement("judge", "people")
-    assert found.kappas == pytest.approx(dict(ps.agreement(rows, n_boot=0).kappas))
-    assert (found.by, found.cohen_kappa) == ("variant", found.kappas["variant"])
-    sides = run.agreement("judge", "people", by="position")
-    assert (sides.by, sides.cohen_kappa, sides.rate) == ("position", found.kappas["position"], found.rate)
-    assert any("whose side changes" in words for words in found.notices)
+    assert found.cohen_kappa == pytest.approx(ps.agreement(rows, n_boot=0).kappas["variant"])
     assert sum(one["n"] for one in found.confusion) == 100
-
-
-def test_position_needs_a_side(message_snapshot):
-    cases = [ps.PairwiseCase("t", key, "a", "", {}, ps.Outcome.WIN) for key in "xy"]
-    run = ps.PairwiseRunResult("r", tuple(cases), ("x", "y"))
-    assert run.agreement("x", "y").kappas["position"] is None
-    with pytest.raises(InputError) as refused:
-        run.agreement("x", "y", by="position")
-    message_snapshot(refused)
-    with pytest.raises(InputError, match="by must be"):
-        run.agreement("x", "y", by="side")
 
 
 def test_a_graded_judge_is_compared_by_hard_verdicts_and_by_rank():

@@ -9,8 +9,7 @@ from scipy.special import expit
 from scipy.stats import spearmanr
 from tests.strategies import GOLDEN
 
-from pairscale.evaluate.inference._penalised import Penalty, fit_penalised
-from pairscale.evaluate.inference.control import LENGTH, length_controlled, scales_of
+from pairscale.evaluate.inference.control import LENGTH, Penalty, fit_penalised, length_controlled, scales_of
 
 FAMILIES = ("gpt-3.5-turbo-1106", "claude-2", "alpaca-7b", "gpt4_gamed", "gemma", "falcon")
 ORDERED = [
@@ -64,7 +63,6 @@ def test_where_few_answers_are_of_equal_length_it_says_so(found):
     gamed = found["gpt4_gamed"]
     assert gamed.overlap < 0.05 * gamed.n
     assert any("is mostly a guess" in notice for notice in gamed.notices)
-    assert any("does not count here as it usually does" in notice for notice in gamed.notices)
     assert not found["claude-2.1"].notices
 
 
@@ -73,7 +71,7 @@ def rates_with(models, penalty):
     for cases, _ in models.values():
         a, b = (cases[name].cast(pl.Float64).to_numpy()[:, None] for name in ("length_a", "length_b"))
         fit = fit_penalised(np.tanh((b - a) / scales_of(a, b)), cases["preference"].to_numpy(), (penalty,))
-        rates.append(100 * expit(fit.estimate[0]))
+        rates.append(100 * expit(fit[0][0]))
     return np.array(rates)
 
 

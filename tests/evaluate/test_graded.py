@@ -201,7 +201,7 @@ def test_hard_scores_given_as_preferences_have_the_interval_of_hard_verdicts(sco
     names = {0: ("win", "a"), 0.5: ("tie", None), 1: ("win", "b")}
     hard = [{"task_id": n, "outcome": names[p][0], "winner": names[p][1]} for n, p in enumerate(scores)]
     graded = [{"task_id": n, "preference": p} for n, p in enumerate(scores)]
-    for interval in ("wilson", "bootstrap", "betting"):
+    for interval in ("wilson", "betting"):
         assert inference.win_rate(graded, interval=interval).ci == inference.win_rate(hard, interval=interval).ci
 
 
@@ -276,10 +276,6 @@ def test_the_other_figures_take_preferences():
     parts = inference.slices(cases)
     assert parts.graded
     assert parts.table.filter(slice="x")["rate"].item() == pytest.approx(p[1::2].mean())
-    change = inference.compare_runs(cases, cases.with_columns(preference=pl.col("preference") * 0.9))
-    assert change.change == pytest.approx(0.1 * p.mean())
-    assert change.graded
-    assert change.ci[0] < change.change < change.ci[1]
     assert inference.sign_test(cases).wins == int((p > 0.5).sum())
     assert inference.cases_needed(cases, 0.02).more < inference.cases_needed(cases, 0.02, graded=False).more
     human = cases.head(40).select("task_id", preference=pl.Series((p[:40] > 0.5).astype(float)))

@@ -4,7 +4,6 @@ The long version (``make validate``) prints the figures of docs/validation.md. T
 would do once in ten thousand runs.
 """
 
-import importlib
 import math
 from itertools import product
 
@@ -16,7 +15,6 @@ from pairscale.evaluate.inference.cases import Scores
 from pairscale.evaluate.inference.corrected import ScoreMoments, correct
 from pairscale.evaluate.inference.score import design_size, graded_limits, rate_ends
 from pairscale.evaluate.inference.sequence import portfolio
-from pairscale.evaluate.inference.win_rate import _bootstrap
 
 SIZES, RATES = (30, 100, 400), (0.5, 0.6, 0.8)
 SHAPES = ("beta", "bimodal", "narrow", "five points", "ties", "skew")
@@ -70,15 +68,6 @@ def task_wilson_covered(rng, runs, n, mean, shape):
     return sum(lower <= mean <= upper for lower, upper in ends)
 
 
-def bootstrap_covered(rng, runs, n, mean, shape, repeats=1):
-    covered = 0
-    for run in range(runs):
-        score = drawn(rng, shape, mean, (n, 1)) if repeats == 1 else repeated(rng, shape, mean, n)
-        lower, upper = _bootstrap(scores_of(score), 0.95, run)
-        covered += lower <= mean <= upper
-    return covered
-
-
 def corrected_covered(rng, runs, n, mean, shape, agree, graded):
     """People's labels, hard or graded; the judge's preference is near theirs with the chance ``agree``."""
     people = drawn(rng, shape, mean, (runs, 5 * n))
@@ -128,32 +117,27 @@ def test_repeats_taken_for_cases_would_not_be_covered():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", ["beta", "five points", "skew"])
-def test_bootstrap_repeats_corrections_and_sequences_of_graded_scores_hold(shape):
+def test_repeats_corrections_and_sequences_of_graded_scores_hold(shape):
     rng = np.random.default_rng([SEED, 4, SHAPES.index(shape)])
     assert acceptable(task_wilson_covered(rng, 400, 40, 0.6, shape), 400)
-    assert acceptable(bootstrap_covered(rng, 100, 60, 0.6, shape), 100)
     for graded in (True, False):
         assert acceptable(corrected_covered(rng, 600, 60, 0.6, shape, 0.7, graded), 600)
     assert binom.sf(missed(rng, 200, 100, 0.6, shape) - 1, 200, 0.05) > RARE
 
 
 @pytest.mark.validate
-def test_graded_rates_are_covered_in_every_cell(monkeypatch):
-    monkeypatch.setattr(importlib.import_module(_bootstrap.__module__), "_RESAMPLES", 2000)
-    few = {30: 600, 100: 400, 400: 150}
+def test_graded_rates_are_covered_in_every_cell():
     many = {"wilson": 5000, "wilson, 3 cases a task": 1500, "corrected, people graded": 3000}
     counted = {
         "wilson": wilson_covered,
         "wilson, 3 cases a task": task_wilson_covered,
         "corrected, people graded": lambda *cell: corrected_covered(*cell, 0.7, True),
         "corrected, people hard": lambda *cell: corrected_covered(*cell, 0.7, False),
-        "bootstrap": bootstrap_covered,
-        "bootstrap, 3 cases a task": lambda *cell: bootstrap_covered(*cell, repeats=3),
     }
     wrong = []
     for at, (name, shape, n) in enumerate(product(counted, SHAPES, SIZES)):
         rng = np.random.default_rng([SEED, 5, at])
-        runs = few[n] if name.startswith("bootstrap") else many.get(name, 3000)
+        runs = many.get(name, 3000)
         found = [counted[name](rng, runs, n, mean, shape) for mean in RATES]
         print(f"  {name}, {shape}, n {n}: " + " / ".join(f"{one / runs:.3f}" for one in found), flush=True)
         wrong += [(name, shape, n, one / runs) for one in found if not acceptable(one, runs)]

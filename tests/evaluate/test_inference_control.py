@@ -9,12 +9,13 @@ from scipy.optimize import minimize
 from scipy.special import expit, logit
 
 from pairscale.core.errors import InputError, TableError
-from pairscale.evaluate.inference._penalised import Penalty, fit_penalised
 from pairscale.evaluate.inference.control import (
     LENGTH,
     OTHER,
+    Penalty,
     control_names,
     controlled_rate,
+    fit_penalised,
     length_controlled,
     scales_of,
 )
@@ -60,7 +61,7 @@ def test_the_fit_is_that_of_a_general_optimiser(n, seed, effect):
         fit = fit_penalised(x, scores, (LENGTH, OTHER))
         best = minimize(objective, np.zeros(3), (x, scores, (LENGTH, OTHER)), method="Nelder-Mead",
                         options={"xatol": 1e-9, "fatol": 1e-12, "maxiter": 5000})  # fmt: skip
-        assert fit.estimate == pytest.approx(best.x, abs=1e-4)
+        assert fit[0] == pytest.approx(best.x, abs=1e-4)
 
 
 def test_without_a_penalty_it_is_maximum_likelihood_with_its_errors():
@@ -68,10 +69,10 @@ def test_without_a_penalty_it_is_maximum_likelihood_with_its_errors():
     free = Penalty(0.0, 1e6, 1e6, 1.0)
     fit = fit_penalised(x, y.astype(float), (free,))
     design = np.column_stack([np.ones(len(x)), x])
-    p = expit(design @ fit.estimate)
+    p = expit(design @ fit[0])
     assert design.T @ (y - p) == pytest.approx([0, 0], abs=0.6)  # half a win and half a loss more
     plain = np.sqrt(np.diag(np.linalg.inv((design * (p * (1 - p))[:, None]).T @ design)))
-    assert fit.se == pytest.approx(plain, rel=1e-3)
+    assert fit[1] == pytest.approx(plain, rel=1e-3)
 
 
 def test_a_symmetric_penalty_that_is_the_truth_gives_the_posterior():
@@ -79,10 +80,10 @@ def test_a_symmetric_penalty_that_is_the_truth_gives_the_posterior():
     x, y, _, _ = simulated(200, 5)
     fit = fit_penalised(x, y.astype(float), (Penalty(0.5, 0.7, 0.7, 0.7),))
     design = np.column_stack([np.ones(len(x)), x])
-    p = expit(design @ fit.estimate)
-    at_zero = expit(fit.estimate[0])
+    p = expit(design @ fit[0])
+    at_zero = expit(fit[0][0])
     curvature = (design * (p * (1 - p))[:, None]).T @ design + np.diag([at_zero * (1 - at_zero), 0.7**-2])
-    assert fit.se == pytest.approx(np.sqrt(np.diag(np.linalg.inv(curvature))), rel=0.01)
+    assert fit[1] == pytest.approx(np.sqrt(np.diag(np.linalg.inv(curvature))), rel=0.01)
 
 
 @pytest.mark.parametrize("effect", [0.0, 1.0, -2.0])
@@ -162,7 +163,7 @@ def test_length_alone_wins_and_the_interval_says_that_nothing_is_left():
     assert found.raw_ci[0] > 0.5
     assert found.ci[0] < 0.5 < found.ci[1]
     assert found.rate < 0.68
-    assert any("does not count here as it usually does" in notice for notice in found.notices) or found.ci[0] < 0.48
+    assert found.ci[0] < 0.48
 
 
 def test_a_judge_that_prefers_short_answers_is_followed():

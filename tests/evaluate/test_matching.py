@@ -55,12 +55,11 @@ def test_ids_in_two_spellings_of_unicode_are_one(tmp_path):
 
 
 @pytest.mark.parametrize("missing", ["NaN", "nan"])
-def test_nan_is_a_missing_answer(tmp_path, caplog, missing):
+def test_nan_is_a_missing_answer(tmp_path, missing):
     (tmp_path / "a.csv").write_text(f"task_id,output\nt1,{missing}\nt2,fine\n")
     (tmp_path / "b.csv").write_text("task_id,output\nt1,x\nt2,y\n")
     found = compared(tmp_path / "a.csv", tmp_path / "b.csv")
     assert [case.failed for case in found.cases] == ["a", None]
-    assert "1 answer is NaN, which counts as no answer" in caplog.text
 
 
 def test_nan_in_python_is_a_missing_answer(message_snapshot):

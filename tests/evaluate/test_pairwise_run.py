@@ -741,7 +741,7 @@ def test_after_looks_every_interval_is_that_of_the_sequence(message_snapshot):
     assert "95 % interval" not in found.summary()
     assert found.win_rate("longer", level=0.5).ci[0] > found.win_rate("longer").ci[0]
     with pytest.raises(InputError) as refused:
-        found.win_rate("longer", interval="bootstrap")
+        found.win_rate("longer", interval="wilson")
     message_snapshot(refused)
     plain = run(suite, comparators=options["comparators"])
     assert plain.win_rate("longer").interval == plain.interval == "wilson"

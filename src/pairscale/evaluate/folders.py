@@ -7,19 +7,16 @@ import os
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
-from pairscale.core.encodings import read_bytes
 from pairscale.core.errors import FileFormatError
 from pairscale.core.files import replacing
 from pairscale.core.options import checked
 from pairscale.core.provenance import text_hash
-from pairscale.evaluate.formats.answers import Answer, FileContent, read_as
-from pairscale.evaluate.formats.spans import is_ag2, read_ag2
-from pairscale.evaluate.suite import id_of
-from pairscale.evaluate.traces import OUTPUT_NAMES, Trace, TraceRef
+from pairscale.evaluate.formats.answers import Answer
+from pairscale.evaluate.formats.reading import asked_of, read_quietly
+from pairscale.evaluate.traces import Trace, TraceRef
 
-__all__ = ["DirectoryTraceSource", "is_trace_document", "save_trace"]
+__all__ = ["DirectoryTraceSource", "save_trace"]
 
 
 class DirectoryTraceSource:
@@ -41,60 +38,15 @@ class DirectoryTraceSource:
     async def list(self) -> AsyncIterator[TraceRef]:
         """What there is, by the names of the files."""
         for path in sorted(self._folder.glob("*.json")):
-            document = _document(path)
-            task_id = id_of(document.get("task_id"), str(path)) or None
-            known = {"input": asked, "where": path.name} if (asked := _asked(document, path)) else {"where": path.name}
-            yield TraceRef(path.name, task_id, known)
+            answer = self._answer(path.name)
+            yield TraceRef(path.name, answer.task_id or None, {"where": path.name, "input": asked_of(answer)})
 
     async def load(self, ref: TraceRef) -> Trace:
         """One of them."""
-        path = self._folder / Path(ref.trace_id).name
-        row = _document(path)
-        if _is_ag2(row, path):
-            return _read_ag2(row, path).trace
-        return Trace.from_dict({name: row[name] for name in row if name not in _OF_THE_REF}, str(path))
+        return self._answer(Path(ref.trace_id).name).trace
 
-
-_OF_THE_REF = {"task_id", "trace_id"}
-
-
-def is_trace_document(path: Path) -> bool:
-    """Whether a file holds one trace, ours or AG2's."""
-    try:
-        found = _document(path)
-    except FileFormatError:
-        return False
-    return _is_ag2(found, path) or ("task_id" in found and any(name in found for name in OUTPUT_NAMES))
-
-
-def _is_ag2(document: dict[str, Any], path: Path) -> bool:
-    return "spans" in document and is_ag2(FileContent(document, str(path), is_rows=False))
-
-
-def _read_ag2(document: dict[str, Any], path: Path) -> Answer:
-    whole = FileContent(document, str(path), is_rows=False)
-    return read_as("a trace of AG2", lambda: read_ag2(whole), str(path))[0]
-
-
-def _asked(document: dict[str, Any], path: Path) -> str | None:
-    """The task that a trace says it answers."""
-    if _is_ag2(document, path):
-        answer = _read_ag2(document, path)
-        found = answer.asked or answer.trace.metadata.get("input")
-    else:
-        held = document.get("metadata")
-        found = held.get("input") if isinstance(held, dict) else None
-    return found if isinstance(found, str) else None
-
-
-def _document(path: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(read_bytes(path))
-    except ValueError as error:
-        raise FileFormatError(f"{path} is not a trace in JSON: {error}") from None
-    if not isinstance(found, dict):
-        raise FileFormatError(f"{path} is not a trace; save_trace writes them")
-    return found
+    def _answer(self, name: str) -> Answer:
+        return read_quietly(self._folder / name).answers[0]
 
 
 @checked

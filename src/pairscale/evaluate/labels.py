@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -131,7 +131,7 @@ def read_labels(
         >>> read_labels("labels.csv").problems["problem"].to_list()
         ["preferred is 'three'; it must be 1, 2 or tie"]
     """
-    rows = [_named(row) for row in _label_rows(path, encoding)]
+    rows = [_with_case_id(row) for row in _label_rows(path, encoding)]
     if rows and not any("case_id" in row for row in rows):
         raise FileFormatError(
             f"{path} has no column 'case_id', nor both 'task_id' and 'criterion'; labels have case_id and preferred "
@@ -140,35 +140,30 @@ def read_labels(
         )
     if rows and not any("preferred" in row for row in rows):
         raise FileFormatError(f"{path} has no column 'preferred'; each label is 1, 2 or tie")
-    key = _key(Path(path), rows, key_file, encoding)
-    problems: list[dict[str, Any]] = []
-    found: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for number, row in enumerate(rows, start=1):
-        label = _read(number, row)
-        problem = _problem(label, key, row)
-        if problem is not None:
-            problems.append({**label, "problem": problem})
-            continue
-        entry = key[label["case_id"]]
-        label |= _case(label["case_id"], row, entry)
-        label["first_variant"], label["answers"] = entry["first_variant"], labelled_answers(row, entry)
-        label["winner"] = winner_of(label["preferred"], entry["first_variant"])
-        found.setdefault((label["case_id"], label["labeller"]), []).append(label)
-    kept: list[dict[str, Any]] = []
-    for labels in found.values():
-        several = {label["preferred"] for label in labels}
-        if len(several) == 1:
-            kept.append(labels[0])
-        what = "the same label a second time" if len(several) == 1 else "another label of this labeller contradicts it"
-        problems += [{**label, "problem": what} for label in (labels[1:] if len(several) == 1 else labels)]
-    labelled = {label["case_id"] for label in kept}
-    missing = tuple(name for name in key if name not in labelled)
-    table = pl.DataFrame([_only(label, LABELS) for label in kept], schema=LABELS)
-    wrong = pl.DataFrame([_only(label, PROBLEMS) for label in problems], schema=PROBLEMS)
-    return Labels(table.sort("row"), wrong.sort("row"), missing)
+    key = known_key(Path(path), rows) if key_file is None else read_key(key_file, encoding)
+    if key is None:
+        raise FileFormatError(
+            f"{path} does not say which variant is Response 1, and there is no {key_path(path)}; name the key that was "
+            "written with the manifest: key_file="
+        )
+    labels = [_label(number, row, key) for number, row in enumerate(rows, start=1)]
+    by_labeller: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for label in labels:
+        if "problem" not in label:
+            by_labeller.setdefault((label["case_id"], label["labeller"]), []).append(label)
+    for same in by_labeller.values():
+        if len({label["preferred"] for label in same}) > 1:
+            for label in same:
+                label["problem"] = "another label of this labeller contradicts it"
+        for label in same[1:]:
+            label.setdefault("problem", "the same label a second time")
+    table = pl.DataFrame([_only(label, LABELS) for label in labels if "problem" not in label], schema=LABELS)
+    problems = pl.DataFrame([_only(label, PROBLEMS) for label in labels if "problem" in label], schema=PROBLEMS)
+    labelled = set(table["case_id"])
+    return Labels(table, problems, tuple(name for name in key if name not in labelled))
 
 
-def _named(row: dict[str, Any]) -> dict[str, Any]:
+def _with_case_id(row: dict[str, Any]) -> dict[str, Any]:
     """A label with the name of its case, which the task and the criterion give where it is missing."""
     if row.get("case_id") is not None or row.get("task_id") is None or row.get("criterion") is None:
         return row
@@ -187,60 +182,45 @@ def _label_rows(path: str | os.PathLike[str], encoding: str | None) -> list[dict
     return read_rows(path, text=text, encoding=encoding_of(path, encoding))
 
 
-def _key(
-    path: Path, rows: Iterable[Mapping[str, Any]], given: str | os.PathLike[str] | None, encoding: str | None
-) -> dict[str, Any]:
-    if given is not None:
-        return read_key(given, encoding)
-    known = known_key(path, rows)
-    if known is None:
-        raise FileFormatError(
-            f"{path} does not say which variant is Response 1, and there is no {key_path(path)}; name the key that was "
-            "written with the manifest: key_file="
-        )
-    return known
-
-
-def _read(number: int, row: Mapping[str, Any]) -> dict[str, Any]:
-    given = row.get("preferred")
-    if isinstance(given, float) and given.is_integer():
-        given = int(given)
-    said = "" if given is None else str(given).strip()
-    return {
+def _label(number: int, row: Mapping[str, Any], key: Mapping[str, Any]) -> dict[str, Any]:
+    """A label as its row says, with the variant that it means, or with what is wrong with it."""
+    preferred = row.get("preferred")
+    if isinstance(preferred, float) and preferred.is_integer():
+        preferred = int(preferred)
+    written = "" if preferred is None else str(preferred).strip()
+    case_id = str(row.get("case_id") or "")
+    label = {
         "row": number,
-        "case_id": "" if row.get("case_id") is None else str(row["case_id"]),
+        "case_id": case_id,
         "labeller": str(row.get("labeller") or _ALONE),
-        "preferred": CHOICES.get(said.lower(), said),
+        "preferred": CHOICES.get(written.lower(), written),
         "comment": None if row.get("comment") is None else str(row["comment"]),
     }
-
-
-def _problem(label: Mapping[str, Any], key: Mapping[str, Any], row: Mapping[str, Any]) -> str | None:
-    if not label["case_id"]:
-        return "there is no case_id"
-    if label["case_id"] not in key:
-        return "no such case was exported"
-    if label["preferred"] in CHOICES.values():
-        return None
-    if label["preferred"].lower() in _NONE:
-        return f"skipped: {row['skipped']}" if row.get("skipped") else "there is no label"
-    return f"preferred is {label['preferred']!r:.60}; it must be 1, 2 or tie"
-
-
-def _case(case_id: str, row: Mapping[str, Any], entry: Mapping[str, Any]) -> dict[str, Any]:
-    """What a case is of, as the key says; where it says less, as those of other tools do, the label or the name."""
-    known = {**row, **{name: value for name, value in entry.items() if value is not None}}
+    problem = None
+    if not case_id:
+        problem = "there is no case_id"
+    elif case_id not in key:
+        problem = "no such case was exported"
+    elif written.lower() in _NONE:
+        problem = f"skipped: {row['skipped']}" if row.get("skipped") else "there is no label"
+    elif written.lower() not in CHOICES:
+        problem = f"preferred is {written!r:.60}; it must be 1, 2 or tie"
+    if problem is not None:
+        return {**label, "problem": problem}
+    entry = key[case_id]
+    # Keys of other tools say less than ours; what a case is of is then in the label, or in its name.
     task, _, rest = case_id.partition("::")
-    task_id, criterion = (
-        str(other if known.get(name) is None else known[name])
-        for name, other in (("task_id", task), ("criterion", rest))
-    )
-    repeat = entry.get("repeat")
-    if repeat is None:
-        start = f"{task_id}::{criterion}::"
-        number = case_id.removeprefix(start) if case_id.startswith(start) else ""
-        repeat = number if number.isdecimal() else 1
-    return {"task_id": task_id, "criterion": criterion, "repeat": int(repeat)}
+    stated = {**row, **{name: value for name, value in entry.items() if value is not None}}
+    number_of = case_id.rpartition("::")[2] if case_id.count("::") > 1 else ""
+    return {
+        **label,
+        "task_id": str(task if stated.get("task_id") is None else stated["task_id"]),
+        "criterion": str(rest if stated.get("criterion") is None else stated["criterion"]),
+        "repeat": int(entry.get("repeat") or (number_of if number_of.isdecimal() else 1)),
+        "first_variant": entry["first_variant"],
+        "answers": labelled_answers(row, entry),
+        "winner": winner_of(str(label["preferred"]), entry["first_variant"]),
+    }
 
 
 def answers_digest(response_1: str, response_2: str) -> str:

@@ -17,6 +17,8 @@ from pairscale.evaluate.traces import TraceRef
 __all__ = ["Match", "matched", "name_of_input"]
 
 _Key: TypeAlias = Callable[[TraceRef], str | None]
+_Groups: TypeAlias = dict[str, list[TraceRef]]
+_Tell: TypeAlias = Callable[[str], object]
 
 _SHORT = 40
 _SHOWN = 5
@@ -56,7 +58,7 @@ def matched(
     refs_b: Sequence[TraceRef],
     tasks: Iterable[Task],
     names: tuple[str, str] = ("A", "B"),
-    tell: Callable[[str], object] = notice,
+    tell: _Tell = notice,
 ) -> tuple[list[Match], list[Unmatched]]:
     """The answers of each task, and those that belong to none.
 
@@ -74,32 +76,25 @@ def matched(
         InputError: nothing can be matched.
     """
     suite = {task.task_id: task for task in tasks}
-    sides = (refs_a, refs_b)
-    unmatched = []
     if suite:
-        grouped = [_by_suite(refs, suite, name, tell) for refs, name in zip(sides, names, strict=True)]
-        order = list(suite)
-        shown = {key: key for key in order}
+        sides = [_by_suite(refs, suite, name, tell) for refs, name in zip((refs_a, refs_b), names, strict=True)]
+        matches = [Match(key, suite[key], *(side.get(key, ()) for side in sides)) for key in suite]
     else:
-        key_of, why = _how(sides, names)
-        if why:
-            tell(why)
-        grouped = [_groups(refs, key_of) for refs in sides]
-        order = list(dict.fromkeys([*grouped[0], *grouped[1]]))
-        shown = {key: _shown_name(key, grouped, by_input=key_of is _by_input) for key in order}
-    for refs, groups in zip(sides, grouped, strict=True):
-        kept = {id(ref) for group in groups.values() for ref in group}
-        for ref in refs:
-            if id(ref) in kept:
-                continue
-            if ref.task_id is None or not suite:
-                unmatched.append(Unmatched(ref.task_id or f"trace {ref.trace_id}", 1, "task_id"))
-            elif all(one.task_id != ref.task_id for one in unmatched):
-                unmatched.append(Unmatched(ref.task_id, 1, "suite"))
-    found = [Match(shown[key], suite.get(key), *(groups.get(key, ()) for groups in grouped)) for key in order]
-    _tell_duplicates(found, names, tell)
-    _tell_inputs(found, names, tell)
-    return found, unmatched
+        key_of = _how((refs_a, refs_b), names, tell)
+        sides = [_groups(refs, key_of) for refs in (refs_a, refs_b)]
+        order = dict.fromkeys(key for side in sides for key in side)
+        pairs = [(key, sides[0].get(key, []), sides[1].get(key, [])) for key in order]
+        matches = [Match(_name(key, [*a, *b]), None, a, b) for key, a, b in pairs]
+    kept = {id(ref) for match in matches for ref in (*match.a, *match.b)}
+    left = [ref for ref in (*refs_a, *refs_b) if id(ref) not in kept]
+    unknown = dict.fromkeys(ref.task_id for ref in left if suite and ref.task_id is not None)
+    unmatched = [Unmatched(str(name), 1, "suite") for name in unknown]
+    unmatched += [
+        Unmatched(ref.task_id or f"trace {ref.trace_id}", 1, "task_id") for ref in left if ref.task_id not in unknown
+    ]
+    _tell_duplicates(matches, names, tell)
+    _tell_inputs(matches, names, tell)
+    return matches, unmatched
 
 
 def _by_id(ref: TraceRef) -> str | None:
@@ -111,30 +106,34 @@ def _by_input(ref: TraceRef) -> str | None:
     return input_key(asked) if isinstance(asked, str) and asked.strip() else None
 
 
-def _groups(refs: Sequence[TraceRef], key_of: _Key) -> dict[str, list[TraceRef]]:
-    found: dict[str, list[TraceRef]] = {}
+def _groups(refs: Sequence[TraceRef], key_of: _Key, tasks: Mapping[str, str] | None = None) -> _Groups:
+    """References by their key, or by the task that it stands for; those without are left out."""
+    groups: _Groups = {}
     for ref in refs:
-        if (key := key_of(ref)) is not None:
-            found.setdefault(key, []).append(ref)
-    return found
+        key = key_of(ref)
+        if tasks is not None and key is not None:
+            key = tasks.get(key)
+        if key is not None:
+            groups.setdefault(key, []).append(ref)
+    return groups
 
 
-def _how(sides: Sequence[Sequence[TraceRef]], names: tuple[str, str]) -> tuple[_Key, str]:
-    """How to match two sides, and what to say of it."""
-    ids = [{key for ref in refs if (key := _by_id(ref)) is not None} for refs in sides]
+def _how(sides: Sequence[Sequence[TraceRef]], names: tuple[str, str], tell: _Tell) -> _Key:
+    """How to match two sides; by what was asked is said where there are names."""
+    ids = [set(_groups(refs, _by_id)) for refs in sides]
     if ids[0] & ids[1]:
-        return _by_id, ""
-    asked = [{key for ref in refs if (key := _by_input(ref)) is not None} for refs in sides]
-    without = [name for name, known in zip(names, ids, strict=True) if not known]
-    if asked[0] & asked[1]:
-        if len(without) == 2:
-            return _by_input, ""
-        why = f"{without[0]} names no tasks" if without else f"{names[0]} and {names[1]} share no task_id"
-        return _by_input, f"{why}; answers are paired by the text of the task"
-    if without:
-        verb = "names" if len(without) == 1 else "name"
+        return _by_id
+    unnamed = [name for name, known in zip(names, ids, strict=True) if not known]
+    a, b = (_groups(refs, _by_input) for refs in sides)
+    if a.keys() & b.keys():
+        if len(unnamed) < 2:
+            why = f"{unnamed[0]} names no tasks" if unnamed else f"{names[0]} and {names[1]} share no task_id"
+            tell(f"{why}; answers are paired by the text of the task")
+        return _by_input
+    if unnamed:
+        verb = "names" if len(unnamed) == 1 else "name"
         raise InputError(
-            f"{' and '.join(without)} {verb} no tasks, and no task of {names[0]} and {names[1]} has the same text; "
+            f"{' and '.join(unnamed)} {verb} no tasks, and no task of {names[0]} and {names[1]} has the same text; "
             "name the column of the tasks' names (`id_col=`), or of their text (`input_col=`)"
         )
     has = ", ".join(f"{name} has {listed(sorted(known), 3)}" for name, known in zip(names, ids, strict=True))
@@ -144,49 +143,34 @@ def _how(sides: Sequence[Sequence[TraceRef]], names: tuple[str, str]) -> tuple[_
     )
 
 
-def _by_suite(
-    refs: Sequence[TraceRef], suite: Mapping[str, Task], name: str, tell: Callable[[str], object]
-) -> dict[str, list[TraceRef]]:
+def _by_suite(refs: Sequence[TraceRef], suite: Mapping[str, Task], name: str, tell: _Tell) -> _Groups:
     """The answers of one side, by the tasks of a suite."""
-    by_id = {id_key(task_id): task_id for task_id in suite}
-    found: dict[str, list[TraceRef]] = {}
-    for ref in refs:
-        if (key := _by_id(ref)) in by_id and key is not None:
-            found.setdefault(by_id[key], []).append(ref)
-    if found:
-        return found
-    by_input = {input_key(task.input): task_id for task_id, task in suite.items()}
-    for ref in refs:
-        if (key := _by_input(ref)) in by_input and key is not None:
-            found.setdefault(by_input[key], []).append(ref)
-    if found and any(ref.task_id is not None for ref in refs):
+    groups = _groups(refs, _by_id, {id_key(task_id): task_id for task_id in suite})
+    if groups:
+        return groups
+    groups = _groups(refs, _by_input, {input_key(task.input): task_id for task_id, task in suite.items()})
+    if groups and any(ref.task_id is not None for ref in refs):
         tell(f"{name} shares no task_id with the suite; its answers are paired by the text of the task")
-    return found
+    return groups
 
 
-def _shown_name(key: str, grouped: Sequence[Mapping[str, Sequence[TraceRef]]], *, by_input: bool) -> str:
+def _name(key: str, refs: Sequence[TraceRef]) -> str:
     """The name of a task: as a side writes it, else one that is made from its text."""
-    for groups in grouped:
-        for ref in groups.get(key, ()):
-            if ref.task_id is not None:
-                return ref.task_id
-    return name_of_input(key) if by_input else key
+    return next((ref.task_id for ref in refs if ref.task_id is not None), None) or name_of_input(key)
 
 
-def _tell_duplicates(found: Sequence[Match], names: tuple[str, str], tell: Callable[[str], object]) -> None:
+def _tell_duplicates(matches: Sequence[Match], names: tuple[str, str], tell: _Tell) -> None:
     """Say which tasks one side has more often than the other."""
-    odd = [one for one in found if one.a and one.b and len(one.a) != len(one.b)]
-    if not odd:
-        return
-    words = [
-        f"{one.name!r} ({len(one.a)} in {names[0]}{_places(one.a)}, {len(one.b)} in {names[1]}{_places(one.b)})"
-        for one in odd[:_SHOWN]
-    ]
-    more = f" and {len(odd) - _SHOWN:,} more" if len(odd) > _SHOWN else ""
-    tell(
-        f"{len(odd):,} task{'s are' if len(odd) != 1 else ' is'} duplicated on one side: {', '.join(words)}{more}; the "
-        "first answers are compared with each other, and those that are left have no partner"
-    )
+    odd = [match for match in matches if match.a and match.b and len(match.a) != len(match.b)]
+    if odd:
+        words = [
+            f"{one.name!r} ({len(one.a)} in {names[0]}{_places(one.a)}, {len(one.b)} in {names[1]}{_places(one.b)})"
+            for one in odd
+        ]
+        tell(
+            f"{len(odd):,} task{'s are' if len(odd) != 1 else ' is'} duplicated on one side: {_first_few(words)}; the "
+            "first answers are compared with each other, and those that are left have no partner"
+        )
 
 
 def _places(refs: Sequence[TraceRef]) -> str:
@@ -194,17 +178,21 @@ def _places(refs: Sequence[TraceRef]) -> str:
     return f": {', '.join(known[:_SHOWN])}" if len(refs) > 1 and known else ""
 
 
-def _tell_inputs(found: Sequence[Match], names: tuple[str, str], tell: Callable[[str], object]) -> None:
+def _tell_inputs(matches: Sequence[Match], names: tuple[str, str], tell: _Tell) -> None:
     """Say where two answers under one name were asked for different things; a suite has the last word on the task."""
-    different = []
-    for one in found:
-        asked = {key for ref in (*one.a, *one.b) if (key := _by_input(ref)) is not None}
-        if len(asked) > 1 and one.a and one.b and one.task is None:
-            different.append(one.name)
+    different = [
+        repr(match.name)
+        for match in matches
+        if match.task is None and match.a and match.b and len(_groups([*match.a, *match.b], _by_input)) > 1
+    ]
     if different:
-        shown = ", ".join(map(repr, different[:_SHOWN]))
-        more = f" and {len(different) - _SHOWN:,} more" if len(different) > _SHOWN else ""
         tell(
             f"{names[0]} and {names[1]} were asked different things under the same name in {len(different):,} of "
-            f"{len(found):,} tasks ({shown}{more}); judges are shown what {names[0]} was asked: check the names"
+            f"{len(matches):,} tasks ({_first_few(different)}); judges are shown what {names[0]} was asked: check the "
+            "names"
         )
+
+
+def _first_few(words: Sequence[str]) -> str:
+    more = f" and {len(words) - _SHOWN:,} more" if len(words) > _SHOWN else ""
+    return ", ".join(words[:_SHOWN]) + more

@@ -19,7 +19,7 @@ from pairscale.core.files import replacing
 from pairscale.core.options import checked
 from pairscale.core.provenance import Provenance, utc_now
 from pairscale.core.tables import listed
-from pairscale.evaluate.agreement import By, PairwiseAgreement, agreement_of
+from pairscale.evaluate.agreement import PairwiseAgreement, agreement_of
 from pairscale.evaluate.comparators import Winner
 from pairscale.evaluate.diff import RunDiff, diff_runs
 from pairscale.evaluate.documents import SCHEMA_VERSION, result_fields
@@ -277,8 +277,7 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
             key: the comparator.
             ties: ``half`` (a tie and a flip are half a win) or ``excluded`` (cases with a winner alone).
             failures: How failures of variants count; by default as the run was asked to.
-            options: ``interval``, ``level``, ``seed`` and ``graded``: False for the rate of hard verdicts where cases
-                are graded.
+            options: ``interval``, ``level`` and ``graded``: False for the rate of hard verdicts where cases are graded.
 
         Raises:
             InputError: when another interval is asked for after such looks.
@@ -358,7 +357,7 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
             found = replace(found, ci=None, effects=tuple(replace(effect, ci=None) for effect in found.effects))
         return replace(found, notices=(*notices, *found.notices))
 
-    def agreement(self, x: str, y: str, *, by: By = "variant") -> PairwiseAgreement:
+    def agreement(self, x: str, y: str) -> PairwiseAgreement:
         """How far two comparators agree, such as a model and people: over cases with a winner or a tie of both.
 
         Kappa is by variant: two agree when both name A, both name B, or both say tie. Cases that none was asked about,
@@ -368,12 +367,8 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
         Args:
             x: a comparator.
             y: another one.
-            by: ``variant``, or ``position`` for the side that each chose, where it is known which variant stood first.
-
-        Raises:
-            InputError: kappa by position is asked for, and nothing says which variant stood first.
         """
-        return agreement_of(self, x, y, by)
+        return agreement_of(self, x, y)
 
     def frame(self, key: str | None = None, *, failures: Failures | None = None) -> pl.DataFrame:
         """The cases (of one comparator) as a table with the columns of :data:`CASES`, for any other statistic.

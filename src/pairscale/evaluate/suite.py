@@ -246,20 +246,20 @@ def _task(given: Any, where: str, advice: str) -> Task:
 
 
 def _from_mapping(row: dict[str, Any], where: str) -> Task:
-    inputs = row.pop("inputs", None)
-    if is_missing(inputs):
-        inputs = {"input": row.pop("input", None)}
+    known = {name: value for name, value in row.items() if not is_missing(value)}
+    inputs = known.pop("inputs", None)
+    if inputs is None:
+        inputs = {"input": known.pop("input", None)}
     elif not isinstance(inputs, Mapping):
         raise InputError(f"{where}: inputs must be a mapping such as {{'input': '…'}}, not {type(inputs).__name__}")
-    plain = row.pop("reference", None)
-    reference = row.pop("reference_outputs", None)
-    metadata = row.pop("metadata", None)
-    tags = _tags(row.pop("tags", None), where)
-    task_id = id_of(row.pop("task_id", None), where)
-    plain, reference, metadata = (None if is_missing(one) else one for one in (plain, reference, metadata))
+    plain = known.pop("reference", None)
+    reference = known.pop("reference_outputs", plain)
+    tags = _tags(known.pop("tags", ()), where)
+    task_id = id_of(known.pop("task_id", None), where)
+    metadata = known.pop("metadata", {})
     more = metadata if isinstance(metadata, Mapping) else {"metadata": metadata}
-    kept = {name: value for name, value in {**row, **more}.items() if not is_missing(value)}
-    return Task(inputs, task_id, plain if reference is None else reference, tags, kept)
+    kept = {name: value for name, value in {**known, **more}.items() if not is_missing(value)}
+    return Task(inputs, task_id, reference, tags, kept)
 
 
 def id_of(value: Any, where: str) -> str:
@@ -287,8 +287,6 @@ def input_key(given: str) -> str:
 
 
 def _tags(value: Any, where: str) -> tuple[str, ...]:
-    if is_missing(value):
-        return ()
     if isinstance(value, str):
         value = value.split(";")
     if not isinstance(value, Sequence | set | frozenset) or not all(isinstance(tag, str) for tag in value):

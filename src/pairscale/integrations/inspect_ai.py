@@ -16,7 +16,7 @@ import polars as pl
 from pairscale.core.comparisons import Outcome
 from pairscale.core.errors import InputError, PairscaleError
 from pairscale.evaluate.comparators import PairwiseOutcome
-from pairscale.evaluate.formats.answers import Answer, FileContent
+from pairscale.evaluate.formats.answers import Answer
 from pairscale.evaluate.formats.inspect_logs import read_inspect_log
 from pairscale.evaluate.formats.reading import of_variant, read_answers
 from pairscale.evaluate.inference.failures import Failures, count_failure, failed_sides, require_failures
@@ -141,7 +141,7 @@ def _answers(baseline: _Baseline) -> Sequence[Answer]:
             f"baseline must be a log of inspect_ai, a file of answers, or a mapping from sample id to output, not "
             f"{type(baseline).__name__}"
         )
-    return read_inspect_log(FileContent(dump(mode="json"), "the baseline", is_rows=False))
+    return read_inspect_log([dump(mode="json")], "the baseline")
 
 
 @cache

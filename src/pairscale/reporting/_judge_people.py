@@ -103,7 +103,7 @@ def _lead(found: PairwiseAgreement, judge: str, unlabelled: int) -> str:
     between = "" if found.ci is None else f" (95 % interval {number(found.ci[0])} to {number(found.ci[1])})"
     left = max(0, found.left_out - unlabelled)
     open_ = f" Left out: {_cases(left)} to which {judge} gave neither a winner nor a tie." if left else ""
-    return f"{text} Kappa by {found.by}, agreement beyond chance, is {number(found.cohen_kappa)}{between}.{open_}{rest}"
+    return f"{text} Kappa by variant, agreement beyond chance, is {number(found.cohen_kappa)}{between}.{open_}{rest}"
 
 
 def _cases(n: int) -> str:

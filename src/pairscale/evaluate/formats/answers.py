@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Any, TypeAlias
+from typing import Any
 
-from pairscale.core.errors import FileFormatError, PairscaleError
-from pairscale.core.tables import first_line, listed
-from pairscale.evaluate.suite import is_missing
+from pairscale.evaluate.suite import id_of, is_missing
 from pairscale.evaluate.traces import Trace
 
 __all__ = [
     "Answer",
-    "FileContent",
-    "Format",
-    "Read",
+    "AskedTask",
     "Unfinished",
+    "answer_of",
     "first_of",
+    "object_at",
     "parsed",
     "plain_number",
-    "read_as",
-    "rows_of",
     "seconds_between",
-    "unsure",
 ]
 
 
@@ -66,64 +60,66 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class FileContent:
-    """What a file holds, before its format is known.
+class AskedTask:
+    """What a variant was asked.
 
     Attributes:
-        content: what the JSON says; of a table or of JSON lines, a list of rows.
-        path: the file, for messages.
-        is_rows: whether it is a table or JSON lines, so that every element stands for itself.
+        input: the task, as judges see it; None when it was not recorded.
+        asked: all turns of the user, by which answers without a name are paired; None when ``input`` is all.
+        system: the system prompt, which belongs to the variant.
     """
 
-    content: Any
-    path: str
-    is_rows: bool
+    input: str | None = None
+    asked: str | None = None
+    system: str = ""
 
 
-Read: TypeAlias = Callable[[FileContent], Sequence[Answer]]
-
-
-@dataclass(frozen=True, slots=True)
-class Format:
-    """A format that is known by its shape.
-
-    Attributes:
-        name: what users call it.
-        fits: whether a document has its shape.
-        read: the answers in one.
-    """
-
-    name: str
-    fits: Callable[[FileContent], bool]
-    read: Read
-
-
-def read_as(name: str, read: Callable[[], Sequence[Answer]], path: str) -> list[Answer]:
-    """The answers that a reader finds; what it cannot make sense of is refused with the name of the file.
+def answer_of(
+    row: Mapping[str, Any],
+    where: str,
+    text: str | None,
+    failure: str | None = None,
+    *,
+    question: AskedTask | None = None,
+    task_id: Any = None,
+    variant: Any = None,
+    tokens: Any = None,
+    metadata: Mapping[str, Any] | None = None,
+    **figures: Any,
+) -> Answer:
+    """An answer from what a tool recorded; figures that are no numbers are left out.
 
     Args:
-        name: the format that the file was recognised as.
-        read: reads it.
-        path: the file.
-
-    Raises:
-        FileFormatError: a part of it is not as the tool writes it.
+        row: the answer as it stands in the file.
+        where: the file and the place in it.
+        text: the answer; None when there is none.
+        failure: why it is no answer.
+        question: what was asked.
+        task_id: the name of the task.
+        variant: who answered.
+        tokens: how many it took; 0 stands for unknown.
+        metadata: what else is known.
+        figures: ``cost`` and ``duration_ms``; and ``events``, which stay as they are.
     """
-    try:
-        return list(read())
-    except PairscaleError:
-        raise
-    except (AttributeError, KeyError, IndexError, TypeError, ValueError, RecursionError) as error:
-        raise FileFormatError(
-            f"{path} looks like {name}, but a part of it is not as that tool writes it: {first_line(error)}"
-        ) from None
-
-
-def rows_of(document: FileContent) -> list[Mapping[str, Any]]:
-    """The rows of a document if it is a list of objects, or the one object that it is; else none."""
-    content = document.content
-    found = content if isinstance(content, list) else [content]
-    return list(found) if found and all(isinstance(row, Mapping) for row in found) else []
+    known = dict(metadata or {})
+    asked = question or AskedTask()
+    if asked.input is not None:
+        known["input"] = asked.input
+    if asked.system:
+        known["system"] = asked.system
+    if text is None and failure is None:
+        failure = "no output was recorded"
+    count = plain_number(tokens)
+    trace = Trace(
+        text or "",
+        figures.get("events", ()),
+        tokens=int(count) if count else None,
+        cost=plain_number(figures.get("cost")),
+        duration_ms=plain_number(figures.get("duration_ms")),
+        exception=failure,
+        metadata=known,
+    )
+    return Answer(trace, id_of(task_id, where), asked.asked, None if variant is None else str(variant), row, where)
 
 
 def parsed(value: Any) -> Any:
@@ -146,6 +142,12 @@ def first_of(row: Mapping[str, Any], *names: str) -> Any:
     return next((row[name] for name in names if not is_missing(row.get(name))), None)
 
 
+def object_at(row: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
+    """The first object under one of these names, also where it is JSON in a cell; an empty one when there is none."""
+    found = (parsed(row.get(name)) for name in names)
+    return next((value for value in found if isinstance(value, Mapping)), {})
+
+
 def plain_number(value: Any) -> float | None:
     """A figure of a foreign file; None for whatever is no number from 0."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
@@ -158,14 +160,10 @@ def plain_number(value: Any) -> float | None:
 
 
 def seconds_between(start: Any, end: Any) -> float | None:
-    """Seconds between two times in ISO 8601; None where one of them is none, or they are in the wrong order."""
+    """Seconds between two times in ISO 8601; None where one of them is none."""
+    from datetime import datetime
+
     try:
-        took = (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds()
+        return (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds()
     except (TypeError, ValueError):
         return None
-    return took if took >= 0 else None
-
-
-def unsure(where: str, what: str, keys: Sequence[str], option: str) -> FileFormatError:
-    """The error for a part of a file that may mean several things."""
-    return FileFormatError(f"{where}: {what} could be any of {listed(list(keys), 20)}; name it ({option}=)")

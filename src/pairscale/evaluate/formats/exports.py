@@ -1,154 +1,117 @@
-"""Exports of promptfoo, Langfuse and LangSmith."""
+"""Exports of promptfoo, Langfuse and LangSmith, and answers of the benchmarks AlpacaEval and MT-bench."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pairscale.core.errors import FileFormatError
 from pairscale.evaluate.formats.answers import (
     Answer,
-    FileContent,
+    AskedTask,
+    answer_of,
     first_of,
+    object_at,
     parsed,
-    plain_number,
-    rows_of,
     seconds_between,
-    unsure,
 )
-from pairscale.evaluate.formats.chat import completions
-from pairscale.evaluate.formats.messages import are_messages, conversation, words_of_content
+from pairscale.evaluate.formats.messages import asked_in, joined_turns, reply_in
 from pairscale.evaluate.suite import as_words, id_of, is_missing
-from pairscale.evaluate.traces import Trace
 
 __all__ = [
+    "is_alpaca",
     "is_langfuse",
     "is_langsmith",
+    "is_mt_answer",
+    "is_mt_question",
     "is_promptfoo",
+    "mt_questions",
+    "read_alpaca",
     "read_langfuse",
     "read_langsmith",
+    "read_mt_answers",
     "read_promptfoo",
 ]
 
-_TASK_KEYS = ("input", "question", "query", "prompt", "instruction", "text")
-_PLACES = {"promptIdx", "testIdx", "promptId"}
-_ANSWER_KEYS = ("output", "answer", "response", "result", "text", "content", "completion")
+Row = Mapping[str, Any]
 
 
 # promptfoo
 
 
-def is_promptfoo(document: FileContent) -> bool:
-    """Whether it is what ``promptfoo eval -o FILE.json`` writes, or ``-o FILE.jsonl``."""
-    rows = _promptfoo_rows(document)
-    return bool(rows) and all(
-        isinstance(row, Mapping) and {"vars", "provider"} <= set(row) and _PLACES & set(row) for row in rows
-    )
+def is_promptfoo(row: Row) -> bool:
+    """Whether a row is a result of ``promptfoo eval``."""
+    return {"vars", "provider"} <= row.keys() and bool({"promptIdx", "testIdx", "promptId"} & row.keys())
 
 
-def _promptfoo_rows(document: FileContent) -> Sequence[Any]:
-    content = document.content
-    if isinstance(content, Mapping) and isinstance(content.get("results"), Mapping):
-        found = content["results"].get("results")
-        return found if isinstance(found, list) else ()
-    return rows_of(document)
-
-
-def read_promptfoo(document: FileContent) -> list[Answer]:
+def read_promptfoo(rows: Sequence[Row], path: str) -> Iterator[Answer]:
     """The answers of promptfoo; each provider with each prompt is a variant, and a test is known by its variables."""
-    rows = _promptfoo_rows(document)
-    several = len({_prompt_of(row) for row in rows}) > 1, len({_provider_of(row) for row in rows}) > 1
-    found = []
-    for number, row in enumerate(rows, start=1):
-        where = f"{document.path}, result {number}"
-        given, response = row["vars"], row.get("response")
-        response = response if isinstance(response, Mapping) else {}
-        task = (
-            _wrapped(given) if isinstance(given, Mapping) and given else as_words((row.get("prompt") or {}).get("raw"))
+    names = [(_provider(row), _prompt(row)) for row in rows]
+    many_providers = len({provider for provider, _ in names}) > 1
+    many_prompts = len({prompt for _, prompt in names}) > 1
+    for number, (row, (provider, prompt)) in enumerate(zip(rows, names, strict=True), start=1):
+        response = object_at(row, "response")
+        text, failure = reply_in(response.get("output"))
+        error = response.get("error")
+        # The row's own error may be an assertion that the answer did not meet.
+        if not error and (row.get("failureReason") == 2 or text is None):
+            error = row.get("error") or failure
+        variant = provider
+        if many_prompts:
+            variant = f"{provider} / {prompt}" if many_providers else prompt
+        variables = object_at(row, "vars")
+        question = asked_in(variables)
+        if len(variables) > 1:  # all of them are the task
+            question = AskedTask(as_words(variables), question.asked)
+        elif not variables:
+            question = asked_in(object_at(row, "prompt").get("raw"))
+        yield answer_of(
+            row,
+            f"{path}, result {number}",
+            text,
+            as_words(error) if error else None,
+            question=question,
+            variant=variant,
+            tokens=object_at(response, "tokenUsage").get("total"),
+            cost=row.get("cost") or None,
+            duration_ms=row.get("latencyMs"),
         )
-        output = parsed(response.get("output"))
-        error = _promptfoo_error(row, response)
-        usage = first_of(response, "tokenUsage") or row.get("tokenUsage")
-        tokens = plain_number(usage.get("total")) if isinstance(usage, Mapping) else None
-        trace = Trace(
-            words_of_content(output) if are_messages(output) else as_words(output),
-            tokens=None if not tokens else int(tokens),
-            cost=plain_number(row.get("cost")) or None,
-            duration_ms=plain_number(row.get("latencyMs")),
-            exception=error or (None if output is not None else "no output was recorded"),
-            metadata={"input": task},
-        )
-        parts = [name for name, is_one in ((_provider_of(row), several[1]), (_prompt_of(row), several[0])) if is_one]
-        variant = " / ".join(parts) or _provider_of(row)
-        found.append(Answer(trace, "", _asked(given), variant, row, where))
-    return found
 
 
-def _promptfoo_error(row: Mapping[str, Any], response: Mapping[str, Any]) -> str | None:
-    """An error of the provider; ``error`` of a row may also be an assertion that the answer did not meet."""
-    if response.get("error"):
-        return as_words(response["error"])
-    is_error = row.get("failureReason") == 2 or (is_missing(response.get("output")) and row.get("error"))
-    return as_words(row.get("error") or "the provider failed") if is_error else None
-
-
-def _provider_of(row: Mapping[str, Any]) -> str:
+def _provider(row: Row) -> str:
     provider = row["provider"]
-    return as_words(first_of(provider, "label") or provider.get("id") if isinstance(provider, Mapping) else provider)
+    return as_words(provider.get("label") or provider.get("id") if isinstance(provider, Mapping) else provider)
 
 
-def _prompt_of(row: Mapping[str, Any]) -> str:
-    prompt = row.get("prompt")
-    label = first_of(prompt, "label", "raw") if isinstance(prompt, Mapping) else prompt
-    return as_words(label or row.get("promptIdx"))
-
-
-def _asked(given: Any) -> str:
-    """What answers are paired by: the only field of an input, or all of them in a fixed order."""
-    if not isinstance(given, Mapping) or len(given) == 1:
-        return _wrapped(given) if isinstance(given, Mapping) else as_words(given)
-    return as_words(dict(sorted(given.items(), key=lambda one: str(one[0]))))
-
-
-def _wrapped(given: Mapping[str, Any]) -> str:
-    return as_words(next(iter(given.values()))) if len(given) == 1 else as_words(given)
+def _prompt(row: Row) -> str:
+    return as_words(first_of(object_at(row, "prompt"), "label", "raw") or row.get("promptIdx"))
 
 
 # LangSmith
 
 
-def is_langsmith(document: FileContent) -> bool:
-    """Whether the rows are runs of LangSmith."""
-    rows = rows_of(document)
-    return bool(rows) and all({"run_type", "inputs", "outputs"} <= set(row) for row in rows)
+def is_langsmith(row: Row) -> bool:
+    """Whether a row is a run of LangSmith."""
+    return {"run_type", "inputs", "outputs"} <= row.keys()
 
 
-def read_langsmith(document: FileContent) -> list[Answer]:
+def read_langsmith(rows: Sequence[Row], path: str) -> Iterator[Answer]:
     """The answers of runs; parts of other runs are left out, and the example of a dataset is the task."""
-    rows = rows_of(document)
     tops = [row for row in rows if is_missing(row.get("parent_run_id"))]
-    found = []
     for row in tops or rows:
-        where = f"{document.path}, run {row.get('id')}"
-        task, asked, system = _task(parsed(row["inputs"]))
-        error = row.get("error")
-        failure = None if is_missing(error) or not as_words(error).strip() else as_words(error)
-        output = parsed(row["outputs"])
-        text = None if is_missing(output) or output == {} else _text(output, where, quiet=failure is not None)
-        took = seconds_between(row.get("start_time"), row.get("end_time"))
-        tokens = plain_number(row.get("total_tokens"))
-        trace = Trace(
-            text or "",
-            tokens=None if tokens is None else int(tokens),
-            cost=plain_number(row.get("total_cost")),
-            duration_ms=None if took is None else took * 1000,
-            exception=failure or (None if text is not None else "no output was recorded"),
-            metadata={"input": task, **({"system": system} if system else {})},
+        text, failure = reply_in(parsed(row["outputs"]))
+        yield answer_of(
+            row,
+            f"{path}, run {row.get('id')}",
+            text,
+            as_words(row.get("error")).strip() or failure,
+            question=asked_in(parsed(row["inputs"])),
+            task_id=row.get("reference_example_id"),
+            variant=first_of(row, "session_name", "project_name", "session_id"),
+            tokens=row.get("total_tokens"),
+            cost=row.get("total_cost"),
+            duration_ms=_milliseconds(row.get("start_time"), row.get("end_time")),
         )
-        session = first_of(row, "session_name", "project_name", "session_id")
-        variant = None if session is None else str(session)
-        found.append(Answer(trace, id_of(row.get("reference_example_id"), where), asked, variant, row, where))
-    return found
 
 
 # Langfuse
@@ -159,130 +122,129 @@ _OBSERVATIONS = {
 _TRACE_MARKS = {"sessionId", "userId", "htmlPath", "totalCost", "bookmarked", "observations", "projectId", "release"}
 
 
-def is_langfuse(document: FileContent) -> bool:
-    """Whether the rows are traces or observations of Langfuse."""
-    rows = _langfuse_rows(document)
-    return bool(rows) and (all(map(_is_trace, rows)) or all(map(_is_observation, rows)))
+def is_langfuse(row: Row) -> bool:
+    """Whether a row is a trace or an observation of Langfuse."""
+    if {"id", "timestamp", "input", "output"} <= row.keys():
+        return len(_TRACE_MARKS & row.keys()) >= 2
+    return {"traceId", "startTime"} <= row.keys() and row.get("type") in _OBSERVATIONS
 
 
-def _langfuse_rows(document: FileContent) -> Sequence[Mapping[str, Any]]:
-    content = document.content
-    if isinstance(content, Mapping) and isinstance(content.get("data"), list):  # a page of the API
-        return [row for row in content["data"] if isinstance(row, Mapping)]
-    return rows_of(document)
-
-
-def _is_trace(row: Mapping[str, Any]) -> bool:
-    return {"id", "timestamp", "input", "output"} <= set(row) and len(_TRACE_MARKS & set(row)) >= 2
-
-
-def _is_observation(row: Mapping[str, Any]) -> bool:
-    return {"traceId", "startTime"} <= set(row) and row.get("type") in _OBSERVATIONS
-
-
-def read_langfuse(document: FileContent) -> list[Answer]:
+def read_langfuse(rows: Sequence[Row], path: str) -> Iterator[Answer]:
     """The answers of traces, or of the observations that belong to no other."""
-    rows = _langfuse_rows(document)
-    if all(map(_is_trace, rows)):
-        return [_langfuse(row, f"{document.path}, trace {row['id']}", _trace_error(row)) for row in rows]
     tops = [row for row in rows if is_missing(row.get("parentObservationId")) and row.get("type") != "EVENT"]
     if not tops:
-        raise FileFormatError(f"{document.path} has observations of Langfuse that all belong to others; export traces")
-    return [_langfuse(row, f"{document.path}, observation {row.get('id')}", _level_error(row)) for row in tops]
+        raise FileFormatError(f"{path} has observations of Langfuse that all belong to others; export traces")
+    for row in tops:
+        text, failure = reply_in(parsed(row.get("output")))
+        seconds = first_of(row, "latency")
+        duration = _milliseconds(row.get("startTime"), row.get("endTime"))
+        if isinstance(seconds, int | float):
+            duration = seconds * 1000
+        items = {**object_at(row, "metadata"), **row}
+        yield answer_of(
+            row,
+            f"{path}, {'observation' if 'traceId' in row else 'trace'} {row.get('id')}",
+            text,
+            _langfuse_error(row) or failure,
+            question=asked_in(parsed(row.get("input"))),
+            task_id=first_of(items, "datasetItemId", "dataset_item_id"),
+            variant=first_of(row, "datasetRunName", "release"),
+            tokens=first_of(object_at(row, "usageDetails", "usage"), "total") or row.get("totalTokens"),
+            cost=first_of(row, "totalCost", "calculatedTotalCost"),
+            duration_ms=duration,
+        )
 
 
-def _langfuse(row: Mapping[str, Any], where: str, failure: str | None) -> Answer:
-    task, asked, system = _task(parsed(row.get("input")))
-    output = parsed(row.get("output"))
-    text = None if is_missing(output) else _text(output, where, quiet=failure is not None)
-    latency = plain_number(row.get("latency"))
-    took = latency if latency is not None else seconds_between(row.get("startTime"), row.get("endTime"))
-    usage = parsed(first_of(row, "usageDetails", "usage"))
-    tokens = plain_number(usage.get("total")) if isinstance(usage, Mapping) else plain_number(row.get("totalTokens"))
-    trace = Trace(
-        text or "",
-        tokens=None if tokens is None else int(tokens),
-        cost=plain_number(first_of(row, "totalCost", "calculatedTotalCost")),
-        duration_ms=None if took is None else took * 1000,
-        exception=failure or (None if text is not None else "no output was recorded"),
-        metadata={**({} if task is None else {"input": task}), **({"system": system} if system else {})},
-    )
-    item = first_of(row, "datasetItemId", "dataset_item_id")
-    held = parsed(row.get("metadata"))
-    item = first_of(held, "dataset_item_id", "datasetItemId") if item is None and isinstance(held, Mapping) else item
-    release = first_of(row, "datasetRunName", "release")
-    return Answer(trace, id_of(item, where), asked, None if release is None else str(release), row, where)
-
-
-def _trace_error(row: Mapping[str, Any]) -> str | None:
-    """The error of a trace: that of an observation at its top, where there are any and there is no output."""
+def _langfuse_error(row: Row) -> str | None:
+    """The error of a row, or of the last observation at the top of a trace that has one."""
     inner = parsed(row.get("observations"))
-    tops = [
-        one
-        for one in (inner if isinstance(inner, list) else ())
-        if isinstance(one, Mapping) and is_missing(one.get("parentObservationId"))
-    ]
-    found = [error for one in tops if (error := _level_error(one))]
-    return found[-1] if found else _level_error(row)
+    observations = [one for one in inner if isinstance(one, Mapping)] if isinstance(inner, list) else []
+    tops = [one for one in observations if is_missing(one.get("parentObservationId"))]
+    errors = [as_words(one.get("statusMessage")) for one in (row, *tops) if one.get("level") == "ERROR"]
+    return (errors[-1] or "the level is ERROR") if errors else None
 
 
-def _level_error(row: Mapping[str, Any]) -> str | None:
-    if row.get("level") != "ERROR":
-        return None
-    return as_words(row.get("statusMessage")) or "the level is ERROR"
+def _milliseconds(start: Any, end: Any) -> float | None:
+    seconds = seconds_between(start, end)
+    return None if seconds is None else seconds * 1000
 
 
-# Inputs and outputs of any shape
+# AlpacaEval
 
 
-def _task(given: Any) -> tuple[str | None, str | None, str]:
-    """The task in an input of any shape, all turns of the user, and the system prompt."""
-    if is_missing(given):
-        return None, None, ""
-    talk = _talk(given)
-    if talk is not None:
-        told = conversation(talk, "")
-        return told.input, told.asked, told.system
-    if isinstance(given, Mapping):
-        known = [name for name in _TASK_KEYS if name in given]
-        if len(known) == 1 and len(given) > 1 and isinstance(given[known[0]], str):
-            return as_words(given[known[0]]), _asked(given), ""
-        return _wrapped(given) if given else "", _asked(given), ""
-    return as_words(given), as_words(given), ""
+def is_alpaca(row: Row) -> bool:
+    """Whether a row is of AlpacaEval's ``model_outputs.json``."""
+    return {"instruction", "output", "generator"} <= row.keys()
 
 
-def _text(output: Any, where: str, *, quiet: bool) -> str:  # noqa: PLR0911 - one for each shape
-    """The answer in an output of any shape.
-
-    Raises:
-        FileFormatError: several fields may be it.
-    """
-    talk = _talk(output)
-    if talk is not None:
-        return conversation(talk).output or ""
-    if not isinstance(output, Mapping):
-        return as_words(output)
-    if are_messages([output]):
-        return words_of_content(output.get("content"))
-    if {"choices", "candidates", "output_text"} & set(output):
-        return completions(output)[0][0]
-    generations = output.get("generations")
-    if isinstance(generations, list) and generations:
-        first = generations[0][0] if isinstance(generations[0], list) and generations[0] else generations[0]
-        if isinstance(first, Mapping):
-            return as_words(first_of(first, "text")) or words_of_content(first.get("message"))
-    known = [name for name in _ANSWER_KEYS if name in output]
-    if len(output) == 1 or len(known) == 1:
-        value = output[known[0]] if known else next(iter(output.values()))
-        return _text(value, where, quiet=quiet) if isinstance(value, Mapping | list) else as_words(value)
-    if quiet:  # there was an error besides
-        return as_words(output)
-    raise unsure(where, "the answer", list(output), "output_col")
+def read_alpaca(rows: Sequence[Row], path: str) -> Iterator[Answer]:
+    """The answers of AlpacaEval; they have no names, and are paired by the instruction."""
+    for number, row in enumerate(rows, start=1):
+        # Alpaca's data have an input beside the instruction
+        task = "\n\n".join(filter(None, (as_words(row["instruction"]), as_words(row.get("input")))))
+        text = None if is_missing(row["output"]) else as_words(row["output"])
+        known = {name: row[name] for name in row if name not in {"instruction", "input", "output"}}
+        yield answer_of(
+            row,
+            f"{path}, row {number}",
+            text,
+            question=AskedTask(task),
+            variant=row["generator"],
+            metadata=known,
+        )
 
 
-def _talk(value: Any) -> Any:
-    """Messages in a value: itself, or what stands under ``messages``; LangChain nests lists of them."""
-    held = value.get("messages") if isinstance(value, Mapping) else value
-    if isinstance(held, list) and len(held) == 1 and isinstance(held[0], list):
-        held = held[0]
-    return held if are_messages(held) else None
+# MT-bench
+
+
+def is_mt_answer(row: Row) -> bool:
+    """Whether a row is of MT-bench's ``model_answer``."""
+    choices = row.get("choices")
+    if "question_id" not in row or not isinstance(choices, list) or not choices:
+        return False
+    return all(isinstance(choice, Mapping) and isinstance(choice.get("turns"), list) for choice in choices)
+
+
+def read_mt_answers(rows: Sequence[Row], path: str) -> Iterator[Answer]:
+    """The answers of MT-bench: all turns of a choice are one answer, and several choices are repeats."""
+    for number, row in enumerate(rows, start=1):
+        for choice in row["choices"]:
+            turns = _turns(choice["turns"])
+            failed = [f"turn {at}: {turn}" for at, turn in enumerate(turns, start=1) if turn.strip() == "$ERROR$"]
+            yield answer_of(
+                row,
+                f"{path}, row {number}",
+                joined_turns(turns) if any(turn.strip() for turn in turns) else "",
+                failed[0] if failed else None,
+                task_id=row["question_id"],
+                variant=first_of(row, "model_id", "model"),
+                metadata={"turns": len(turns)},
+            )
+
+
+def is_mt_question(row: Row) -> bool:
+    """Whether a row is of MT-bench's ``question.jsonl``."""
+    return "question_id" in row and isinstance(row.get("turns"), list)
+
+
+def mt_questions(rows: Sequence[Row], path: str) -> list[dict[str, Any]]:
+    """The questions of MT-bench as tasks."""
+    tasks = []
+    for row in rows:
+        task: dict[str, Any] = {
+            "task_id": id_of(row["question_id"], path),
+            "input": joined_turns(_turns(row["turns"])) or None,
+        }
+        if row.get("reference"):
+            task["reference"] = joined_turns(_turns(row["reference"]))
+        if row.get("category"):
+            task["tags"] = [str(row["category"])]
+        tasks.append(task)
+    return tasks
+
+
+def _turns(turns: Any) -> list[str]:
+    """Turns as texts; with Arena-Hard, each is an object with one."""
+    if not isinstance(turns, list):
+        return [as_words(turns)]
+    return [as_words(turn.get("content") if isinstance(turn, Mapping) else turn) for turn in turns]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,9 @@ from pairscale.core.documents.kinds import Unreadable
 from pairscale.core.documents.parts import Parts
 from pairscale.core.errors import FileFormatError
 from pairscale.core.notices import notice
-from pairscale.evaluate.formats.answers import Answer, FileContent, Unfinished, plain_number
-from pairscale.evaluate.formats.chat import completions
-from pairscale.evaluate.formats.messages import are_messages, conversation
-from pairscale.evaluate.suite import as_words, id_of
-from pairscale.evaluate.traces import Trace
+from pairscale.evaluate.formats.answers import Answer, Unfinished, answer_of, object_at, plain_number
+from pairscale.evaluate.formats.messages import asked_in, error_of, reply_in
+from pairscale.evaluate.suite import id_of
 
 __all__ = ["is_inspect_log", "read_inspect_archive", "read_inspect_log"]
 
@@ -25,65 +23,54 @@ _MOST_SAMPLE = 256 * 2**20
 _SAMPLE = re.compile(r"^samples/.*\.json$")
 _HEADERS = ("header.json", "_journal/start.json")  # a run that was killed has no header
 _ATTACHED = "attachment://"
+_LEFT_OUT = {"events", "attachments", "events_data"}
 
 
-def is_inspect_log(document: FileContent) -> bool:
+def is_inspect_log(row: Mapping[str, Any]) -> bool:
     """Whether it is a log in JSON."""
-    log = document.content
-    return (
-        not document.is_rows
-        and isinstance(log, Mapping)
-        and isinstance(log.get("eval"), Mapping)
-        and {"version", "status"} <= set(log)
-    )
+    return isinstance(row.get("eval"), Mapping) and {"version", "status"} <= row.keys()
 
 
-def read_inspect_log(document: FileContent) -> list[Answer]:
-    """The answers of a log in JSON.
+def read_inspect_log(rows: Sequence[Mapping[str, Any]], path: str) -> list[Answer]:
+    """The answers of logs in JSON.
 
     Raises:
-        FileFormatError: it has no samples.
+        FileFormatError: one has no samples.
     """
-    log = document.content
-    return _read(log, iter(log.get("samples") or ()), document.path)
+    return [answer for log in rows for answer in _read(log, log.get("samples") or (), path)]
 
 
-def read_inspect_archive(path: str | Path) -> list[Answer]:
+def read_inspect_archive(path: Path) -> list[Answer]:
     """The answers of a ``.eval`` log; parts other than samples are not read.
 
     Raises:
-        FileFormatError: it is no such log, expands to too much, or is compressed with zstd where nothing reads it.
+        FileFormatError: it is no such log, or expands to too much.
     """
     try:
-        parts = Parts(Path(path))
+        parts = Parts(path)
         names = parts.names()
         header = next((name for name in _HEADERS if name in names), None)
         if header is None:
             raise FileFormatError(f"{path} is a zip file without header.json, and no log of inspect_ai")
-        log = _part(parts, header, path)
-        if not isinstance(log, Mapping) or not isinstance(log.get("eval"), Mapping):
-            raise FileFormatError(f"{path}: {header} is not that of a log of inspect_ai")
-        samples = [name for name in names if _SAMPLE.match(name)]
-        return _read(log, (_part(parts, name, path) for name in sorted(samples)), str(path))
+        samples = sorted(name for name in names if _SAMPLE.match(name))
+        return _read(_part(parts, header), (_part(parts, name) for name in samples), str(path))
     except OSError as error:
         raise FileFormatError(f"{path} cannot be read: {error.strerror}") from None
     except Unreadable as error:
         raise FileFormatError(f"{path} cannot be read: {error}") from None
 
 
-def _part(parts: Parts, name: str, path: str | Path) -> Any:
-    try:
-        return json.loads(parts.read(name, _MOST_SAMPLE))
-    except (ValueError, RecursionError) as error:
-        raise FileFormatError(f"{path}: {name} is not JSON: {error}") from None
+def _part(parts: Parts, name: str) -> Any:
+    return json.loads(parts.read(name, _MOST_SAMPLE))
 
 
-def _read(log: Mapping[str, Any], samples: Iterator[Any], path: str) -> list[Answer]:
-    found = [(_epoch(sample), _answer(sample, log["eval"], path)) for sample in samples]
-    if not found:
+def _read(log: Mapping[str, Any], samples: Iterable[Any], path: str) -> list[Answer]:
+    model = log["eval"].get("model")
+    answers = [_answer(sample, model, path) for sample in samples]
+    if not answers:
         why = f", as its status is {log.get('status')}" if log.get("status") != "success" else ""
         raise FileFormatError(f"{path} is a log of inspect_ai without samples{why}; log them (log_samples=True)")
-    answers = [answer for _, answer in sorted(found, key=lambda one: one[0])]  # epochs are repeats
+    answers.sort(key=lambda answer: plain_number(answer.row.get("epoch")) or 0)  # epochs are repeats
     unfinished = _unfinished(log, answers, path)
     return [replace(answer, unfinished=unfinished) for answer in answers]
 
@@ -93,76 +80,53 @@ def _unfinished(log: Mapping[str, Any], answers: list[Answer], path: str) -> Unf
     status = log.get("status") or "started"  # a run that was killed has none
     if status == "success":
         return None
-    run = log["eval"]
-    dataset = run.get("dataset") or {}
+    dataset = object_at(log["eval"], "dataset")
     sample_ids = dataset.get("sample_ids") or ()
-    n_samples = len(sample_ids) or dataset.get("samples")
-    epochs = (run.get("config") or {}).get("epochs") or 1
-    words = f"{path} has the status {status} and {len(answers):,} samples"
-    if n_samples:
-        words = f"{path} has the status {status} and {len(answers):,} of {n_samples * epochs:,} samples"
+    n_samples = len(sample_ids) or dataset.get("samples") or 0
+    n_samples *= object_at(log["eval"], "config").get("epochs") or 1
+    of_all = f" of {n_samples:,}" if n_samples else ""
+    words = f"{path} has the status {status} and {len(answers):,}{of_all} samples"
     notice(words)
-    if n_samples and len(answers) >= n_samples * epochs:
+    if n_samples and len(answers) >= n_samples:
         return None
     reached = {answer.task_id for answer in answers}
-    named = dict.fromkeys(id_of(sample_id, path) for sample_id in sample_ids)
-    return Unfinished(words, tuple(name for name in named if name not in reached))
+    names = dict.fromkeys(id_of(sample_id, path) for sample_id in sample_ids)
+    return Unfinished(words, tuple(name for name in names if name not in reached))
 
 
-def _epoch(sample: Any) -> float:
-    return plain_number(sample.get("epoch")) or 0.0 if isinstance(sample, Mapping) else 0.0
-
-
-def _answer(sample: Any, run: Mapping[str, Any], path: str) -> Answer:
-    if not isinstance(sample, Mapping) or "id" not in sample:
-        raise FileFormatError(f"{path}: a sample must be an object with an id")
-    where = f"{path}, sample {sample['id']!r}"
-    attached = sample.get("attachments")
-    texts = attached if isinstance(attached, Mapping) else {}
-    given, output = _resolved(sample.get("input"), texts, 0), _resolved(sample.get("output"), texts, 0)
-    talk = conversation(given, "") if are_messages(given) else None
-    known: dict[str, Any] = {"input": as_words(given) if talk is None else talk.input}
-    if target := sample.get("target"):
-        known["reference"] = _resolved(target, texts, 0)
-    output = output if isinstance(output, Mapping) else {}
-    said = output.get("completion")
-    text = said if isinstance(said, str) else completions(output)[0][0] if output.get("choices") else ""
-    usage = sample.get("model_usage")
-    tokens = [plain_number(one.get("total_tokens")) for one in usage.values()] if isinstance(usage, Mapping) else []
-    took = plain_number(sample.get("total_time"))
-    trace = Trace(
-        text,
-        tokens=int(sum(one or 0 for one in tokens)) if tokens else None,
-        duration_ms=None if took is None else took * 1000,
-        exception=_failure(sample, output),
-        metadata=known,
-    )
-    variant = run.get("model")
-    row = {name: value for name, value in sample.items() if name not in {"events", "attachments", "events_data"}}
-    return Answer(
-        trace, id_of(sample["id"], where), None if talk is None else talk.asked, variant and str(variant), row, where
+def _answer(sample: Mapping[str, Any], model: Any, path: str) -> Answer:
+    known = {name: value for name, value in sample.items() if name not in _LEFT_OUT}
+    row = _resolved(known, object_at(sample, "attachments"))
+    output = object_at(row, "output")
+    text, failure = output.get("completion"), None
+    if text is None:
+        text, failure = reply_in(output)
+    failure = error_of(row.get("error")) or error_of(output.get("error")) or failure
+    limit = object_at(row, "limit").get("type")
+    if failure is None and limit and not str(text or "").strip():  # a limit does not matter where there is an answer
+        failure = f"the {limit} limit was reached"
+    seconds = plain_number(row.get("total_time"))
+    usage = object_at(row, "model_usage").values()
+    return answer_of(
+        row,
+        f"{path}, sample {row['id']!r}",
+        text or "",
+        failure,
+        question=asked_in(row.get("input")),
+        task_id=row["id"],
+        variant=model,
+        tokens=sum(plain_number(one.get("total_tokens")) or 0 for one in usage),
+        duration_ms=None if seconds is None else seconds * 1000,
+        metadata={"reference": row["target"]} if row.get("target") else None,
     )
 
 
-def _failure(sample: Mapping[str, Any], output: Mapping[str, Any]) -> str | None:
-    """Why a sample has no answer; a limit that was reached does not matter where there is one."""
-    for error in (sample.get("error"), output.get("error")):
-        if isinstance(error, Mapping):
-            return str(error.get("message") or "an error")
-        if error:
-            return str(error)
-    limit = sample.get("limit")
-    if isinstance(limit, Mapping) and not str(output.get("completion") or "").strip():
-        return f"the {limit.get('type')} limit was reached"
-    return None
-
-
-def _resolved(value: Any, attached: Mapping[str, Any], depth: int) -> Any:
+def _resolved(value: Any, attached: Mapping[str, Any]) -> Any:
     """A value with the texts that the log keeps apart."""
     if isinstance(value, str) and value.startswith(_ATTACHED):
         return attached.get(value.removeprefix(_ATTACHED), value)
-    if depth < 20 and isinstance(value, list):
-        return [_resolved(one, attached, depth + 1) for one in value]
-    if depth < 20 and isinstance(value, Mapping):
-        return {name: _resolved(one, attached, depth + 1) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_resolved(inner, attached) for inner in value]
+    if isinstance(value, Mapping):
+        return {name: _resolved(inner, attached) for name, inner in value.items()}
     return value

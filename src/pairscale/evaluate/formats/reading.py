@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,15 +11,14 @@ from typing import Any
 import polars as pl
 
 from pairscale.core.columns import picked
-from pairscale.core.errors import FileFormatError, InputError
+from pairscale.core.errors import FileFormatError, InputError, PairscaleError
 from pairscale.core.files import TABLE_SUFFIXES, read_json, read_rows
-from pairscale.core.notices import notice
+from pairscale.core.notices import notice, plural
 from pairscale.core.options import checked
-from pairscale.core.tables import Table, listed, to_frame
-from pairscale.evaluate.folders import DirectoryTraceSource, is_trace_document
-from pairscale.evaluate.formats import benchmarks, chat, exports, inspect_logs, spans
-from pairscale.evaluate.formats.answers import Answer, FileContent, Format, Unfinished, first_of, read_as
-from pairscale.evaluate.formats.plain import VARIANT_NAMES, plain_rows, read_plain
+from pairscale.core.tables import Table, first_line, listed, to_frame
+from pairscale.evaluate.formats import chat, exports, inspect_logs, spans
+from pairscale.evaluate.formats.answers import Answer, Unfinished, first_of
+from pairscale.evaluate.formats.plain import VARIANT_NAMES, read_plain
 from pairscale.evaluate.suite import as_words, id_of, is_missing
 from pairscale.evaluate.traces import OUTPUT_NAMES, InMemoryTraceSource, TraceRef, TraceSource
 
@@ -29,12 +28,14 @@ __all__ = [
     "AnswerFile",
     "Columns",
     "RecordedAnswers",
+    "asked_of",
     "is_table",
     "name_of",
     "of_variant",
     "read_answers",
     "read_both_outputs",
     "read_outputs",
+    "read_quietly",
     "read_tasks",
     "recorded",
     "source_at",
@@ -47,19 +48,33 @@ ANSWER_SUFFIXES = (*TABLE_SUFFIXES, ".eval")
 PLAIN = "plain rows"
 """The format of a file that is of no tool in particular."""
 
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Format:
+    """A format that is known by its shape: what users call it, whether a row has its shape, and the answers in rows."""
+
+    name: str
+    fits: Callable[[Row], bool]
+    read: Callable[[Sequence[Row], str], Iterable[Answer]]
+
+
+_INSPECT = "inspect_ai log"
 _FORMATS = (
-    Format("inspect_ai log", inspect_logs.is_inspect_log, inspect_logs.read_inspect_log),
-    Format("OpenTelemetry spans (OTLP JSON)", spans.is_otlp, spans.read_otlp),
-    Format("AG2 traces", spans.is_ag2, spans.read_ag2),
-    Format("OpenTelemetry or OpenInference spans", spans.is_sdk_spans, spans.read_sdk_spans),
-    Format("promptfoo results", exports.is_promptfoo, exports.read_promptfoo),
-    Format("LangSmith runs", exports.is_langsmith, exports.read_langsmith),
-    Format("Langfuse export", exports.is_langfuse, exports.read_langfuse),
-    Format("MT-bench answers", benchmarks.is_mt_answers, benchmarks.read_mt_answers),
-    Format("AlpacaEval model_outputs.json", benchmarks.is_alpaca, benchmarks.read_alpaca),
-    Format("batch results", chat.is_batch, chat.read_batch),
-    Format("chat messages", chat.is_chat, chat.read_chat),
+    _Format(_INSPECT, inspect_logs.is_inspect_log, inspect_logs.read_inspect_log),
+    _Format("OpenTelemetry spans (OTLP JSON)", spans.is_otlp, spans.read_otlp),
+    _Format("AG2 traces", spans.is_ag2, spans.read_ag2),
+    _Format("OpenTelemetry or OpenInference spans", spans.is_span, spans.read_spans),
+    _Format("promptfoo results", exports.is_promptfoo, exports.read_promptfoo),
+    _Format("LangSmith runs", exports.is_langsmith, exports.read_langsmith),
+    _Format("Langfuse export", exports.is_langfuse, exports.read_langfuse),
+    _Format("MT-bench answers", exports.is_mt_answer, exports.read_mt_answers),
+    _Format("AlpacaEval model_outputs.json", exports.is_alpaca, exports.read_alpaca),
+    _Format("batch results", chat.is_batch, chat.read_batch),
+    _Format("chat messages", chat.is_chat, chat.read_chat),
 )
+"""The first that all rows of a file fit is taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,26 +102,29 @@ class RecordedAnswers(InMemoryTraceSource):
 
     Args:
         answers: the answers.
-        format: what the file was recognised as.
 
     Attributes:
         unfinished: the logs among its files that ended too early.
     """
 
-    def __init__(self, answers: Sequence[Answer], format: str = PLAIN) -> None:  # noqa: A002 - it is the format
+    def __init__(self, answers: Sequence[Answer]) -> None:
         super().__init__((answer.task_id, answer.trace) for answer in answers)
         self._answers = tuple(answers)
-        self.format = format
         self.unfinished = tuple(dict.fromkeys(one.unfinished for one in answers if one.unfinished is not None))
 
     async def list(self) -> AsyncIterator[TraceRef]:
         """What there is, in the order of the file."""
         for at, answer in enumerate(self._answers):
-            asked = answer.asked if answer.asked is not None else answer.trace.metadata.get("input")
             known = {"where": answer.where.rpartition(", ")[2]}
-            if not is_missing(asked):
-                known["input"] = as_words(asked)
+            asked = asked_of(answer)
+            if asked:
+                known["input"] = asked
             yield TraceRef(str(at), answer.task_id or None, known)
+
+
+def asked_of(answer: Answer) -> str:
+    """What an answer without a name is paired by."""
+    return answer.asked if answer.asked is not None else as_words(answer.trace.metadata.get("input"))
 
 
 @checked
@@ -145,9 +163,8 @@ def read_outputs(
         >>> len(read_outputs("answers.jsonl"))
         1
     """
-    columns = Columns(id_col, input_col, output_col)
-    found = read_answers(path, columns, encoding=encoding)
-    return RecordedAnswers(of_variant(found, variant, name_of(path)), found.format)
+    found = read_answers(path, Columns(id_col, input_col, output_col), encoding=encoding)
+    return RecordedAnswers(of_variant(found, variant, name_of(path)))
 
 
 def is_table(given: Any) -> bool:
@@ -184,12 +201,19 @@ class AnswerFile:
     Attributes:
         answers: the answers, of all variants.
         format: what it was recognised as.
-        variants: who answered, where a task has the answers of several; else none.
     """
 
     answers: tuple[Answer, ...]
     format: str
-    variants: tuple[str, ...]
+
+    @property
+    def variants(self) -> tuple[str, ...]:
+        """Who answered, where a task has the answers of several; else none."""
+        pairs = dict.fromkeys((answer.task_id or asked_of(answer), answer.variant) for answer in self.answers)
+        known = [(task, variant) for task, variant in pairs if variant is not None]
+        if len({task for task, _ in known}) == len(known):
+            return ()
+        return tuple(dict.fromkeys(variant for _, variant in known))
 
 
 def read_answers(
@@ -205,28 +229,16 @@ def read_answers(
     Raises:
         InputError: it cannot be read, may mean several things, or lacks what was named.
     """
-    named, file = (columns or Columns()).given(), name_of(path)
-    if not is_table(path) and Path(path).suffix.lower() == ".eval":
-        name = "inspect_ai log"
-        answers = read_as(name, lambda: inspect_logs.read_inspect_archive(Path(path)), file)
-    else:
-        document = _document(path, tuple(named.values()), encoding)
-        fits = [one for one in _FORMATS if one.fits(document)]
-        if len(fits) > 1:
-            raise FileFormatError(
-                f"{file} may be {' or '.join(one.name for one in fits)}; write its answers as rows with task_id, input "
-                "and output"
-            )
-        if fits and not _is_row_wise(document, named):
-            name = fits[0].name
-            answers = read_as(name, lambda: fits[0].read(document), file)
-        else:
-            return _plain(document, named, file)
-    answers = [_renamed(answer, named) for answer in answers]
-    _require_found(answers, named, file)
-    _require_some(answers, file)
-    notice(f"read {len(answers):,} answer{'s' * (len(answers) != 1)} from {file}: {name}{_failures(answers)}")
-    return AnswerFile(tuple(answers), name, _variants(answers))
+    found = read_quietly(path, columns, encoding)
+    if found.format != PLAIN:
+        _tell_read(found, name_of(path))
+    return found
+
+
+def _tell_read(found: AnswerFile, path: str) -> None:
+    failed = sum(answer.trace.failure is not None for answer in found.answers)
+    failures = f"; {failed:,} of them {'is a failure' if failed == 1 else 'are failures'}" if failed else ""
+    notice(f"read {plural(len(found.answers), 'answer')} from {path}: {found.format}{failures}")
 
 
 def of_variant(found: AnswerFile, variant: str | None, path: str) -> tuple[Answer, ...]:
@@ -235,11 +247,12 @@ def of_variant(found: AnswerFile, variant: str | None, path: str) -> tuple[Answe
     Raises:
         InputError: there are several, and none of them was named.
     """
-    if variant is not None and variant in {answer.variant for answer in found.answers}:
-        return tuple(answer for answer in found.answers if answer.variant == variant)
+    own = tuple(answer for answer in found.answers if answer.variant == variant is not None)
+    if own:
+        return own
     if found.variants:
         raise InputError(
-            f"{path} holds the answers of {listed(list(found.variants), 20)}; name one of them (variant=, or name_a= "
+            f"{path} holds the answers of {listed(found.variants, 20)}; name one of them (variant=, or name_a= "
             "and name_b=)"
         )
     return found.answers
@@ -273,22 +286,19 @@ def read_both_outputs(
         InputError: that names the file, the row or the column.
     """
     named = Columns(id_col, input_col).given()
-    rows = plain_rows(_document(path, (*named.values(), a_col, b_col), encoding))
-    rows = [_with_ours(row, named) for row in rows]
-    _require_columns(rows, (a_col, b_col), name_of(path))
-    for number, row in enumerate(rows, start=1):
-        if not (row.get("task_id") or row.get("ID")):
-            row["task_id"] = f"row-{number:04d}"
-    taken = _sided(rows, (a_col, b_col), names, name_of(path))
+    rows = _plain_rows(_content(path, (*named.values(), a_col, b_col), encoding), name_of(path))
+    _require_columns(rows, (*named.values(), a_col, b_col), name_of(path))
+    sides: tuple[list[dict[str, Any]], list[dict[str, Any]]] = ([], [])
     others = {a_col, b_col, *OUTPUT_NAMES}
-    a, b = (
-        [
-            {**{name: row[name] for name in row if name not in others}, "output": _picked(row, of[at])}
-            for row, of in taken
-        ]
-        for at in (0, 1)
-    )
-    return tuple(RecordedAnswers(read_plain(side, name_of(path), has_output=True)) for side in (a, b))  # type: ignore[return-value]
+    for number, row, columns in _sided(rows, (a_col, b_col), names, name_of(path)):
+        known = _with_ours(row, named)
+        shared = {name: value for name, value in known.items() if name not in others}
+        if not first_of(shared, "task_id", "ID"):
+            shared["task_id"] = f"row-{number:04d}"
+        for side, column in zip(sides, columns, strict=True):
+            side.append({**shared, "output": _picked(row, column)})
+    a, b = (RecordedAnswers(read_plain(side, name_of(path), has_output=True)) for side in sides)
+    return a, b
 
 
 def read_tasks(
@@ -305,14 +315,15 @@ def read_tasks(
         InputError: it cannot be read, or lacks what was named.
     """
     named = (columns or Columns()).given()
-    document = _document(path, tuple(named.values()), encoding)
-    if not named and benchmarks.is_mt_questions(document):
-        return benchmarks.mt_questions(document)
-    if not named and chat.is_chat(document):
-        return chat.requests_of(document)
-    rows = plain_rows(document)
-    _require_columns(rows, tuple(named.values()), name_of(path))
-    return [_with_ours(row, named) for row in rows]
+    content = _content(path, tuple(named.values()), encoding)
+    rows = _rows(content)
+    if rows and not named and all(map(exports.is_mt_question, rows)):
+        return exports.mt_questions(rows, name_of(path))
+    if rows and not named and all(map(chat.is_chat, rows)):
+        return chat.requests_of(rows, name_of(path))
+    plain = _plain_rows(content, name_of(path))
+    _require_columns(plain, tuple(named.values()), name_of(path))
+    return [_with_ours(row, named) for row in plain]
 
 
 def source_at(path: str | os.PathLike[str]) -> TraceSource:
@@ -324,161 +335,192 @@ def source_at(path: str | os.PathLike[str]) -> TraceSource:
     folder = Path(path)
     if not folder.is_dir():
         return read_outputs(path)
-    files = sorted(one for one in folder.iterdir() if one.suffix.lower() in ANSWER_SUFFIXES)
-    if not files or all(is_trace_document(one) for one in files if one.suffix.lower() == ".json"):
-        if all(one.suffix.lower() == ".json" for one in files):
-            return DirectoryTraceSource(folder)
-    read = [read_answers(one) for one in files]
-    answers = [answer for one in read for answer in one.answers]
-    whole = AnswerFile(tuple(answers), ", ".join(dict.fromkeys(one.format for one in read)), _variants(answers))
-    return RecordedAnswers(of_variant(whole, None, str(path)), whole.format)
+    files = sorted(file for file in folder.iterdir() if file.suffix.lower() in ANSWER_SUFFIXES)
+    if not files:
+        raise FileFormatError(f"{path} is a folder without files of answers ({', '.join(ANSWER_SUFFIXES)})")
+    read = [read_quietly(file) for file in files]
+    formats = ", ".join(dict.fromkeys(one.format for one in read))
+    found = AnswerFile(tuple(answer for one in read for answer in one.answers), formats)
+    if formats != PLAIN:
+        _tell_read(found, str(path))
+    return RecordedAnswers(of_variant(found, None, str(path)))
 
 
 # Files
 
 
-def _document(path: str | os.PathLike[str] | Table, wanted: Sequence[str], encoding: str | None) -> FileContent:
+def read_quietly(
+    path: str | os.PathLike[str] | Table, columns: Columns | None = None, encoding: str | None = None
+) -> AnswerFile:
+    """The same as :func:`read_answers`, without a word on what the file was recognised as."""
+    named = (columns or Columns()).given()
+    file = name_of(path)
+    if not is_table(path) and Path(path).suffix.lower() == ".eval":
+        format_name = _INSPECT
+        answers = _read_as(_INSPECT, lambda: inspect_logs.read_inspect_archive(Path(path)), file)
+    else:
+        content = _content(path, tuple(named.values()), encoding)
+        rows = _rows(content)
+        found = next((one for one in _FORMATS if rows and all(map(one.fits, rows))), None)
+        is_own_table = "output" in named and any(not is_missing(_picked(row, named["output"])) for row in rows)
+        if found is None or is_own_table:
+            return _plain(_plain_rows(content, file), named, file)
+        format_name = found.name
+        answers = _read_as(format_name, lambda: found.read(rows, file), file)
+    for theirs in named.values():
+        _require_value([answer.row for answer in answers], theirs, file)
+    return AnswerFile(tuple(_renamed(answer, named) for answer in answers), format_name)
+
+
+def _read_as(name: str, read: Callable[[], Iterable[Answer]], path: str) -> list[Answer]:
+    """The answers that a reader finds; what it cannot make sense of is refused with the name of the file."""
+    try:
+        return list(read())
+    except PairscaleError:
+        raise
+    except (AttributeError, KeyError, IndexError, TypeError, ValueError, RecursionError) as error:
+        raise FileFormatError(
+            f"{path} looks like {name}, but a part of it is not as that tool writes it: {first_line(error)}"
+        ) from None
+
+
+def _content(path: str | os.PathLike[str] | Table, wanted: Sequence[str], encoding: str | None) -> Any:
+    """What a file or a table holds: of JSON what it says, else a list of rows."""
+    if isinstance(path, list | tuple):
+        return [dict(row) for row in path]
     if is_table(path):
-        rows = [dict(row) for row in path] if isinstance(path, list | tuple) else to_frame(path).to_dicts()
-        return FileContent(rows, name_of(path), is_rows=True)
+        return to_frame(path).to_dicts()
     suffix = Path(path).suffix.lower()
     if suffix not in ANSWER_SUFFIXES:
         raise FileFormatError(f"{path}: a file of answers must end in {listed(sorted(ANSWER_SUFFIXES), 20)}")
     if suffix == ".json":
-        return FileContent(read_json(path, encoding=encoding), str(path), is_rows=False)
+        return read_json(path, encoding=encoding)
     text = ("task_id", "input", "reference", "reference_outputs", "tags", *OUTPUT_NAMES, *wanted)
-    return FileContent(read_rows(path, text=text, encoding=encoding), str(path), is_rows=True)
+    return read_rows(path, text=text, encoding=encoding)
 
 
-def _is_row_wise(document: FileContent, named: Mapping[str, str]) -> bool:
-    """Whether the user named what is a column of the rows, so that they are read by it."""
-    if "output" not in named or not isinstance(document.content, list):
-        return False
-    return any(not is_missing(_picked(row, named["output"])) for row in document.content)
+def _rows(content: Any) -> list[Row]:
+    """The rows in which formats are looked for: a list of objects, one object, or what promptfoo or an API wraps."""
+    if isinstance(content, Mapping):
+        results = content.get("results")
+        wrapped = results.get("results") if isinstance(results, Mapping) else content.get("data")
+        content = wrapped if isinstance(wrapped, list) else [content]
+    is_rows = isinstance(content, list) and all(isinstance(row, Mapping) for row in content)
+    return content if is_rows else []
 
 
-def _plain(document: FileContent, named: Mapping[str, str], path: str) -> AnswerFile:
-    rows = plain_rows(document)
+def _plain_rows(content: Any, path: str) -> list[dict[str, Any]]:
+    """The rows of a user's own file: a list of objects, the only list of objects in one, one row, or answers by id.
+
+    Raises:
+        FileFormatError: it is none of these.
+    """
+    if isinstance(content, Mapping):
+        lists = [name for name, value in content.items() if value and isinstance(value, list) and _rows(value)]
+        if any(name in content for name in OUTPUT_NAMES):
+            content = [content]
+        elif len(lists) == 1:
+            content = content[lists[0]]
+        elif content and all(isinstance(value, str) for value in content.values()):
+            content = [{"task_id": name, "output": value} for name, value in content.items()]
+        else:
+            raise FileFormatError(
+                f"{path} must hold JSON objects, one a row, or be a file of a tool that pairscale knows; it is an "
+                f"object with {listed(list(content), 12) or 'nothing'}"
+            )
+    if not isinstance(content, list) or not all(isinstance(row, Mapping) for row in content):
+        raise FileFormatError(f"{path} must hold JSON objects, one a row")
+    return [dict(row) for row in content]
+
+
+def _plain(rows: Sequence[Row], named: Mapping[str, str], path: str) -> AnswerFile:
     _require_columns(rows, tuple(named.values()), path)
     answers = read_plain([_with_ours(row, named) for row in rows], path, has_output="output" in named)
-    _require_some(answers, path)
+    if not answers:
+        raise FileFormatError(f"{path} has no answers")
     for answer in answers:
-        if not answer.task_id and is_missing(answer.trace.metadata.get("input")):
+        if not answer.task_id and not asked_of(answer):
             raise InputError(
                 f"{answer.where} has no task_id and no input, by which the answers of A and B are paired; it has "
                 f"{listed(list(answer.row), 20)}: name the column (`id_col=` or `input_col=`)"
             )
-    nothing = sum(_is_nan(answer.row.get("output")) for answer in answers)
-    if nothing:
-        notice(f"{path}: {nothing:,} answer{'s are' if nothing != 1 else ' is'} NaN, which counts as no answer")
-    return AnswerFile(tuple(answers), PLAIN, _variants(answers))
+    return AnswerFile(tuple(answers), PLAIN)
 
 
-def _is_nan(value: Any) -> bool:
-    return isinstance(value, str) and value.strip() in {"NaN", "nan"}
+# Columns that the user named
 
 
-def _picked(row: Mapping[str, Any], column: str) -> Any:
+def _picked(row: Row, column: str) -> Any:
     """A column by its name, or what stands at a path."""
     return row[column] if column in row else picked(row, column)
 
 
-def _with_ours(row: Mapping[str, Any], named: Mapping[str, str]) -> dict[str, Any]:
+def _require_columns(rows: Sequence[Row], wanted: Sequence[str], path: str) -> None:
+    for name in wanted:
+        if not any(name in row for row in rows):
+            _require_value(rows, name, path)
+
+
+def _require_value(rows: Sequence[Row], name: str, path: str) -> None:
+    if rows and all(is_missing(_picked(row, name)) for row in rows):
+        columns = list(dict.fromkeys(key for row in rows for key in row))
+        raise InputError(f"{path}: no column {name!r}; it has {listed(columns, 20)}")
+
+
+def _with_ours(row: Row, named: Mapping[str, str]) -> dict[str, Any]:
     """A row with the columns that were named under our names."""
     kept = {name: value for name, value in row.items() if name not in named.values()}
-    if (generator := _generator(row, named.get("output", ""))) is not None and first_of(kept, *VARIANT_NAMES) is None:
+    generator = _generator(row, named.get("output", ""))
+    if generator is not None and first_of(kept, *VARIANT_NAMES) is None:
         kept["variant"] = generator
     return {**kept, **{ours: _picked(row, theirs) for ours, theirs in named.items()}}
 
 
+def _renamed(answer: Answer, named: Mapping[str, str]) -> Answer:
+    """An answer with what stands in its row where the user said."""
+    values = {ours: _picked(answer.row, theirs) for ours, theirs in named.items()}
+    if not is_missing(values.get("output")):
+        answer = replace(answer, trace=replace(answer.trace, output=as_words(values["output"])))
+    if "input" in values:
+        metadata = {**answer.trace.metadata, "input": as_words(values["input"])}
+        answer = replace(answer, trace=replace(answer.trace, metadata=metadata), asked=None)
+    if "task_id" in values:
+        answer = replace(answer, task_id=id_of(values["task_id"], answer.where))
+    return answer
+
+
 def _sided(
-    rows: Sequence[dict[str, Any]], columns: tuple[str, str], names: tuple[str, str], path: str
-) -> list[tuple[dict[str, Any], tuple[str, str]]]:
-    """The rows to compare, each with the columns of the answers of A and of B.
+    rows: Sequence[Row], columns: tuple[str, str], names: tuple[str, str], path: str
+) -> list[tuple[int, Row, tuple[str, str]]]:
+    """The rows to compare with their numbers, each with the columns of the answers of A and of B.
 
     Raises:
         InputError: a column holds the answers of several, and the names say not whose to take.
     """
-    of = [(_generator(row, columns[0]), _generator(row, columns[1])) for row in rows]
-    found = [
-        (row, columns if pair == names else columns[::-1])
-        for row, pair in zip(rows, of, strict=True)
-        if pair in (names, names[::-1])
-    ]
-    if swapped := sum(taken != columns for _, taken in found):
-        rows_are = "row has" if swapped == 1 else "rows have"
-        notice(f"{path}: {swapped:,} {rows_are} the answer of {names[0]} in {columns[1]!r}, and it is taken from there")
+    turned = (columns[1], columns[0])
+    generators = [(_generator(row, columns[0]), _generator(row, columns[1])) for row in rows]
+    places = {names: columns, (names[1], names[0]): turned}
+    numbered = list(enumerate(zip(rows, generators, strict=True), start=1))
+    found = [(number, row, places[pair]) for number, (row, pair) in numbered if pair in places]
+    n_turned = sum(taken is turned for _, _, taken in found)
+    if n_turned:
+        rows_are = "row has" if n_turned == 1 else "rows have"
+        notice(
+            f"{path}: {n_turned:,} {rows_are} the answer of {names[0]} in {columns[1]!r}, and it is taken from there"
+        )
     if found:
         return found
-    if any(len({pair[side] for pair in of}) > 1 for side in (0, 1)):
-        there = list(dict.fromkeys(name for pair in of for name in pair if name is not None))
+    if any(len(set(side)) > 1 for side in zip(*generators, strict=True)):
+        known = dict.fromkeys(name for pair in generators for name in pair if name is not None)
         raise InputError(
-            f"{path} holds answers of {listed(there, 20)} in {columns[0]!r} and {columns[1]!r}; name two of them that "
-            "were compared with each other (name_a= and name_b=)"
+            f"{path} holds answers of {listed(list(known), 20)} in {columns[0]!r} and {columns[1]!r}; name two of them "
+            "that were compared with each other (name_a= and name_b=)"
         )
-    return [(row, columns) for row in rows]
+    return [(number, row, columns) for number, (row, _) in numbered]
 
 
-def _generator(row: Mapping[str, Any], column: str) -> str | None:
+def _generator(row: Row, column: str) -> str | None:
     """Whose answer a column holds, where another column with the same ending says it: ``model_a``, ``generator_2``."""
-    stem, mark, side = column.rpartition("_")
-    if not mark or not stem:
-        return None
-    found = first_of(row, *(f"{name}_{side}" for name in VARIANT_NAMES))
+    stem, _, side = column.rpartition("_")
+    found = first_of(row, *(f"{name}_{side}" for name in VARIANT_NAMES)) if stem else None
     return None if found is None else as_words(found)
-
-
-def _require_columns(rows: Sequence[Mapping[str, Any]], wanted: Sequence[str], path: str | os.PathLike[str]) -> None:
-    for name in wanted:
-        if rows and all(name not in row and picked(row, name) is None for row in rows):
-            there = list(dict.fromkeys(key for row in rows for key in row))
-            raise InputError(f"{path}: no column {name!r}; it has {listed(there, 20)}")
-
-
-# Answers
-
-
-def _renamed(answer: Answer, named: Mapping[str, str]) -> Answer:
-    """An answer with what stands in its row where the user said."""
-    if not named:
-        return answer
-    trace, found = answer.trace, {ours: _picked(answer.row, theirs) for ours, theirs in named.items()}
-    if not is_missing(found.get("output")):
-        trace = replace(trace, output=as_words(found["output"]))
-    if "input" in found:
-        trace = replace(trace, metadata={**trace.metadata, "input": as_words(found["input"])})
-    return replace(
-        answer,
-        trace=trace,
-        task_id=id_of(found["task_id"], answer.where) if "task_id" in found else answer.task_id,
-        asked=None if "input" in found else answer.asked,
-    )
-
-
-def _require_found(answers: Sequence[Answer], named: Mapping[str, str], path: str) -> None:
-    for theirs in named.values():
-        if answers and all(is_missing(_picked(answer.row, theirs)) for answer in answers):
-            there = list(dict.fromkeys(key for answer in answers for key in answer.row))
-            raise InputError(f"{path}: there is nothing at {theirs!r}; there are {listed(there, 20)}")
-
-
-def _require_some(answers: Sequence[Answer], path: str) -> None:
-    if not answers:
-        raise FileFormatError(f"{path} has no answers")
-
-
-def _variants(answers: Sequence[Answer]) -> tuple[str, ...]:
-    """Who answered, where one task has the answers of several."""
-    by_task: dict[str, set[str]] = {}
-    for answer in answers:
-        if answer.variant is not None:
-            task = answer.task_id or answer.asked or as_words(answer.trace.metadata.get("input"))
-            by_task.setdefault(task, set()).add(answer.variant)
-    if not any(len(names) > 1 for names in by_task.values()):
-        return ()
-    return tuple(dict.fromkeys(answer.variant for answer in answers if answer.variant is not None))
-
-
-def _failures(answers: Sequence[Answer]) -> str:
-    failed = sum(answer.trace.failure is not None for answer in answers)
-    return f"; {failed:,} of them {'is a failure' if failed == 1 else 'are failures'}" if failed else ""

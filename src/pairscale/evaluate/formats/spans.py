@@ -8,31 +8,40 @@ the last call of a model says the answer, and the first one the task.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 from pairscale.core.errors import FileFormatError
 from pairscale.evaluate.formats.answers import (
     Answer,
-    FileContent,
+    AskedTask,
+    answer_of,
     first_of,
+    object_at,
     parsed,
     plain_number,
-    rows_of,
-    seconds_between,
 )
-from pairscale.evaluate.formats.chat import completions
-from pairscale.evaluate.formats.messages import are_messages, conversation
+from pairscale.evaluate.formats.messages import asked_in, reply_in
 from pairscale.evaluate.suite import as_words, id_of, is_missing
-from pairscale.evaluate.traces import Trace
 
-__all__ = ["is_ag2", "is_otlp", "is_sdk_spans", "read_ag2", "read_otlp", "read_sdk_spans"]
+__all__ = ["is_ag2", "is_otlp", "is_span", "read_ag2", "read_otlp", "read_spans"]
 
 _TASK_IDS = ("ag2.eval.task_id", "eval.task_id", "task_id", "task.id")
-_MOST_DEPTH = 50
-_INDEXED = re.compile(r"^(.*?)\.(\d+)\.(.+)$")
+_CALLS = {"llm", "chat", "text_completion", "generate_content"}
+_KINDS = {"invoke_agent": "agent", "create_agent": "agent", "execute_tool": "tool"}
+_PLACES = {
+    "input": ("gen_ai.input.messages", "llm.input_messages", "gen_ai.prompt", "input.value"),
+    "output": ("gen_ai.output.messages", "llm.output_messages", "gen_ai.completion", "output.value"),
+}
+"""Where a span may say what was asked and answered, the first of them before the others."""
+_TOKENS = (
+    ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.token_count.prompt"),
+    ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens", "llm.token_count.completion"),
+)
+
+Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,376 +52,260 @@ class _Span:
     name: str
     start: float
     end: float
-    attributes: Mapping[str, Any]
+    attributes: Row
     error: str | None
-    events: Sequence[tuple[str, Mapping[str, Any]]]
 
     @property
     def kind(self) -> str:
         """``llm``, ``tool``, ``agent`` or another kind of either dialect."""
         found = first_of(self.attributes, "ag2.span.type", "openinference.span.kind", "gen_ai.operation.name")
         kind = str(found or "").lower()
-        has_words = any(name.startswith(("gen_ai.output.messages", "gen_ai.completion")) for name in self.attributes)
-        return "llm" if kind in _CALLS or (not kind and has_words) else _KINDS.get(kind, kind)
+        if kind in _CALLS or (not kind and self.value("output") is not None):
+            return "llm"
+        return _KINDS.get(kind, kind)
 
+    def value(self, side: str) -> Any:
+        """What the span says of its ``input`` or ``output``; None when it says nothing."""
+        values = (_attribute(self.attributes, place) for place in _PLACES[side])
+        return next((value for value in values if value is not None), None)
 
-_CALLS = {"llm", "chat", "text_completion", "generate_content"}
-_KINDS = {"invoke_agent": "agent", "create_agent": "agent", "execute_tool": "tool"}
+    @property
+    def output(self) -> str | None:
+        """The answer that it says."""
+        return reply_in(self.value("output"))[0]
 
 
 # The shapes
 
 
-def is_otlp(document: FileContent) -> bool:
-    """Whether it is OTLP in JSON: one document, or one per line, as the collector's file exporter writes them."""
-    rows = rows_of(document)
-    return bool(rows) and all(isinstance(first_of(row, "resourceSpans", "batches"), list) for row in rows)
+def is_otlp(row: Row) -> bool:
+    """Whether it is OTLP in JSON: a document, or a line of the collector's file exporter; Tempo says ``batches``."""
+    return isinstance(first_of(row, "resourceSpans", "batches"), list)
 
 
-def is_ag2(document: FileContent) -> bool:
-    """Whether it is a trace as AG2 saves it, or several of them."""
-    rows = rows_of(document)
-    return bool(rows) and all(
-        "trace_id" in row and isinstance(row.get("spans"), list) and all(map(_is_span, row["spans"])) for row in rows
-    )
+def is_ag2(row: Row) -> bool:
+    """Whether it is a trace as AG2 saves it."""
+    spans = row.get("spans")
+    return "trace_id" in row and isinstance(spans, list) and all(isinstance(span, Mapping) for span in spans)
 
 
-def is_sdk_spans(document: FileContent) -> bool:
-    """Whether the rows are spans with attributes, as ``ReadableSpan.to_json`` and Phoenix write them."""
-    rows = rows_of(document)
-    return bool(rows) and all(_is_span(row) and _trace_id(row) for row in rows)
+def is_span(row: Row) -> bool:
+    """Whether it is a span with attributes, as ``ReadableSpan.to_json`` and Phoenix write it."""
+    return "name" in row and _trace_id(row) is not None and bool(_attributes(row))
 
 
-def _is_span(row: Any) -> bool:
-    if not isinstance(row, Mapping) or "name" not in row:
-        return False
-    return isinstance(parsed(row.get("attributes")), Mapping) or any(name.startswith("attributes.") for name in row)
-
-
-def _trace_id(row: Mapping[str, Any]) -> str:
-    context = parsed(row.get("context"))
-    found = first_of(context, "trace_id", "traceId") if isinstance(context, Mapping) else None
-    return str(found or first_of(row, "context.trace_id", "trace_id", "traceId") or "")
+def _trace_id(row: Row) -> Any:
+    return first_of({**row, **object_at(row, "context")}, "trace_id", "context.trace_id")
 
 
 # The answers
 
 
-def read_otlp(document: FileContent) -> list[Answer]:
+def read_otlp(rows: Sequence[Row], path: str) -> list[Answer]:
     """The answers of OTLP documents."""
     spans = []
-    for row in rows_of(document):
+    for row in rows:
         for batch in first_of(row, "resourceSpans", "batches"):
-            if not isinstance(batch, Mapping):
-                raise FileFormatError(f"{document.path}: resourceSpans must hold objects")
-            resource = _attributes((batch.get("resource") or {}).get("attributes"))
-            for scope in first_of(batch, "scopeSpans", "instrumentationLibrarySpans") or []:
-                spans += [_from_otlp(span, resource) for span in scope.get("spans") or []]
-    return list(_answers(spans, document.path))
+            resource = _values(object_at(batch, "resource").get("attributes"))
+            shared = {name: value for name, value in resource.items() if name in _TASK_IDS}
+            for scope in batch["scopeSpans"]:
+                spans += [_from_otlp(span, shared) for span in scope["spans"]]
+    return _answers(spans, path)
 
 
-def read_ag2(document: FileContent) -> list[Answer]:
+def read_ag2(rows: Sequence[Row], path: str) -> list[Answer]:
     """The answers of traces that AG2 saved."""
     found = []
-    for number, row in enumerate(rows_of(document), start=1):
-        name = f"{document.path}, trace {number}"
-        spans = [_from_plain(span, str(row["trace_id"])) for span in row["spans"]]
-        extra = row.get("metadata")
-        if not spans:
-            known = Trace(exception="the trace has no spans")
-            found.append(Answer(known, id_of(row.get("task_id"), name), row=row, where=name))
-            continue
-        for answer in _answers(spans, name):
-            task_id = id_of(row.get("task_id"), name) or answer.task_id
-            kept = {**answer.row, **(extra if isinstance(extra, Mapping) else {})}
-            found.append(Answer(answer.trace, task_id, answer.asked, answer.variant, kept, name))
+    for number, row in enumerate(rows, start=1):
+        where = path if len(rows) == 1 else f"{path}, trace {number}"
+        spans = [_span({**span, "trace_id": row["trace_id"]}) for span in row["spans"]]
+        if spans:
+            (answer,) = _answers(spans, where)
+            known = {**answer.row, **object_at(row, "metadata")}
+        else:
+            answer = answer_of(row, where, None, "the trace has no spans")
+            known = dict(row)
+        task_id = id_of(row.get("task_id"), where) or answer.task_id
+        found.append(replace(answer, task_id=task_id, row=known, where=where))
     return found
 
 
-def read_sdk_spans(document: FileContent) -> list[Answer]:
+def read_spans(rows: Sequence[Row], path: str) -> list[Answer]:
     """The answers of spans that stand in rows."""
-    return list(_answers([_from_plain(row, "") for row in rows_of(document)], document.path))
+    return _answers([_span(row) for row in rows], path)
 
 
-def _answers(spans: Sequence[_Span], path: str) -> Iterator[Answer]:
-    traces: dict[str, list[_Span]] = {}
-    for span in spans:
-        traces.setdefault(span.trace_id, []).append(span)
-    if not any(span.error or _output(span) is not None for span in spans):
+def _answers(spans: Sequence[_Span], path: str) -> list[Answer]:
+    if not any(span.error or span.output is not None for span in spans):
         raise FileFormatError(
             f"{path} has {len(spans):,} spans, and none says what was answered: pairscale reads the attributes of "
             "OpenTelemetry (gen_ai.output.messages) and OpenInference (output.value); turn on the recording of contents"
         )
-    for trace_id, own in traces.items():
-        yield _answer(trace_id, sorted(own, key=lambda span: (span.start, span.end)), path)
+    traces: dict[str, list[_Span]] = {}
+    for span in sorted(spans, key=lambda span: (span.start, span.end)):
+        traces.setdefault(span.trace_id, []).append(span)
+    order = dict.fromkeys(span.trace_id for span in spans)
+    return [_answer(trace_id, traces[trace_id], path) for trace_id in order]
 
 
 def _answer(trace_id: str, spans: Sequence[_Span], path: str) -> Answer:
     ids = {span.span_id for span in spans}
     roots = [span for span in spans if span.parent_id not in ids]
-    root = roots[0] if len(roots) == 1 else None
+    root = roots[:1] if len(roots) == 1 else []
     calls = [span for span in spans if span.kind == "llm"]
-    last = max(calls, key=lambda span: span.end) if calls else None
-    sides = [span for span in (root, calls[0] if calls else None) if span is not None]
-    given = next((told for span in sides if (told := _input(span)) is not None), (None, None, ""))
-    ends = [span for span in (root, last) if span is not None]
-    output = next((found for span in ends if (found := _output(span)) is not None), None)
-    failed = [one for one in (root, *(roots if root is None else ()), last) if one is not None and one.error]
-    exception = failed[0].error if failed else None if output is not None else "no output was recorded"
-    attributes = {name: value for span in (last, root) if span is not None for name, value in span.attributes.items()}
-    known: dict[str, Any] = {} if given[0] is None else {"input": given[0]}
-    trace = Trace(
-        output or "",
-        events=tuple(_event(span) for span in spans),
-        tokens=_tokens(spans),
-        duration_ms=_duration(root, spans),
-        exception=exception,
-        metadata={**known, **({"system": given[2]} if given[2] else {})},
-    )
-    row = {**attributes, "trace_id": trace_id, "name": (root or spans[0]).name}
+    last = [max(calls, key=lambda span: span.end)] if calls else []
+    questions = [asked_in(span.value("input")) for span in (*root, *calls[:1])]
+    outputs = [span.output for span in (*root, *last)]
+    errors = [span.error for span in (*roots, *last) if span.error]
+    start, end = min(span.start for span in spans), max(span.end for span in spans)
+    if root:
+        start, end = root[0].start, root[0].end
     where = f"{path}, trace {trace_id}"
-    named = [first_of(span.attributes, *_TASK_IDS) for span in ([root] if root else spans)]
-    task_id = next((name for one in named if (name := id_of(one, where))), "")
-    return Answer(trace, task_id, given[1], row=row, where=where)
-
-
-def _input(span: _Span) -> tuple[str | None, str | None, str] | None:
-    """The task that a span says, all turns of the user, and the system prompt."""
-    found = _spoken(span, "input")
-    if found is None:
-        return None
-    if isinstance(found, Mapping) and are_messages(found.get("messages")):
-        found = found["messages"]
-    if are_messages(found):
-        talk = conversation(found, "")
-        return talk.input, talk.asked, talk.system
-    words = _single(found)
-    return words, words, ""
-
-
-def _output(span: _Span) -> str | None:
-    found = _spoken(span, "output")
-    if found is None:
-        return None
-    if isinstance(found, Mapping) and are_messages(found.get("messages")):
-        found = found["messages"]
-    if are_messages(found):
-        return conversation(found).output
-    if isinstance(found, Mapping) and {"choices", "candidates", "output_text"} & set(found):
-        return completions(found)[0][0]
-    return _single(found)
-
-
-def _single(value: Any) -> str:
-    """A value in words; of an object with one field, as frameworks wrap a text, the field."""
-    if isinstance(value, Mapping) and len(value) == 1:
-        return as_words(next(iter(value.values())))
-    return as_words(value)
-
-
-def _spoken(span: _Span, side: str) -> Any:  # noqa: PLR0911 - one for each way
-    """What a span says of its input or output, in any of the ways there are."""
-    own = span.attributes
-    if (found := own.get(f"gen_ai.{side}.messages")) is not None:
-        return parsed(found)
-    if messages := _listed(own, f"llm.{side}_messages"):
-        return [one.get("message", one) for one in messages]
-    old = "prompt" if side == "input" else "completion"
-    if messages := _listed(own, f"gen_ai.{old}"):
-        return messages
-    if (found := own.get(f"{side}.value")) is not None:
-        return parsed(found)
-    for name, held in span.events:
-        if (found := held.get(f"gen_ai.{side}.messages", held.get(f"gen_ai.{old}"))) is not None:
-            return parsed(found)
-        if side == "output" and name == "gen_ai.choice":
-            return parsed(first_of(held, "message", "gen_ai.event.content", "content"))
-    if side == "input":
-        said = [(name, held) for name, held in span.events if name in _SAID]
-        return [{"role": _SAID[name], "content": held.get("content", "")} for name, held in said] or None
-    return None
-
-
-_SAID = {
-    "gen_ai.user.message": "user",
-    "gen_ai.system.message": "system",
-    "gen_ai.assistant.message": "assistant",
-    "gen_ai.tool.message": "tool",
-}
-
-
-def _listed(attributes: Mapping[str, Any], prefix: str) -> list[dict[str, Any]]:
-    """What stands in attributes such as ``llm.input_messages.0.message.content``, as a list."""
-    whole = parsed(attributes.get(prefix))
-    if isinstance(whole, list):
-        return [one for one in whole if isinstance(one, dict)]
-    found: dict[int, dict[str, Any]] = {}
-    for name, value in attributes.items():
-        place = _INDEXED.match(name) if name.startswith(f"{prefix}.") else None
-        if place is not None and place[1] == prefix:
-            _put(found.setdefault(int(place[2]), {}), place[3], value)
-    return [found[at] for at in sorted(found)]
-
-
-def _put(target: dict[str, Any], path: str, value: Any) -> None:
-    """Put a value where a dotted path says; the parts of a content become a list of them."""
-    steps = path.split(".")
-    if len(steps) > _MOST_DEPTH:
-        return
-    if "contents" in steps:  # message.contents.0.message_content.text
-        at = steps.index("contents")
-        holder = _inner(target, steps[:at])
-        if steps[-1] == "text" and isinstance(holder, dict):
-            holder.setdefault("content", [])
-            if isinstance(holder["content"], list):
-                holder["content"].append({"type": "text", "text": value})
-        return
-    holder = _inner(target, steps[:-1])
-    if isinstance(holder, dict):
-        holder[steps[-1]] = value
-
-
-def _inner(target: Any, steps: Sequence[str]) -> Any:
-    for step in steps:
-        target = target.setdefault(step, {}) if isinstance(target, dict) else None
-    return target
-
-
-def _tokens(spans: Sequence[_Span]) -> int | None:
-    """Tokens of all calls; AG2's records of usage hold those of the calls, too."""
-    counted = [span for span in spans if span.attributes.get("ag2.span.type") == "usage"]
-    counted = counted or [span for span in spans if span.kind == "llm"]
-    names = (
-        ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.token_count.prompt"),
-        ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens", "llm.token_count.completion"),
+    names = [id_of(first_of(span.attributes, *_TASK_IDS), where) for span in root or spans]
+    row = {name: value for span in (*last, *root) for name, value in span.attributes.items()}
+    return answer_of(
+        {**row, "trace_id": trace_id, "name": spans[0].name},
+        where,
+        next((output for output in outputs if output is not None), None),
+        errors[0] if errors else None,
+        question=next((question for question in questions if question.input is not None), AskedTask()),
+        task_id=next(filter(None, names), None),
+        tokens=_tokens(spans),
+        duration_ms=round((end - start) * 1000, 3) if start else None,
+        events=tuple(map(_event, spans)),
     )
-    found = [plain_number(first_of(span.attributes, *side)) for span in counted for side in names]
-    known = [one for one in found if one is not None]
-    return int(sum(known)) if known else None
 
 
-def _duration(root: _Span | None, spans: Sequence[_Span]) -> float | None:
-    start, end = (root.start, root.end) if root else (min(one.start for one in spans), max(one.end for one in spans))
-    return round((end - start) * 1000, 3) if 0 < start <= end else None
+def _tokens(spans: Sequence[_Span]) -> float:
+    """Tokens of all calls; AG2's records of usage hold those of the calls, too."""
+    usage = [span for span in spans if span.attributes.get("ag2.span.type") == "usage"]
+    counted = usage or [span for span in spans if span.kind == "llm"]
+    return sum(plain_number(first_of(span.attributes, *names)) or 0 for span in counted for names in _TOKENS)
 
 
 def _event(span: _Span) -> dict[str, Any]:
     """A span as an event of the trace."""
-    named = first_of(span.attributes, "gen_ai.tool.name", "tool.name") if span.kind == "tool" else None
-    said = {"output": output} if (output := _output(span)) is not None else {}
-    called = first_of(span.attributes, "gen_ai.tool.call.arguments", "tool.parameters")
-    result = first_of(span.attributes, "gen_ai.tool.call.result")
-    more = {"arguments": called, "result": result, "error": span.error}
-    kept = {name: as_words(value) for name, value in more.items() if value is not None}
-    return {"type": span.kind or "span", "name": str(named or span.name), **said, **kept}
+    known = {
+        "output": span.output,
+        "arguments": first_of(span.attributes, "gen_ai.tool.call.arguments", "tool.parameters"),
+        "result": span.attributes.get("gen_ai.tool.call.result"),
+        "error": span.error,
+    }
+    name = first_of(span.attributes, "gen_ai.tool.name", "tool.name") or span.name
+    told = {field: as_words(value) for field, value in known.items() if value is not None}
+    return {"type": span.kind or "span", "name": str(name), **told}
 
 
 # One span
 
 
-def _from_otlp(span: Any, resource: Mapping[str, Any]) -> _Span:
-    if not isinstance(span, Mapping):
-        raise FileFormatError("a span in OTLP must be an object")
-    status = span.get("status") or {}
-    events = [
-        (str(one.get("name")), _attributes(one.get("attributes")))
-        for one in span.get("events") or []
-        if isinstance(one, Mapping)
-    ]
-    attributes = {
-        **{name: value for name, value in resource.items() if name in _TASK_IDS},
-        **_attributes(span.get("attributes")),
-    }
-    failed = status.get("code") in {2, "2", "STATUS_CODE_ERROR", "ERROR"}
+def _span(row: Row) -> _Span:
+    """A span as the SDK, AG2 or Phoenix writes it."""
+    context = {name.removeprefix("context."): value for name, value in row.items() if name.startswith("context.")}
+    context |= object_at(row, "context")
+    status = object_at(row, "status") or {"status_code": first_of(row, "status", "status_code")}
+    error = None
+    if str(status.get("status_code")).upper().endswith("ERROR"):
+        error = str(_exception(row) or first_of({**row, **status}, "description", "status_message") or _NO_WORDS)
     return _Span(
-        str(span.get("traceId", "")),
-        str(span.get("spanId", "")),
-        str(span.get("parentSpanId") or ""),
-        str(span.get("name", "")),
-        _nanoseconds(span.get("startTimeUnixNano")),
-        _nanoseconds(span.get("endTimeUnixNano")),
-        attributes,
-        _error(status.get("message"), events) if failed else None,
-        events,
+        str(_trace_id(row)),
+        str(first_of({**row, **context}, "span_id") or ""),
+        str(row.get("parent_id") or ""),
+        str(row.get("name")),
+        _seconds(first_of(row, "start_ns", "start_time")),
+        _seconds(first_of(row, "end_ns", "end_time")),
+        _attributes(row),
+        error,
     )
 
 
-def _from_plain(row: Mapping[str, Any], trace_id: str) -> _Span:
-    context = parsed(row.get("context"))
-    context = context if isinstance(context, Mapping) else {}
-    own = parsed(row.get("attributes"))
-    # Phoenix has a column per attribute, and those that belong together in one of them
-    flat = {name.removeprefix("attributes."): row[name] for name in row if name.startswith("attributes.")}
-    attributes = _flat(own if isinstance(own, Mapping) else {name: parsed(one) for name, one in flat.items()})
-    status = row.get("status", row.get("status_code"))
-    code = status.get("status_code", status.get("code")) if isinstance(status, Mapping) else status
-    said = status.get("description") if isinstance(status, Mapping) else row.get("status_message")
-    told = parsed(row.get("events"))
-    events = [
-        (str(one.get("name")), _flat(one.get("attributes") or {}))
-        for one in (told if isinstance(told, list) else [])
-        if isinstance(one, Mapping)
-    ]
-    start, end = row.get("start_ns"), row.get("end_ns")
-    if start is None:
-        took = seconds_between(str(row.get("start_time")), str(row.get("end_time")))
-        begun = seconds_between("1970-01-01T00:00:00+00:00", str(row.get("start_time")))
-        times = (begun or 0.0, (begun or 0.0) + (took or 0.0))
-    else:
-        times = (_nanoseconds(start), _nanoseconds(end))
-    return _Span(
-        trace_id or _trace_id(row),
-        str(first_of(context, "span_id", "spanId") or first_of(row, "context.span_id", "span_id", "spanId") or ""),
-        str(first_of(row, "parent_id", "parentId", "parentSpanId") or ""),
-        str(row.get("name", "")),
-        *times,
-        attributes,
-        _error(said, events) if str(code).upper().endswith("ERROR") else None,
-        events,
+_NO_WORDS = "the span has the status ERROR"
+
+
+def _from_otlp(span: Row, shared: Row) -> _Span:
+    status = object_at(span, "status")
+    failed = status.get("code") in {2, "STATUS_CODE_ERROR"}
+    return _span(
+        {
+            "trace_id": span["traceId"],
+            "span_id": span["spanId"],
+            "parent_id": span.get("parentSpanId"),
+            "name": span.get("name"),
+            "start_ns": plain_number(span.get("startTimeUnixNano")),
+            "end_ns": plain_number(span.get("endTimeUnixNano")),
+            "attributes": {**shared, **_values(span.get("attributes"))},
+            "status": {"status_code": "ERROR" if failed else "OK", "description": status.get("message")},
+            "events": [{**event, "attributes": _values(event.get("attributes"))} for event in span.get("events", ())],
+        }
     )
 
 
-def _flat(attributes: Mapping[str, Any], prefix: str = "", depth: int = 0) -> dict[str, Any]:
-    """Attributes by their dotted names; Phoenix nests some of them."""
-    found: dict[str, Any] = {}
-    for name, value in attributes.items():
-        if isinstance(value, Mapping) and depth < _MOST_DEPTH:
-            found |= _flat(value, f"{prefix}{name}.", depth + 1)
-        elif not is_missing(value):
-            found[f"{prefix}{name}"] = value
-    return found
+def _exception(row: Row) -> str | None:
+    """The exception that a span recorded."""
+    events = parsed(row.get("events"))
+    for event in events if isinstance(events, list) else ():
+        if event.get("name") == "exception":
+            held = object_at(event, "attributes")
+            return ": ".join(str(held[part]) for part in ("exception.type", "exception.message") if held.get(part))
+    return None
 
 
-def _attributes(given: Any) -> dict[str, Any]:
-    if not isinstance(given, list):
-        return {}
-    pairs = [one for one in given if isinstance(one, Mapping) and "key" in one]
-    return {str(one["key"]): _value(one.get("value"), 0) for one in pairs}
+def _attributes(row: Row) -> dict[str, Any]:
+    """The attributes of a span; a table of Phoenix has a column for each."""
+    columns = {name.removeprefix("attributes."): row[name] for name in row if name.startswith("attributes.")}
+    found = {**columns, **object_at(row, "attributes")}
+    return {name: value for name, value in found.items() if not is_missing(value)}
 
 
-def _value(value: Any, depth: int) -> Any:
+def _attribute(attributes: Row, name: str) -> Any:
+    """An attribute, also where it is spread over several, such as ``llm.input_messages.0.message.content``."""
+    if name in attributes:
+        value = parsed(attributes[name])
+        return (
+            [_nested(item) if isinstance(item, Mapping) else item for item in value]
+            if isinstance(value, list)
+            else value
+        )
+    spread = {key.removeprefix(f"{name}."): attributes[key] for key in attributes if key.startswith(f"{name}.")}
+    return _nested(spread) if spread else None
+
+
+def _nested(flat: Row) -> Any:
+    """Values with dotted names as objects, and as lists where the names are numbers."""
+    tree: dict[str, Any] = {}
+    for name, value in flat.items():
+        head, dot, rest = name.partition(".")
+        if dot:
+            tree.setdefault(head, {})[rest] = value
+        else:
+            tree[head] = value
+    tree = {name: _nested(value) if isinstance(value, dict) else value for name, value in tree.items()}
+    if tree and all(name.isdecimal() for name in tree):
+        return [tree[name] for name in sorted(tree, key=int)]
+    return tree
+
+
+def _values(attributes: Any) -> dict[str, Any]:
+    return {one["key"]: _value(one.get("value")) for one in attributes or ()}
+
+
+def _value(value: Any) -> Any:
     """A value of OTLP: ``{"stringValue": "…"}`` and its like."""
-    if not isinstance(value, Mapping) or depth > _MOST_DEPTH:
-        return value
-    if "intValue" in value:
-        number = plain_number(value["intValue"])
-        return None if number is None else int(number)
-    if isinstance(held := value.get("arrayValue"), Mapping):
-        return [_value(one, depth + 1) for one in held.get("values") or []]
-    if isinstance(held := value.get("kvlistValue"), Mapping):
-        inner = [one for one in held.get("values") or [] if isinstance(one, Mapping) and "key" in one]
-        return {str(one["key"]): _value(one.get("value"), depth + 1) for one in inner}
-    return next(iter(value.values()), None)
+    if not isinstance(value, Mapping) or not value:
+        return None
+    ((kind, held),) = value.items()
+    if kind == "intValue":
+        return int(held)
+    if kind == "arrayValue":
+        return [_value(one) for one in held.get("values", ())]
+    return _values(held.get("values")) if kind == "kvlistValue" else held
 
 
-def _nanoseconds(value: Any) -> float:
-    return (plain_number(value) or 0.0) / 1e9
-
-
-def _error(said: Any, events: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
-    """What went wrong: the recorded exception, else the status."""
-    for name, held in events:
-        if name == "exception":
-            kind, words = held.get("exception.type"), held.get("exception.message")
-            return ": ".join(str(part) for part in (kind, words) if part) or "an exception"
-    return str(said) if said else "the span has the status ERROR"
+def _seconds(value: Any) -> float:
+    """A time in seconds: from nanoseconds, or a text in ISO 8601; 0 for any other."""
+    if isinstance(value, int | float):
+        return value / 1e9
+    try:
+        return datetime.fromisoformat(str(value)).timestamp()
+    except ValueError:
+        return 0.0

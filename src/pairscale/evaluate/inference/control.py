@@ -1,4 +1,16 @@
-"""Would B still win if both answers were equally long, or had as many lists?"""
+"""Would B still win if both answers were equally long, or had as many lists?
+
+It is a logistic regression of graded scores on a few bounded differences, with coefficients drawn towards known values.
+The curve is logit E(y) = a + Σ b x. The fit maximises
+
+    Σ (y η - log(1 + exp η))  +  a / 2 - log(1 + exp a)  -  Σ (b - centre)² / (2 s²)
+
+The second term is worth half a win and half a loss at x = 0, so that a is finite even if every y is 1. The third draws
+each b towards its centre, with one s above the centre and another one below. Where the true b lies elsewhere, that pull
+is a bias; it is counted as a variance, for true values that spread around the centre with the standard deviation
+``spread``. ``spread`` is larger than s: the estimate trusts the slope within the cases less than chance alone would
+allow, and the interval says what that may cost.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +23,9 @@ import polars as pl
 
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError, TableError
+from pairscale.core.notices import plural
 from pairscale.core.options import require_level
 from pairscale.core.tables import Table, require_columns, row_numbers
-from pairscale.evaluate.inference._penalised import Penalty, fit_penalised
 from pairscale.evaluate.inference.cases import USED, by_task, graded_count, normal_quantile, read_cases, used_cases
 from pairscale.evaluate.inference.score import effective_size, rate_ends, student_quantile
 
@@ -25,15 +37,39 @@ if TYPE_CHECKING:
 __all__ = [
     "MARKDOWN",
     "ControlledRate",
+    "Penalty",
     "StyleEffect",
     "control_names",
     "controlled_rate",
+    "fit_penalised",
     "length_controlled",
     "scales_of",
 ]
 
 MARKDOWN = ("headers", "lists", "bold")
 """What ``markdown`` stands for: headers, list items and bold passages."""
+
+_STEPS = 200
+_CLOSE = 1e-10
+_FARTHEST_STEP = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Penalty:
+    """What a coefficient is drawn towards.
+
+    Attributes:
+        centre: the value.
+        above: the standard deviation of the penalty on coefficients above the centre; smaller pulls harder.
+        below: the same for coefficients below it.
+        spread: how far the true coefficient may lie from the centre, as a standard deviation.
+    """
+
+    centre: float
+    above: float
+    below: float
+    spread: float
+
 
 LENGTH = Penalty(centre=1.0, above=0.15, below=1.0, spread=1.25)
 """For length: AlpacaEval's published length-controlled rates of 12 models amount to 1.0 to 1.5 logits; to 2 for one.
@@ -50,7 +86,6 @@ _NEAR = 0.25  # of the mean of two measures: a smaller difference is nearly none
 _FEW_SHARE, _FEW = 0.1, 10
 _LEAST = 3
 _TENTHS = 2.5631  # from the 10th to the 90th percentile of a standard normal variable
-_LENGTHS = ("length_a", "length_b")
 _HAVE = "to know it, compare answers of similar"
 
 
@@ -102,11 +137,7 @@ class ControlledRate(ReprMixin):
         graded: whether some scores are graded preferences.
     """
 
-    rate: float | None
-    ci: tuple[float, float] | None
     overlap: int
-    notices: tuple[str, ...]
-    effects: tuple[StyleEffect, ...]
     raw_rate: float | None
     raw_ci: tuple[float, float] | None
     n: int
@@ -114,6 +145,10 @@ class ControlledRate(ReprMixin):
     missing: int
     level: float
     control: tuple[str, ...]
+    rate: float | None = None
+    ci: tuple[float, float] | None = None
+    notices: tuple[str, ...] = ()
+    effects: tuple[StyleEffect, ...] = ()
     used: tuple[str, ...] = USED["half"]
     graded: bool = False
 
@@ -180,34 +215,21 @@ def controlled_rate(cases: Table, control: str | Sequence[str] = ("length",), *,
         >>> round(found.raw_rate, 2), round(found.rate, 2), found.overlap
         (0.5, 0.48, 42)
     """
-    level, names = require_level(level), control_names(control)
-    frame = _scored(cases)
-    sides = [(f"{name}_a", f"{name}_b") for name in names]
-    columns = [column for pair in sides for column in pair]
+    level = require_level(level)
+    names = control_names(control)
+    frame = used_cases(read_cases(cases), "half")
+    columns = [f"{name}_{side}" for side in "ab" for name in names]
     require_columns(frame, columns, "cases")
-    frame = frame.with_columns(_numbers(frame[column], is_length=column in _LENGTHS) for column in columns)
+    frame = frame.with_columns(_numbers(frame[column]) for column in columns)
     known = frame.drop_nulls(columns)
-    a, b = (known.select(pair[at] for pair in sides).to_numpy() for at in (0, 1))
+    measures = known.select(columns).to_numpy()
+    a, b = measures[:, : len(names)], measures[:, len(names) :]
     near = np.abs(b - a) <= _NEAR * (np.abs(a) + np.abs(b)) / 2
-    scores, overlap = by_task(known), int(near.all(axis=1).sum())
-    fitted = _fitted(known, a, b, near, names, level)
-    raw_ci = None
-    if scores.mean is not None:
-        raw_ci = rate_ends(scores, effective_size(scores, level), level)
-    differing = [one.name for one in fitted.effects if one.differing]
-    if differing:
-        fitted.notices.extend(_overlap_notice(overlap, scores.n, differing))
-    elif fitted.rate is not None:
-        nothing = f"no answers differ in {_and(names)}, so there is nothing to control for"
-        fitted = replace(fitted, notices=[nothing], rate=scores.mean, ci=raw_ci)
-    return ControlledRate(
-        rate=fitted.rate,
-        ci=fitted.ci,
-        overlap=overlap,
-        notices=tuple(fitted.notices),
-        effects=fitted.effects,
+    scores = by_task(known)
+    found = ControlledRate(
+        overlap=int(near.all(axis=1).sum()),
         raw_rate=scores.mean,
-        raw_ci=raw_ci,
+        raw_ci=rate_ends(scores, effective_size(scores, level), level) if scores.n else None,
         n=scores.n,
         tasks=scores.tasks,
         missing=frame.height - known.height,
@@ -215,63 +237,114 @@ def controlled_rate(cases: Table, control: str | Sequence[str] = ("length",), *,
         control=names,
         graded=graded_count(known) > 0,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Fitted:
-    """What the curve says."""
-
-    notices: list[str]
-    rate: float | None = None
-    ci: tuple[float, float] | None = None
-    effects: tuple[StyleEffect, ...] = ()
-
-
-def _fitted(
-    known: pl.DataFrame, a: Floats, b: Floats, near: NDArray[np.bool_], names: Sequence[str], level: float
-) -> _Fitted:
-    n, tasks, y = known.height, known["task_id"].n_unique(), known["score"].to_numpy()
-    if n < _LEAST:
-        why = f"{n} answered case{'s' * (n != 1)} with all measures are too few; it takes {_LEAST}"
-        return _Fitted([f"no rate at equal {_and(names)}: {why}"])
-    scale = scales_of(a, b)
-    x = np.tanh((b - a) / scale)
-    penalties = tuple(LENGTH if name == "length" else OTHER for name in names)
-    notices, codes, quantile = list[str](), None, normal_quantile(level)
-    if n > tasks:
+    if scores.n < _LEAST:
+        why = f"{plural(scores.n, 'answered case')} with all measures are too few; it takes {_LEAST}"
+        return replace(found, notices=(f"no rate at equal {_and(names)}: {why}",))
+    codes = None
+    quantile = normal_quantile(level)
+    notices = []
+    if scores.repeated:
         codes = known["task_id"].rank("dense").cast(pl.Int64).to_numpy() - 1
-        quantile = student_quantile(level, tasks - 1)
-        notices.append(f"{n:,} cases of {tasks:,} task{'s' * (tasks != 1)}: the interval is by task")
-    fit = fit_penalised(x, y, penalties, codes)
-    low, high = fit.estimate - quantile * fit.se, fit.estimate + quantile * fit.se
+        quantile = student_quantile(level, scores.tasks - 1)
+        notices.append(f"{scores.n:,} cases of {plural(scores.tasks, 'task')}: the interval is by task")
+    scale = scales_of(a, b)
+    penalties = tuple(LENGTH if name == "length" else OTHER for name in names)
+    estimate, se = fit_penalised(np.tanh((b - a) / scale), known["score"].to_numpy(), penalties, codes)
+    low, high = estimate - quantile * se, estimate + quantile * se
     effects = tuple(
         StyleEffect(
             name,
-            float(fit.estimate[at]),
-            (float(low[at]), float(high[at])),
-            float(a[:, at - 1].mean()),
-            float(b[:, at - 1].mean()),
-            float(scale[at - 1]),
-            int(near[:, at - 1].sum()),
-            int((a[:, at - 1] != b[:, at - 1]).sum()),
+            float(estimate[at + 1]),
+            (float(low[at + 1]), float(high[at + 1])),
+            float(a[:, at].mean()),
+            float(b[:, at].mean()),
+            float(scale[at]),
+            int(near[:, at].sum()),
+            int((a[:, at] != b[:, at]).sum()),
         )
-        for at, name in enumerate(names, start=1)
+        for at, name in enumerate(names)
     )
-    rate, ci = _chance(fit.estimate[0]), (_chance(low[0]), _chance(high[0]))
-    loose = tuple(Penalty(one.centre, one.spread, one.spread, one.spread) for one in penalties)
-    differing = [one.name for one in effects if one.differing]
-    if differing:
-        notices += _conflict(rate, ci, _chance(fit_penalised(x, y, loose).estimate[0]), differing)
-    return _Fitted(notices, rate, ci, effects)
+    found = replace(found, effects=effects)
+    if not found.differing:
+        nothing = f"no answers differ in {_and(names)}, so there is nothing to control for"
+        return replace(found, notices=(nothing,), rate=found.raw_rate, ci=found.raw_ci)
+    notices += _overlap_notice(found.overlap, found.n, found.differing)
+    ends = (_chance(low[0]), _chance(high[0]))
+    return replace(found, rate=_chance(estimate[0]), ci=ends, notices=tuple(notices))
 
 
-def _scored(cases: Table) -> pl.DataFrame:
-    """The answered cases with their scores."""
-    return used_cases(read_cases(cases), "half")
+def fit_penalised(
+    x: Floats, y: Floats, penalties: tuple[Penalty, ...], codes: NDArray[np.integer] | None = None
+) -> tuple[Floats, Floats]:
+    """Fit scores on differences: the coefficients, the intercept first, and their standard errors.
+
+    The errors hold what the pull may cost, and that cases of one task are not independent.
+
+    Args:
+        x: a row per case, a column per difference.
+        y: scores between 0 and 1.
+        penalties: one per column of ``x``.
+        codes: which task a case belongs to, from 0, where tasks have several cases.
+    """
+    n, k = x.shape
+    design = np.column_stack([np.ones(n), x])
+    state = _solved(design, y, penalties, 1.0)
+    # Scores between 0 and 1 vary less than wins and losses with the same chance do.
+    graded = bool(((y > 0) & (y < 1)).any())
+    chances = state.p * (1 - state.p)
+    dispersion = float(((y - state.p) ** 2).sum() / max(chances.sum(), _CLOSE)) * n / max(1, n - k - 1)
+    share = min(1.0, dispersion) if graded else 1.0
+    if codes is not None:
+        sums = np.zeros((int(codes.max()) + 1, k + 1))
+        np.add.at(sums, codes, design * (y - state.p)[:, None])
+        inverse = np.linalg.inv(state.curvature)
+        tasks = len(sums)
+        robust = (inverse @ sums.T @ sums @ inverse)[0, 0] * tasks / max(1, tasks - 1)
+        alone = (inverse @ state.information @ inverse)[0, 0] * share
+        effect = max(1.0, float(robust / alone)) if alone > 0 else 1.0
+        state = _solved(design, y, penalties, 1 / effect)  # so many cases are worth fewer against the penalties
+    inverse = np.linalg.inv(state.curvature)
+    variance = np.diag(inverse @ state.information @ inverse) * share
+    spread = np.array([0.0, *(one.spread for one in penalties)])
+    hidden = ((inverse * (state.pull * spread)[None, :]) ** 2).sum(axis=1)
+    return state.theta, np.sqrt(variance + hidden)
 
 
-def _numbers(column: pl.Series, *, is_length: bool = False) -> pl.Series:
+@dataclass(frozen=True, slots=True)
+class _State:
+    """The maximum: coefficients, chances, information of the cases, and curvature and pull with the penalties."""
+
+    theta: Floats
+    p: Floats
+    information: Floats
+    curvature: Floats
+    pull: Floats
+
+
+def _solved(design: Floats, y: Floats, penalties: tuple[Penalty, ...], weight: float) -> _State:
+    from scipy.special import expit
+
+    centre = np.array([0.0, *(one.centre for one in penalties)])
+    above, below = (np.array([0.0, *(getattr(one, side) ** -2 for one in penalties)]) for side in ("above", "below"))
+    theta = centre.copy()
+    for _ in range(_STEPS):
+        p, at_zero = expit(design @ theta), float(expit(theta[0]))
+        pull = np.where(theta > centre, above, below)
+        gradient = weight * (design.T @ (y - p)) - pull * (theta - centre)
+        gradient[0] += 0.5 - at_zero
+        information = weight * (design * (p * (1 - p))[:, None]).T @ design
+        curvature = information + np.diag(pull)
+        curvature[0, 0] += at_zero * (1 - at_zero)
+        step = np.linalg.solve(curvature, gradient)
+        theta = theta + step * min(1.0, _FARTHEST_STEP / max(float(np.abs(step).max()), _CLOSE))
+        if np.abs(step).max() < _CLOSE:
+            break
+    return _State(theta, p, information, curvature, pull)
+
+
+def _numbers(column: pl.Series) -> pl.Series:
     """A column as finite numbers, checked."""
+    is_length = column.name in {"length_a", "length_b"}
     try:
         numbers = column.cast(pl.Float64).fill_nan(None)
     except pl.exceptions.PolarsError:
@@ -315,11 +388,3 @@ def _overlap_notice(overlap: int, n: int, names: Sequence[str]) -> list[str]:
         return [f"no case has answers of nearly equal {what}: the rate at equal {what} is a guess; {_HAVE} {what}"]
     few = f"only {overlap:,} of {n:,} cases have answers of nearly equal {what}"
     return [f"{few}: the rate at equal {what} is mostly a guess; {_HAVE} {what}"]
-
-
-def _conflict(rate: float, ci: tuple[float, float], alone: float, names: Sequence[str]) -> list[str]:
-    """Whether the slope within these cases, hardly shrunk, says something else."""
-    if ci[0] <= alone <= ci[1] and (rate - 0.5) * (alone - 0.5) >= 0:
-        return []
-    effect = f"{_and(names)} does not count here as it usually does"
-    return [f"{effect}; by these cases alone, the rate would be {alone * 100:.0f} %, so do not rely on either figure"]

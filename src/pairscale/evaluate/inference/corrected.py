@@ -11,7 +11,7 @@ choices it is 0, and what is left is the mean of the labels.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -58,18 +58,18 @@ class CorrectedWinRate:
         graded: whose scores are graded preferences: ``model``, ``people``, both or none of them.
     """
 
-    rate: float | None
-    ci: tuple[float, float] | None
-    human_rate: float | None
-    human_ci: tuple[float, float] | None
+    level: float
     model_rate: float | None
-    weight: float
-    helps: bool
-    labels: int
     unlabelled: int
     unmatched: int
-    effective_labels: float
-    level: float
+    rate: float | None = None
+    ci: tuple[float, float] | None = None
+    human_rate: float | None = None
+    human_ci: tuple[float, float] | None = None
+    weight: float = 0.0
+    helps: bool = False
+    labels: int = 0
+    effective_labels: float = 0.0
     interval: str = "wilson"
     used: tuple[str, ...] = USED["half"]
     notices: tuple[str, ...] = ()
@@ -104,43 +104,41 @@ def corrected_win_rate(
         InputError: when labels and verdicts have no task in common.
     """
     level = require_level(level)
-    given = {"model": (model_cases, "model_cases"), "people": (human_cases, "human_cases")}
-    means = {who: task_means(*one, graded=graded) for who, one in given.items()}
-    whose = tuple(who for who, one in means.items() if one["graded"].any())
-    model, human = means["model"], means["people"]
+    model = task_means(model_cases, "model_cases", graded=graded)
+    human = task_means(human_cases, "human_cases", graded=graded)
     both = human.join(model, on="task_id", suffix="_model")
     if both.is_empty() and model.height and human.height:
         raise InputError("model_cases and human_cases have no task in common; check the column 'task_id' of both")
     rest = model.join(human, on="task_id", how="anti")["score"].to_numpy()
-    unmatched = human.height - both.height
-    model_rate = float(model["score"].to_numpy().mean()) if model.height else None
+    found = CorrectedWinRate(
+        level,
+        model_rate=float(model["score"].to_numpy().mean()) if model.height else None,
+        unlabelled=len(rest),
+        unmatched=human.height - both.height,
+        graded=tuple(who for who, scores in (("model", model), ("people", human)) if scores["graded"].any()),
+    )
     if both.is_empty():
         why = f"no corrected win rate: there is no {'label' if model.height else 'verdict of the model'}"
-        nothing = (None, None, None, None, model_rate, 0.0, False, 0, len(rest), unmatched, 0.0)
-        return CorrectedWinRate(*nothing, level, notices=(why,), graded=whose)
+        return replace(found, notices=(why,))
     moments = ScoreMoments.of(both["score"].to_numpy()[None, :], both["score_model"].to_numpy()[None, :], rest[None, :])
-    by_grades = "people" in whose
+    by_grades = "people" in found.graded
     rate, weight, size, lower, upper, worth = (float(part[0]) for part in correct(moments, level, graded=by_grades))
     labels = np.array([float(moments.n)])
     alone = _limits(moments.mean_y, moments, labels, level, graded=by_grades)
     notices = [_poor(moments, worth)] if size == moments.n else []
-    if unmatched:
-        notices.append(f"{unmatched} labelled tasks have no verdict of the model and were left out")
-    return CorrectedWinRate(
+    if found.unmatched:
+        notices.append(f"{found.unmatched} labelled tasks have no verdict of the model and were left out")
+    return replace(
+        found,
         rate=rate,
         ci=(lower, upper),
         human_rate=float(moments.mean_y[0]),
         human_ci=(float(alone[0][0]), float(alone[1][0])),
-        model_rate=model_rate,
         weight=weight,
         helps=size > moments.n,
         labels=moments.n,
-        unlabelled=len(rest),
-        unmatched=unmatched,
         effective_labels=size,
-        level=level,
         notices=tuple(notices),
-        graded=whose,
     )
 
 

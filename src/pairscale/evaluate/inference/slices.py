@@ -1,21 +1,18 @@
-"""B's win rate in parts of the cases, and the difference between two runs."""
+"""B's win rate in parts of the cases."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
 import polars as pl
 
-from pairscale.checks.effect import sign_test as coin_p
 from pairscale.core.display import ReprMixin
 from pairscale.core.options import require_level
 from pairscale.core.tables import Table, as_text, require_columns
-from pairscale.evaluate.inference.cases import USED, Ties, read_cases, task_means, used_cases
-from pairscale.evaluate.inference.score import graded_limits, half_share, score_limits
+from pairscale.evaluate.inference.cases import USED, Ties, read_cases, used_cases
 from pairscale.evaluate.inference.win_rate import Interval, win_rate
 
-__all__ = ["RunDifference", "Slices", "compare_runs", "slices"]
+__all__ = ["Slices", "slices"]
 
 _COUNTS = ("wins", "losses", "ties", "flips", "abstentions", "errors", "n", "tasks")
 _TABLE: dict[str, pl.DataType] = {
@@ -108,87 +105,4 @@ def _note(count: int, level: float) -> str:
     return (
         f"{count} slices: if B were as good as A in all of them, at least one interval would miss 1/2 with a chance of "
         f"up to {chance:.0%}; to pick out slices afterwards, go by joint_lower and joint_upper"
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class RunDifference:
-    """How B's win rate changed from one run to another, on the tasks of both.
-
-    Attributes:
-        change: the mean over tasks of the new score less the old one; None without a common task.
-        ci: its interval.
-        rate: the new rate on the common tasks.
-        baseline_rate: the old one.
-        risen: tasks whose score is higher than before.
-        fallen: tasks whose score is lower.
-        same: tasks with the same score.
-        p_value: the exact sign test of risen against fallen (McNemar's, when there are no ties); None without either.
-        n: common tasks.
-        only_new: tasks of the new run alone; not used.
-        only_baseline: tasks of the old run alone; not used.
-        level: of the interval.
-        interval: how it was made: the score interval on the scale of changes.
-        used: the outcomes that count.
-        graded: whether some scores are graded preferences.
-    """
-
-    change: float | None
-    ci: tuple[float, float] | None
-    rate: float | None
-    baseline_rate: float | None
-    risen: int
-    fallen: int
-    same: int
-    p_value: float | None
-    n: int
-    only_new: int
-    only_baseline: int
-    level: float
-    interval: str = "wilson"
-    used: tuple[str, ...] = USED["half"]
-    graded: bool = False
-
-
-def compare_runs(cases: Table, baseline: Table, *, level: float = 0.95, graded: bool = True) -> RunDifference:
-    """Compare two runs task by task: did B's win rate change?
-
-    Several cases of a task are averaged first. Ties and flips are half. Of graded cases, ``risen`` and ``fallen`` count
-    every change of the preference, however small; the interval says how large the mean change is.
-
-    Args:
-        cases: of the new run: ``task_id``, ``outcome``, ``winner``, and ``preference`` where they are graded.
-        baseline: of the old one.
-        level: of the interval.
-        graded: count preferences where cases have them; False for hard verdicts.
-    """
-    level = require_level(level)
-    new, old = (task_means(table, name, graded=graded) for table, name in ((cases, "cases"), (baseline, "baseline")))
-    both = new.join(old, on="task_id", suffix="_old", maintain_order="left")
-    n, only_new, only_old = both.height, new.height - both.height, old.height - both.height
-    if not n:
-        return RunDifference(None, None, None, None, 0, 0, 0, None, 0, only_new, only_old, level)
-    change = both["score"].to_numpy() - both["score_old"].to_numpy()
-    risen, fallen = int((change > 0).sum()), int((change < 0).sum())
-    scaled = (change + 1) / 2
-    mean, spread, size = np.array([scaled.mean()]), np.array([scaled.var()]), np.array([float(n)])
-    is_graded = bool(both["graded"].any() or both["graded_old"].any())
-    if is_graded:
-        lower, upper = graded_limits(mean, spread * n / max(1, n - 1), n, size, level)
-    else:
-        lower, upper = score_limits(mean, half_share(mean, spread), size, level)
-    return RunDifference(
-        change=float(change.mean()),
-        ci=(2 * float(lower[0]) - 1, 2 * float(upper[0]) - 1),
-        rate=float(both["score"].to_numpy().mean()),
-        baseline_rate=float(both["score_old"].to_numpy().mean()),
-        risen=risen,
-        fallen=fallen,
-        same=n - risen - fallen,
-        p_value=coin_p(risen, risen + fallen),
-        n=n,
-        only_new=only_new,
-        only_baseline=only_old,
-        level=level,
-        graded=is_graded,
     )

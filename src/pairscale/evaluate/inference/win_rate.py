@@ -1,4 +1,4 @@
-"""How often B wins: the rate with its interval, the sign test, the chance that B is better, and how many cases more."""
+"""How often B wins: the rate with its interval, the sign test, and how many cases more."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from pairscale.checks.effect import sign_test as coin_p
 from pairscale.core.display import ReprMixin
-from pairscale.core.options import require_choice, require_level, require_number, require_seed
+from pairscale.core.options import require_choice, require_level, require_number
 from pairscale.core.tables import Table
 from pairscale.evaluate.inference.cases import (
     USED,
@@ -29,10 +29,8 @@ from pairscale.evaluate.inference.score import (
     graded_limits,
     rate_ends,
     score_interval,
-    student_quantile,
 )
 from pairscale.evaluate.inference.sequence import last_limits
-from pairscale.pairing.table import generator
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -43,25 +41,18 @@ __all__ = [
     "FEW_GRADED",
     "CasesNeeded",
     "Interval",
-    "ProbabilityBetter",
     "SignTest",
     "WinRate",
     "cases_needed",
     "few_graded",
-    "probability_better",
     "sign_test",
     "win_rate",
 ]
 
 FEW_GRADED = 30
 """Of fewer graded tasks, the interval may be too narrow: seldom scores that lie far away may not be among them."""
-_RESAMPLES = 10_000
-_BLOCK = 2**22  # numbers held at once while resampling
-_INTERVALS = ("wilson", "bootstrap", "betting")
-_STEPS = (0.25, 0.2, 0.1)  # of common scales of grades
-_EVEN = 1e-9
 
-Interval: TypeAlias = Literal["wilson", "bootstrap", "betting"]
+Interval: TypeAlias = Literal["wilson", "betting"]
 """How an interval is made."""
 
 
@@ -83,8 +74,8 @@ class WinRate(ReprMixin):
         tasks: tasks that these belong to.
         ci: the interval; None without a case.
         level: of the interval.
-        interval: how it was made: ``wilson`` (the score interval, which is Wilson's when there are no ties),
-            ``bootstrap`` or ``betting``.
+        interval: how it was made: ``wilson`` (the score interval, which is Wilson's when there are no ties) or
+            ``betting``.
         used: the outcomes that count.
         effective_n: how many independent cases the n are worth; less than n when tasks have several cases.
         notices: what to be careful with.
@@ -128,7 +119,6 @@ def win_rate(
     ties: Ties = "half",
     interval: Interval = "wilson",
     level: float = 0.95,
-    seed: int | None = 1,
     graded: bool = True,
 ) -> WinRate:
     """B's win rate, with an interval.
@@ -140,21 +130,17 @@ def win_rate(
     - ``wilson``: the rates that a score test does not reject. It takes ties for what they are, a score without a
       winner, and is Wilson's interval when there are none. Graded scores vary less, and the interval is narrower for
       that.
-    - ``bootstrap``: tasks drawn with replacement, 10,000 times. Percentiles of the smoothed means, a little farther
-      out than the level says, as the bootstrap is too narrow for few tasks (Hesterberg 2015).
-    - ``betting``: the last interval of :func:`~pairscale.evaluate.inference.confidence_sequence`, the only one of the
-      three that holds when the outcomes decided when to stop. Every task counts once.
+    - ``betting``: the last interval of :func:`~pairscale.evaluate.inference.confidence_sequence`, which also
+      holds when the outcomes decided when to stop. Every task counts once.
 
-    Where a task has several cases, these are not independent: Wilson's interval then counts with ``effective_n``, and
-    the bootstrap draws whole tasks.
+    Where a task has several cases, these are not independent: Wilson's interval then counts with ``effective_n``.
 
     Args:
         cases: ``task_id``, ``outcome``, ``winner``; one row per case. Graded cases have ``preference``, too, or alone
             with ``task_id``.
         ties: ``half``, or ``excluded`` for the decided cases alone, which is always a rate of hard verdicts.
-        interval: ``wilson``, ``bootstrap`` or ``betting``.
+        interval: ``wilson`` or ``betting``.
         level: of the interval.
-        seed: of the bootstrap.
         graded: count preferences where cases have them; False for the rate of hard verdicts (B above ½, A below, a tie
             at ½).
 
@@ -171,14 +157,21 @@ def win_rate(
         >>> result.rate, tuple(round(bound, 3) for bound in result.ci)
         (0.625, (0.248, 0.889))
     """
-    level, seed = require_level(level), require_seed(seed)
-    require_choice(interval, "interval", _INTERVALS)
+    level = require_level(level)
+    require_choice(interval, "interval", ("wilson", "betting"))
     frame = read_cases(cases, graded=graded and ties != "excluded")
     used = used_cases(frame, ties)
     known = graded_count(used) if graded and ties != "excluded" else 0
-    scores, notices = by_task(used), list[str]()
-    means = scores.sums / scores.sizes
-    size = effective_size(scores, level) if interval != "betting" else float(scores.tasks)
+    scores = by_task(used)
+    rate = scores.mean
+    size = effective_size(scores, level)
+    ci = rate_ends(scores, size, level) if scores.n else None
+    if interval == "betting" and scores.n:  # every task counts once
+        means = scores.sums / scores.sizes
+        rate = float(means.mean())
+        size = float(scores.tasks)
+        ci = last_limits(means, level)
+    notices = []
     if not scores.n:
         why = f"none of {frame.height} cases is a {' or '.join(USED[ties])}" if frame.height else "there is no case"
         notices.append(f"no win rate: {why}")
@@ -188,16 +181,13 @@ def win_rate(
         notices.append(f"{scores.n - known:,} of {scores.n:,} cases are not graded; they count as 1, ½ or 0")
     if known and scores.tasks < FEW_GRADED and interval != "betting":
         notices.append(few_graded(scores.tasks))
-    if interval == "bootstrap" and scores.n and np.ptp(means) == 0:
-        interval = "wilson"
-        notices.append("all tasks have the same score, so there is nothing to resample: Wilson's interval instead")
     return WinRate(
         "b",
-        float(means.mean()) if interval == "betting" and scores.n else scores.mean,
+        rate,
         **asdict(tally(frame)),
         n=scores.n,
         tasks=scores.tasks,
-        ci=_ends(scores, size, interval, level, seed) if scores.n else None,
+        ci=ci,
         level=level,
         interval=interval,
         used=USED[ties],
@@ -220,51 +210,6 @@ def _standard_error(scores: Scores) -> float | None:
     if scores.n < 2:
         return None
     return math.sqrt(scores.variance / design_size(scores))
-
-
-def _ends(scores: Scores, size: float, interval: str, level: float, seed: int | None) -> tuple[float, float]:
-    if interval == "betting":
-        return last_limits(scores.sums / scores.sizes, level)
-    if interval == "bootstrap":
-        return _bootstrap(scores, level, seed)
-    return rate_ends(scores, size, level)
-
-
-def _bootstrap(scores: Scores, level: float, seed: int | None) -> tuple[float, float]:
-    """Percentiles of the mean over tasks drawn with replacement.
-
-    Tasks of equal size and sum are interchangeable, so where these are few, only their numbers are drawn. The means
-    lie on a lattice; noise as wide as its step lets a percentile fall between two of them. Graded scores need none,
-    unless they lie on a scale of a few steps.
-    """
-    from scipy.special import ndtr
-
-    kinds, counts = np.unique(np.stack([scores.sizes, scores.sums]), axis=1, return_counts=True)
-    rng, tasks = generator(seed), scores.tasks
-    step = _step(scores)
-    means = []
-    few = not scores.graded or 4 * len(counts) <= tasks
-    at_once = max(1, _BLOCK // (len(counts) if few else tasks))
-    for start in range(0, _RESAMPLES, at_once):
-        rows = min(at_once, _RESAMPLES - start)
-        if few:
-            drawn = rng.multinomial(tasks, counts / tasks, size=rows)
-            sizes, sums = (drawn @ kind for kind in kinds)
-        else:  # nearly every graded task is a kind of its own
-            places = rng.integers(0, tasks, (rows, tasks))
-            sizes, sums = (part[places].sum(axis=1) for part in (scores.sizes, scores.sums))
-        means.append((sums + step * (rng.random(rows) - 0.5)) / sizes)
-    tail = ndtr(-math.sqrt(tasks / (tasks - 1)) * student_quantile(level, tasks - 1))
-    lower, upper = np.clip(np.quantile(np.concatenate(means), [tail, 1 - tail]), 0, 1)
-    return float(lower), float(upper)
-
-
-def _step(scores: Scores) -> float:
-    """The distance between two sums of scores that are next to each other; 0 when they may lie anywhere."""
-    if not scores.graded:
-        return 0.5 if scores.halves else 1.0
-    lattice = (step for step in _STEPS if np.abs(scores.sums / step - np.round(scores.sums / step)).max() < _EVEN)
-    return next(lattice, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,50 +248,6 @@ def sign_test(cases: Table) -> SignTest:
     wins, losses = int((balance > 0).sum()), int((balance < 0).sum())
     unit = "task" if scores.repeated else "case"
     return SignTest(wins, losses, wins + losses, scores.tasks - wins - losses, coin_p(wins, wins + losses), unit)
-
-
-@dataclass(frozen=True, slots=True)
-class ProbabilityBetter:
-    """The chance that B is better, given the decided cases.
-
-    Attributes:
-        probability: that B's rate among decided cases is above ½. ½ without any case.
-        wins: cases that B won.
-        losses: cases that A won.
-        n: both.
-        effective_n: how many independent cases they are worth.
-        prior: the density of the rate before any case.
-        used: the outcomes that count.
-    """
-
-    probability: float
-    wins: int
-    losses: int
-    n: int
-    effective_n: float
-    prior: str = "Beta(0.5, 0.5)"
-    used: tuple[str, ...] = USED["excluded"]
-
-
-def probability_better(cases: Table) -> ProbabilityBetter:
-    """The posterior probability that B wins more than half of the decided cases.
-
-    With Jeffreys' prior the rate has the density Beta(½ + wins, ½ + losses). Where tasks have several cases, wins and
-    losses are first scaled down to ``effective_n``. Of graded cases, the hard verdicts count.
-
-    Example:
-        >>> won = [{"task_id": n, "outcome": "win", "winner": "b"} for n in range(3)]
-        >>> round(probability_better(won).probability, 4)
-        0.9669
-    """
-    from scipy.special import betaincc
-
-    scores = by_task(used_cases(read_cases(cases, graded=False), "excluded"))
-    n, wins = scores.n, round(float(scores.sums.sum()))
-    size = design_size(scores)
-    share = size / max(1, n)
-    chance = float(betaincc(0.5 + share * wins, 0.5 + share * (n - wins), 0.5))
-    return ProbabilityBetter(chance, wins, n - wins, n, size)
 
 
 @dataclass(frozen=True, slots=True)
