@@ -253,7 +253,7 @@ def test_files_are_looked_at_before_a_key_is_asked_for(cli):
     ):  # fmt: skip
         done = cli(*command, "--judge", "openai:gpt-5.1")
         assert done.code == 1
-        [line] = done.lines
+        line = done.lines[-1]
         assert line.startswith("error: ")
         assert "no such file" in line
         assert "KEY" not in line

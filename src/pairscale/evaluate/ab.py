@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from pairscale.core.encodings import read_text
 from pairscale.core.errors import InputError
 from pairscale.core.notices import mention, notice, plural
-from pairscale.core.options import ProgressMode, checked
+from pairscale.core.options import ProgressMode, checked, optional, require_int, require_number
 from pairscale.evaluate.formats.reading import (
     Columns,
     RecordedAnswers,
@@ -159,6 +159,8 @@ def ab(
     """
     if (judge is None and labels is None) or (isinstance(judge, str) and judge == "lexical"):
         notice("the judge is lexical, a baseline that reads no criterion; name a better one with `judge=`")
+    require_int(repeats, "repeats", least=1)
+    optional(require_number, variant_timeout, "variant_timeout", above=0)
     variants = (variant_a, variant_b)
     if b is not None and suite is not None and (is_variant(a) or is_variant(b)):
         variants = (a, b)
@@ -197,12 +199,24 @@ def ab(
         about |= {"repeats": repeats, "variant_timeout": variant_timeout}
         result = run_sync(lambda: asking.compare_variants(side_a, sides, names, **about), run=run)
     if manifest is not None:
-        if side_b is None:
-            side_a, side_b = (RunTraceSource(str(run), name) for name in names)
-            tasks = read_suite(str(run))
-        cases = export_pairwise_cases(side_a, side_b, criteria=criteria, out=manifest, suite=tasks)
-        mention(f"wrote {cases.n_cases:,} cases to {manifest}, and their key (not for labellers) to {cases.key_path}")
+        _write_manifest((side_a, side_b), tasks, criteria, manifest, run, names)
     return result
+
+
+def _write_manifest(
+    sides: tuple[Any, Any],
+    tasks: Suite | None,
+    criteria: Sequence[str],
+    path: str | os.PathLike[str],
+    run: str | os.PathLike[str] | None,
+    names: tuple[str, str],
+) -> None:
+    """Write the cases for labellers: recorded answers, or those that the run file holds."""
+    if sides[1] is None:
+        sides = (RunTraceSource(str(run), names[0]), RunTraceSource(str(run), names[1]))
+        tasks = read_suite(str(run))
+    cases = export_pairwise_cases(*sides, criteria=criteria, out=path, suite=tasks)
+    mention(f"wrote {cases.n_cases:,} cases to {path}, and their key (not for labellers) to {cases.key_path}")
 
 
 def is_variant(given: Any) -> bool:
@@ -295,7 +309,9 @@ def read_sides(
         both = read_both_outputs(
             a, a_col, b_col, names, id_col=columns.id_col, input_col=columns.input_col, encoding=encoding
         )
-        mention(f"{plural(len(both[0]), 'task')} from {name_of(a)}; {names[0]} = {a_col}, {names[1]} = {b_col}")
+        mention(
+            f"{plural(len(both[0]), 'task')} from {name_of(a)}; {names[0]} = column {a_col}, {names[1]} = column {b_col}"
+        )
         return *both, _suite(suite, columns, encoding), names
     if b is not None:
         source_a, source_b = (

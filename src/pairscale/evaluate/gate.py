@@ -377,21 +377,15 @@ def gate(
         columns = Columns(id_col, input_col, output_col)
         if any((*variants, prompt_a, prompt_b)):
             a, b, suite, _ = read_sides(a, b, suite, names, columns, **reading, is_suite=True)
-            known = None if baseline is None else read_baseline(baseline)
-            if update_baseline or (known is not None and (variants[0] is not None or prompt_a is not None)):
-                raise InputError(
-                    "with variants, `baseline=` holds the answers of A: leave out `variant_a=`, `prompt_a=` and "
-                    "`update_baseline=`"
-                )
-            if known is not None:
-                variants = (known.source, variants[1])
-            if b is None:
-                _tell_size(len(a), rule, names, fixed=fixed)
+            variants, known = _suite_variants(variants, prompt_a, baseline, update=update_baseline)
+            tasks = len(a) if b is None else None
         else:
-            sides = _recorded_sides(a, b, suite, names, columns, baseline, missing, update=update_baseline, **reading)
-            a, b, suite, known, tasks = sides
+            a, b, suite, known, tasks = _recorded_sides(
+                a, b, suite, names, columns, baseline, missing, update=update_baseline, **reading
+            )
             if b is None:
                 return finish(None, known, None)
+        if tasks is not None:
             _tell_size(tasks, rule, names, fixed=fixed)
         result = ab(
             a, b, criterion=criteria, judge=judge, variant_a=variants[0], variant_b=variants[1], prompt_a=prompt_a,
@@ -470,6 +464,22 @@ def require_gate_options(
 # What is compared
 
 
+def _suite_variants(
+    variants: tuple[Any, Any], prompt_a: str | None, path: str | os.PathLike[str] | None, *, update: bool
+) -> tuple[tuple[Any, Any], Baseline | None]:
+    """The variants that answer a suite, where a baseline may hold the answers of A."""
+    if path is None:
+        return variants, None
+    if update or variants[0] is not None or prompt_a is not None:
+        raise InputError(
+            "with variants, `baseline=` holds the answers of A: leave out `variant_a=`, `prompt_a=` and "
+            "`update_baseline=`"
+        )
+    known = read_baseline(path)
+    mention(f"baseline {path}: {known}")
+    return (known.source, variants[1]), known
+
+
 def _recorded_sides(
     a: Any,
     b: Any,
@@ -481,7 +491,7 @@ def _recorded_sides(
     *,
     update: bool,
     **reading: Any,
-) -> tuple[Any, Any, Suite | None, Baseline | None, int]:
+) -> tuple[Any, Any, Suite | None, Baseline | None, int | None]:
     """Recorded answers of A and B and their tasks, the baseline where there is one, and how many tasks they share."""
     has_both = b is not None or reading["a_col"] is not None
     origin = Path(a).name if isinstance(a, str | os.PathLike) else type(a).__name__

@@ -115,7 +115,7 @@ class StopRule(Protocol):
 StopWhen: TypeAlias = "Literal['decided'] | StopRule"
 
 
-class Decided:
+class DecidedRule:
     """``stop_when="decided"``: the same variant is better by the first comparator in every way to count failures."""
 
     def sequence(self) -> RunningSequence:
@@ -286,7 +286,7 @@ class PairwiseRun:
         if isinstance(stop_when, StopRule):
             self.stop_rule: StopRule | None = stop_when
         else:
-            self.stop_rule = Decided() if require_choice(stop_when, "stop_when", (None, "decided")) else None
+            self.stop_rule = DecidedRule() if require_choice(stop_when, "stop_when", (None, "decided")) else None
         self._judges = [judge for one in self.comparators for judge in getattr(one, "judges", ())]
         require_prices(self._judges, options.max_cost)
         self._run = run
