@@ -1,8 +1,8 @@
-"""Bradley-Terry beside evalica, in one run: the same comparisons, ours with exact standard errors, evalica's without.
+"""Bradley-Terry beside evalica, in one run: the same comparisons, ours with standard errors, evalica's without.
 
 Each call gets what it takes fastest: pairscale a table of ids, evalica lists of them. They take turns, so that a busy
-machine slows all of them; the least processor time of each counts. One BLAS thread, for a second one that waits counts
-as processor time. ``evalica.bradley_terry`` maximises the likelihood, as engine ``mle`` does.
+machine slows all of them; the least time of each counts. One BLAS thread, for a second one that waits counts as
+processor time. ``evalica.bradley_terry`` maximises the likelihood, as engine ``mle`` does.
 """
 
 from __future__ import annotations
@@ -12,60 +12,66 @@ import os
 import subprocess
 import sys
 import time
+from typing import Any
 
 from benchmarks.fitting import ONE_THREAD, make_data
 
-N_ITEMS, N_COMPARISONS = 1_000, 1_000_000
-RUNS = 7
+SIZES = ((100, 10_000, 15), (1_000, 1_000_000, 5), (10_000, 3_000_000, 2))  # texts, comparisons, runs
 
 
-def measure() -> list[dict[str, float | str]]:
+def measure(n_items: int, n_comparisons: int, runs: int) -> list[dict[str, Any]]:
     import evalica
     import numpy as np
+    import polars as pl
 
     import pairscale as ps
 
-    data, names, _ = make_data(N_ITEMS, N_COMPARISONS)
-    first, second = data["object1"].to_list(), data["object2"].to_list()
-    winners = [evalica.Winner.X if won else evalica.Winner.Y for won in data["result"].to_list()]
+    data, names, _ = make_data(n_items, n_comparisons)
+    won = pl.col("result") == 1
+    games = data.select(
+        winner=pl.when(won).then("object1").otherwise("object2"),
+        loser=pl.when(won).then("object2").otherwise("object1"),
+    )
+    first = games["winner"].to_list()
+    second = games["loser"].to_list()
+    winners = [evalica.Winner.X] * len(first)
     calls = {
-        "pairscale sirt": lambda: ps.fit_bt_model(data),
-        "pairscale mle": lambda: ps.fit_bt_model(data, engine="mle"),
-        "evalica bradley_terry": lambda: evalica.bradley_terry(first, second, winners),
+        "ps.fit(games)": lambda: ps.fit(games),
+        'ps.fit(games, engine="mle")': lambda: ps.fit(games, engine="mle"),
+        "evalica.bradley_terry(xs, ys, winners)": lambda: evalica.bradley_terry(first, second, winners),
     }
-    spent: dict[str, list[float]] = {name: [] for name in calls}
+    wall: dict[str, list[float]] = {name: [] for name in calls}
+    cpu: dict[str, list[float]] = {name: [] for name in calls}
     theta = {}
-    for turn in range(RUNS + 1):
+    for _ in range(runs + 1):  # the first turn imports
         for name, call in calls.items():
-            cpu = time.process_time()
-            result = call()
-            cpu = time.process_time() - cpu
-            if turn:
-                spent[name].append(cpu)
-                continue
-            # The first turn imports; its scores are those of every turn.
+            began = time.perf_counter()
+            used = time.process_time()
+            result: Any = call()
+            wall[name].append(time.perf_counter() - began)
+            cpu[name].append(time.process_time() - used)
             if isinstance(result, ps.BTFit):
                 scores = dict(zip(result.theta["ID"], result.theta["theta"], strict=True))
             else:
                 scores = dict(zip(result.scores.index, np.log(result.scores), strict=True))
             theta[name] = np.array([scores[item] for item in names])
             theta[name] -= theta[name].mean()
+    _, mle, evalicas = calls
     return [
         {
             "call": name,
-            "items": N_ITEMS,
-            "comparisons": N_COMPARISONS,
-            "se": "exact" if name.startswith("pairscale") else "none",
-            "cpu_s": round(min(spent[name]), 3),
-            "cpu_s_median": round(float(np.median(spent[name])), 3),
-            "times_ours": round(min(spent[name]) / min(spent["pairscale sirt"]), 1),
-            "largest_difference_to_mle": float(f"{np.abs(theta[name] - theta['pairscale mle']).max():.1e}"),
+            "items": n_items,
+            "comparisons": n_comparisons,
+            "wall_s": round(min(wall[name][1:]), 4),
+            "cpu_s": round(min(cpu[name][1:]), 4),
+            "times_evalica": round(min(wall[evalicas][1:]) / min(wall[name][1:]), 2),
+            "difference_to_mle": float(f"{np.abs(theta[name] - theta[mle]).max():.1e}"),
         }
         for name in calls
     ]
 
 
-def run() -> list[dict[str, float | str]]:
+def run() -> list[dict[str, Any]]:
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.beside_evalica"],
         check=True,
@@ -77,4 +83,4 @@ def run() -> list[dict[str, float | str]]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(measure()))
+    print(json.dumps([row for size in SIZES for row in measure(*size)]))

@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, sync_playwright
 
 import pairscale as ps
 from pairscale.people import Address, Case, LabelStore, serve_labels, serve_run
-from pairscale.people.labels import Assigned
+from pairscale.people.queue import LabelQuestion
 
 IMAGES = Path(__file__).with_name("images")
 DESKTOP: dict[str, Any] = {"viewport": {"width": 1280, "height": 800}}
@@ -54,7 +54,7 @@ def main() -> None:
         with LabelStore(Path(folder) / "essays.db", cases, labels_per_case=2, seed=5) as store:
             for name in ("Ann", "Bob", "Cleo"):
                 store.add_labeller(name)
-            with serve_labels(store, cases, address=Address(port=0), instructions=HOW) as site:
+            with serve_labels(store, address=Address(port=0), instructions=HOW) as site:
                 shoot(browser, site.links["Ann"], "label-start", DESKTOP)
                 label(store, 14)
                 shoot(browser, site.links["Ann"], "label", DESKTOP)
@@ -63,7 +63,7 @@ def main() -> None:
                 shoot(browser, site.owner, "owner", DESKTOP, full_page=True)
         with LabelStore(Path(folder) / "code.db", code, seed=2) as store:
             store.add_labeller("Ann")
-            with serve_labels(store, code, address=Address(port=0)) as site:
+            with serve_labels(store, address=Address(port=0)) as site:
                 shoot(browser, site.links["Ann"], "label-markdown", DESKTOP, "dark")
                 shoot(browser, site.links["Ann"], "label-markdown-phone", PHONE)
         watch(browser, Path(folder) / "run.db")
@@ -94,7 +94,7 @@ def label(store: LabelStore, rounds: int) -> None:
     for _ in range(rounds):
         for person in store.labellers():
             found = store.next(person)
-            if isinstance(found, Assigned):
+            if isinstance(found, LabelQuestion):
                 better = "1" if found.swapped != bool(int(found.case_id[1:]) % 2) else "2"
                 chosen = "1" if person.name == "Cleo" else rng.choices([better, "tie"], [6, 1])[0]
                 store.answer(person, found.question_id, chosen)  # type: ignore[arg-type]

@@ -67,7 +67,7 @@ LAYERS = (
 CORE = (
     "addresses", "arrays", "timelimit", "errors", "options", "failures", "notices", "home",
     "provenance", "notebooks", "display", "tables", "jobs", "columns",
-    "results", "counting", "encodings", "documents", "texts", "reading", "workbooks", "formulas", "files",
+    "results", "counting", "encodings", "documents", "texts", "workbooks", "formulas", "files",
     "samples", "traits", "prompts", "comparisons", "__init__",
 )  # fmt: skip
 

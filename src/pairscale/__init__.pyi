@@ -114,7 +114,7 @@ from .core.prompts import list_prompt_templates as list_prompt_templates
 from .core.prompts import register_prompt_template as register_prompt_template
 from .core.prompts import remove_prompt_template as remove_prompt_template
 from .core.prompts import set_prompt_template as set_prompt_template
-from .core.reading import SamplesReport as SamplesReport
+from .core.samples import SamplesReport as SamplesReport
 from .core.samples import inspect_samples as inspect_samples
 from .core.samples import read_samples as read_samples
 from .core.samples import read_samples_df as read_samples_df
@@ -170,12 +170,12 @@ from .evaluate.variants import ModelVariant as ModelVariant
 from .judges.base import Judge as Judge
 from .judges.base import JudgePair as JudgePair
 from .judges.base import Verdict as Verdict
+from .judges.build import make_judge as make_judge
 from .judges.function import FunctionJudge as FunctionJudge
 from .judges.human import HumanJudge as HumanJudge
 from .judges.lexical import LexicalJudge as LexicalJudge
 from .judges.llm import LLMJudge as LLMJudge
 from .judges.replay import ReplayJudge as ReplayJudge
-from .judges.resolve import make_judge as make_judge
 from .judges.simulated import SimulatedJudge as SimulatedJudge
 from .models.bayes import BayesFit as BayesFit
 from .models.bradley_terry import BTFit as BTFit

@@ -19,7 +19,7 @@ from pairscale.core.options import checked, optional, require_number
 from pairscale.core.tables import ANSWER_COLUMNS
 from pairscale.judges.base import Judge
 from pairscale.judges.batched import require_batches
-from pairscale.judges.resolve import judge_with
+from pairscale.judges.build import judge_with
 from pairscale.pairing.reading import read_given_pairs
 from pairscale.providers.batches import ENDED
 from pairscale.runtime import run_sync

@@ -221,8 +221,8 @@ def test_the_seed_decides_the_intervals():
     ("labels", "options", "message"),
     [
         ({"a": [1]}, {}, "labels: give columns 'unit', 'rater' and 'label', or a column for each of two raters"),
-        ([{"unit": 1, "rater": "a", "label": "x"}], {}, "agreement needs two raters or more; there is one"),
-        ([{"unit": 1, "rater": "a", "label": None}], {}, "agreement needs two raters or more; there is none"),
+        ([{"unit": 1, "rater": "a", "label": "x"}], {}, "agreement needs two raters or more; there are 1"),
+        ([{"unit": 1, "rater": "a", "label": None}], {}, "agreement needs two raters or more; there are 0"),
         ([{"rater": "a", "label": "x"}], {}, "labels: no column 'unit'"),
         ([{"unit": 1, "rater": "a", "label": "x"}] * 2, {}, "labels: 'a' labels '1' more than once"),
         ({"a": ["x", None], "b": [None, "x"]}, {}, "no unit was labelled by two raters"),

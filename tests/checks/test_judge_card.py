@@ -48,13 +48,6 @@ EDITS = {
     "old": (lambda d: d.update(schema_version="0"), True, "schema_version '0', and this pairscale reads '1'"),
     "another format": (lambda d: d.update(format="x"), True, "is not a judge card"),
     "a measure less": (lambda d: d["measures"].pop("cost"), True, "a mistake in it"),
-    "a measure more": (lambda d: d["measures"].update(charm=d["measures"]["cost"]), True, "unknown measure 'charm'"),
-    "out of range": (lambda d: d["measures"]["agreement"].update(value=1.2, upper=1.3), True, "out of its range"),
-    "outside": (lambda d: d["measures"]["agreement"].update(value=0.2), True, "outside of its interval"),
-    "a text": (lambda d: d["measures"]["agreement"].update(value="0.8"), True, "not a measure"),
-    "n": (lambda d: d["measures"]["agreement"].update(n=-1), True, "not a measure"),
-    "no reason": (lambda d: d["measures"]["kappa"].update(why=None), True, "says why not"),
-    "level": (lambda d: d.update(level=95), True, "level is 95"),
     "no judge": (lambda d: d.pop("judge"), True, "a mistake in it"),
 }
 

@@ -204,7 +204,7 @@ def test_a_study_with_gaps_says_so_and_names_what_was_left_out(caplog):
     study = template_study(cells)
     assert study.notices == (
         "u n: main_results: left out 1 of 2 rows, which name no winner of their pair",
-        "not every judge used every template (1 did not), so the ranking does not compare like with like",
+        "not every judge used every template, so the ranking does not compare like with like",
     )
     assert [record.getMessage() for record in caplog.records] == list(study.notices)
     assert study.table["n_left_out"].to_list() == [0, 0, 1]
@@ -225,7 +225,6 @@ ROW = {"ID1": "a", "ID2": "b", "better_id": "a", "template_id": "t", "direction"
         (lambda: template_study(PAIRS, judge=swayed, templates=["a"], batch=True), "batch=True needs a run file"),
         (lambda: template_study(PAIRS, judge=3, templates=["concise"]), "judge must be a name, a function, or several"),
         (lambda: template_study(PAIRS, judge=[], templates=["concise"]), "judge is empty; name one judge or more"),
-        (lambda: template_study(PAIRS, judge=[swayed], templates=["concise"]), "judge: a list holds names of judges"),
         (lambda: template_study(PAIRS, judge=ps.LexicalJudge(), templates=["concise"]), "judge: a study makes a judge"),
         (
             lambda: template_study(PAIRS, judge="lexical,api_key=1", templates=["concise"]),

@@ -90,9 +90,7 @@ def test_sixty_essays_on_a_plain_installation(cli, mixed, plain):
         strict = cli(command, "class", "--strict", "--skip-unreadable")
         assert (strict.code, strict.out) == (1, "")
         [line] = strict.lines
-        assert line.startswith(
-            "error: class: 16 files were not read: 10 docx, 6 pdf, and --strict allows none: 'p0.pdf'"
-        )
+        assert line.startswith("error: class: 16 files were not read: 10 docx, 6 pdf, and --strict allows none: p0.pdf")
 
 
 def test_the_class_list(cli, mixed):
@@ -132,7 +130,7 @@ def test_a_guess_that_is_not_safe_is_an_error(cli, command):
     assert (done.code, done.out) == (1, "")
     [line] = done.lines
     assert line == (
-        "error: two.csv: 2 columns hold long texts; name it (--text-col): it may be 'prompt', 'essay'; "
+        "error: two.csv: no column is certainly the one; name it (--text-col): it may be 'prompt', 'essay'; "
         "all columns: 'ID', 'prompt', 'essay'"
     )
 

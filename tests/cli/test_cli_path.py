@@ -385,7 +385,7 @@ def test_forms_of_other_tools_and_columns_by_name(cli):
     assert (
         cli("fit", "votes.jsonl", "--a-col", "p.0")
         .lines[-1]
-        .startswith("error: votes.jsonl: --a-col and --b-col belong")
+        .startswith("error: votes.jsonl: name the two texts of a comparison")
     )
 
 

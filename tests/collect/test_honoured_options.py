@@ -177,15 +177,6 @@ def test_raw_replies_of_many_batches(tmp_path):
 
 
 @pytest.mark.usefixtures("server")
-def test_raw_replies_of_a_registry_without_its_run_file(tmp_path):
-    multi.llm_submit_pairs_multi_batch(PAIRS, MODEL, output_dir=tmp_path, write_registry=True)
-    (tmp_path / "run.db").unlink()
-    done = multi.llm_resume_multi_batches(output_dir=tmp_path, interval_seconds=0.01, include_raw=True)
-    assert done.combined.height == 6
-    assert all(map(is_reply, done.combined["raw_response"]))
-
-
-@pytest.mark.usefixtures("server")
 def test_raw_replies_of_a_batch_that_was_not_waited_for(tmp_path):
     made = pipelines.llm_submit_pairs_batch(PAIRS, "openai", MODEL, include_raw=True, poll=False, run=tmp_path / "r.db")
     found = next(table for _ in range(50) if (table := pipelines.llm_download_batch_results(made)).height == 6)

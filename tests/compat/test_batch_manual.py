@@ -268,6 +268,16 @@ def test_many_batches(server, tmp_path, backend):
     assert server.batches.created == 3
 
 
+def test_results_are_written_as_soon_as_they_are_there(server, tmp_path):
+    server.batches.looks = 3
+    multi.llm_submit_pairs_multi_batch(pairs_of(4), MODEL, n_segments=2, output_dir=tmp_path)
+    server.batches.jobs["batch_000001"].looks = 2  # ends at the next look, the other one two later
+    multi.llm_resume_multi_batches(output_dir=tmp_path, poll=False, per_job_delay=0, write_results_csv=True)
+    assert len(list(tmp_path.glob("*.results.csv"))) == 1
+    multi.llm_resume_multi_batches(output_dir=tmp_path, interval_seconds=0.01, per_job_delay=0, write_results_csv=True)
+    assert sum(pl.read_csv(path).height for path in tmp_path.glob("*.results.csv")) == 6
+
+
 def test_many_batches_of_which_one_expires(message_snapshot, server, tmp_path):
     server.batches.ends = ["done", "expired"]
     made = multi.llm_submit_pairs_multi_batch(pairs_of(6), MODEL, n_segments=2, output_dir=tmp_path)

@@ -5,7 +5,6 @@ import pytest
 from tests.batching import MODELS, pairs_of, simulator
 
 import pairscale as ps
-from pairscale.compat import batch_multi as multi
 from pairscale.compat import batch_pipelines as pipelines
 from pairscale.compat.batch_parse import (
     parse_anthropic_batch_output,
@@ -63,20 +62,6 @@ def test_a_pair_in_both_orders_is_two_rows_each_as_it_was_shown(tmp_path):
     shown = set(table.select("ID1", "ID2").iter_rows())
     assert shown == forward | {(two, one) for one, two in forward}
     assert all(winner == max(one, two) for one, two, winner in answers(table))
-
-
-@pytest.mark.usefixtures("server")
-def test_a_registry_of_our_own_without_its_run_file_reads_both_orders(tmp_path):
-    jobs = multi.llm_submit_pairs_multi_batch(
-        pairs_of(3), MODELS["openai"], output_dir=tmp_path, write_registry=True, both_orders=True
-    )
-    assert jobs.run == tmp_path / "run.db"
-    jobs.run.unlink()
-    done = multi.llm_resume_multi_batches(output_dir=tmp_path, interval_seconds=0.01, per_job_delay=0)
-    assert done.combined is not None
-    assert done.combined["ID1"].null_count() == 0
-    assert done.combined.height == 6
-    assert all(winner == max(one, two) for one, two, winner in answers(done.combined))
 
 
 @pytest.mark.usefixtures("server")

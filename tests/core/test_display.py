@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 import pickle
 import pkgutil
 import re
@@ -28,15 +27,15 @@ import pairscale as ps
 from pairscale.auditing import AuditReport
 from pairscale.batch import BatchAnswers
 from pairscale.collect import live
-from pairscale.core.display import PlotMixin, ReportMixin, ReprMixin, as_cell, printable, text_lines
+from pairscale.core.display import PlotMixin, ReportMixin, ReprMixin, text_lines
 from pairscale.core.errors import InputError, MissingExtraError, UnknownNameError
 from pairscale.core.provenance import Provenance
 from pairscale.core.tables import RESULTS
 from pairscale.evaluate.inference import ConfidenceSequence, Slices, WinRate, confidence_sequence, slices
 from pairscale.evaluate.inference.control import ControlledRate, length_controlled
 from pairscale.models import logs
-from pairscale.models._bt_fit import WinProbability
 from pairscale.models.bayes import BTLFit
+from pairscale.models.bradley_terry import WinProbability
 from pairscale.models.fit_statistics import FitStatistics
 from pairscale.models.judge_slopes import SlopesFit
 from pairscale.models.laplace import LaplaceFit, fit_btl_laplace
@@ -448,14 +447,6 @@ def test_ranks_are_whole_numbers() -> None:
     assert re.search(r"\b2 +2 +2\.000\b", text)
 
 
-def test_a_hundred_scores_are_one_picture_in_a_notebook() -> None:
-    rows = [{"winner": f"t{at}", "loser": f"t{at + 1}"} for at in range(99)]
-    fit = ps.fit_bt_model([*rows, *({"winner": row["loser"], "loser": row["winner"]} for row in rows)])
-    page = parsed(fit)
-    assert page.counts["circle"] == 100
-    assert page.counts["svg"] == 1
-
-
 @pytest.mark.parametrize("kind", SHOWS_IDS, ids=named)
 def test_a_hostile_id_is_read_as_it_is(kind: type[ReprMixin]) -> None:
     escaped = IDS[0].replace("\x1b", "�")
@@ -472,12 +463,6 @@ def test_a_hostile_column_is_read_as_it_is(rows: int) -> None:
         assert rich_text(found, width).replace("\n", "").isprintable()
     assert "<b>0�[31m[red]" in rich_text(found, 400)
     assert "<b>13�[31m[red]" in "".join(parsed(found).text)
-
-
-def test_markup_is_not_obeyed_in_colour() -> None:
-    out = StringIO()
-    Console(file=out, width=200, force_terminal=True, color_system="truecolor").print(made(ps.BTFit))
-    assert "\x1b[31m" not in out.getvalue()
 
 
 def test_long_tables_are_cut_and_what_is_missing_is_said() -> None:
@@ -543,15 +528,6 @@ def test_pandas_has_the_main_table(kind: type[ReprMixin]) -> None:
         assert len(table) == {ps.Suite: N, ps.RunDiff: 5}.get(kind, 1)
 
 
-def test_single_figures_for_pandas() -> None:
-    row = made(WinRate).to_pandas().iloc[0]
-    assert (row["wins"], row["losses"], row["ties"]) == (8, 2, 2)
-    assert tuple(row["ci"]) == made(WinRate).ci
-    changes = made(ps.RunDiff).to_pandas()
-    assert changes["task_id"].tolist() == ["<u>6", "<u>0", "<u>1", "<u>2", "<u>10"]
-    assert (changes["before"].tolist(), changes["after"].tolist()) == ([1, 0, 0, 0, 0.5], [0.5, 1, 1, 1, 1])
-
-
 def test_other_tables_by_their_names(message_snapshot) -> None:
     study = made(ps.TemplateStudy)
     assert study.to_pandas("ranking")["template_id"].tolist() == study.ranking["template_id"].to_list()
@@ -586,27 +562,6 @@ def test_a_chart_is_a_chart(kind: type[PlotMixin], chart: str) -> None:
     drawn = made(kind).plot(kind=chart).to_dict()
     assert drawn["$schema"].startswith("https://vega.github.io/schema/vega-lite")
     assert "\x1b" not in str(drawn)
-
-
-def test_the_charts_of_a_run_are_those_of_its_figures(message_snapshot, tmp_path: Path) -> None:
-    result = replace(ab_run(), cases=cases("x") + cases("y", "aaab"), keys=("x", "y"))
-    rows = max(result.plot().to_dict()["datasets"].values(), key=len)
-    assert [row["item"] for row in rows] == ["x", "y"]
-    for row in rows:
-        rate = result.win_rate(row["item"])
-        assert (row["value"], row["lower"], row["upper"]) == (rate.rate, *(rate.ci or ()))
-    looked = max(replace(result, sequential=True).plot().to_dict()["datasets"].values(), key=len)
-    assert looked[0]["upper"] - looked[0]["lower"] > rows[0]["upper"] - rows[0]["lower"], "looking has its price"
-    with pytest.raises(InputError) as refused:
-        replace(result, cases=cases("x", "xe"), keys=("x",)).plot()
-    message_snapshot(refused)
-    state = made(ps.AdaptiveState)
-    rows = max(state.plot().to_dict()["datasets"].values(), key=len)
-    table = logs.summarize_items(state, sort_by="theta_mean")
-    assert [row["value"] for row in rows] == table["theta_mean"].to_list()
-    drawn = result.plot(tmp_path / "x.json", title="Another")
-    assert json.loads((tmp_path / "x.json").read_text("utf-8"))["title"]["text"] == drawn.to_dict()["title"]["text"]
-    assert drawn.to_dict()["title"]["text"] == ["Another"]
 
 
 def test_a_chart_that_cannot_be_made_is_refused(message_snapshot) -> None:
@@ -649,17 +604,6 @@ def test_a_report_is_written(kind: type, tmp_path: Path) -> None:
 # Cells and lines
 
 
-def test_cells() -> None:
-    shown = [as_cell(value) for value in (None, 1, -0.0001, 2.0, "a\n\tb", "x" * 99, True, "\x1b[31m\u202e")]
-    assert shown == ["", "1", "0.000", "2.000", "a b", "x" * 59 + "…", "True", "�[31m�"]
-    assert printable("a\r\n b\x07") == "a b�"
-
-
-def test_a_small_figure_is_not_shown_as_nothing() -> None:
-    shown = rich_text(ScaleSeparation(0.000021, 1.0, -2e-16)).splitlines()[2:]
-    assert [line.split()[-1] for line in shown] == ["2.1e-05", "1.000", "0.000"]
-
-
 def test_columns_side_by_side() -> None:
     grid = [["ID", "score", "words"], ["a", "1.00", "some words that are long"], ["bcd", "12.50", ""]]
     lines, shown = text_lines(grid, [False, True, False], 80)
@@ -669,10 +613,3 @@ def test_columns_side_by_side() -> None:
         3,
     )
     assert text_lines(grid, [False, True, False], 15) == (["ID   score", "a     1.00", "bcd  12.50"], 2)
-
-
-def test_showing_loads_nothing_before_it_is_wanted() -> None:
-    heavy = {"polars", "rich", "pandas", "altair", "pairscale.reporting"}
-    code = f"import sys, pairscale.core.display; print(sorted({heavy} & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"

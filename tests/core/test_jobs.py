@@ -3,8 +3,6 @@
 import os
 import pickle
 import signal
-import subprocess
-import sys
 import threading
 import time
 from functools import cache
@@ -114,23 +112,10 @@ def test_a_backend_that_cannot_be_used_is_refused() -> None:
         list(run_tasks(square, range(3), 2))
 
 
-def test_more_workers_than_tasks_are_not_started() -> None:
-    with joblib.parallel_config(backend="threading"):
-        assert [one.value for one in run_tasks(square, range(3), 1_000_000_000)] == [0, 1, 4]
-
-
 @pytest.mark.parametrize("wrong", [0, -2, 1.5, True, "2"])
 def test_wrong_numbers_are_refused(wrong: object) -> None:
     with pytest.raises(InputError, match="n_jobs must be"):
         require_jobs(wrong)
-
-
-def test_joblib_is_imported_when_it_is_needed() -> None:
-    code = "import sys, pairscale as ps; ps.plan(6, seeds=2, progress=False); print('joblib' in sys.modules)"
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=600, env=os.environ
-    )
-    assert done.stdout.strip() == "False"
 
 
 def test_a_run_that_fails_is_a_row() -> None:
@@ -164,13 +149,6 @@ def test_a_study_is_the_same_on_every_backend(n_jobs: int | None, backend: str) 
         found = _studied(n_jobs)
     assert found.runs.equals(_alone().runs, null_equal=True)
     assert found.curves.equals(_alone().curves, null_equal=True)
-
-
-@pytest.mark.parametrize(("n_jobs", "backend"), BACKENDS)
-def test_a_plan_is_the_same_on_every_backend(n_jobs: int | None, backend: str) -> None:
-    with joblib.parallel_config(backend=backend):
-        found = ps.plan(8, reliability=0.5, seeds=2, n_jobs=n_jobs, progress=False)
-    assert found.runs.equals(ps.plan(8, reliability=0.5, seeds=2, progress=False).runs, null_equal=True)
 
 
 @pytest.mark.parametrize(("n_jobs", "backend"), BACKENDS)

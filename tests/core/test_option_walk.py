@@ -44,7 +44,7 @@ NEGATIVE = {
     ("plan", "judge_slopes"), ("SimulatedJudge", "bias"),
     ("plan", "bias"), ("simulate", "bias"), ("fit_elo_model", "start"),
     ("build_btl_results_data", "iter_start"), ("SimulationStudy.reach", "target"), ("LLMJudge", "seed"),
-    ("fit", "n_jobs"), ("fit_bt_model", "n_jobs"), ("plan", "n_jobs"), ("simulate", "n_jobs"),
+    ("fit", "n_jobs"), ("fit_bt_model", "n_jobs"), ("plan", "n_jobs"), ("simulate", "n_jobs"), ("judge", "n_jobs"),
     ("template_study", "n_jobs"),
     ("LLMJudge", "thinking_budget"), ("AdaptiveConfig", "global_identified_rank_corr_min"),
     ("BTLConfig", "theta_corr_min"), ("BTLConfig", "rank_spearman_min"),
@@ -395,7 +395,10 @@ NEITHER = {
     CHOICE: (float("nan"), -1, True, "3", "", ["x"], None),
 }
 
-CALLED_OFTEN = {"LLMJudge.read", "JudgePair", "Verdict", "Verdict.win", "ModelVariant.answer"}
+CALLED_OFTEN = {
+    "LLMJudge.read", "LLMJudge.known_of", "LLMJudge.request_cost", "LLMJudge.cache_key", "JudgePair", "Verdict",
+    "Verdict.win", "ModelVariant.answer",
+}  # fmt: skip
 """Made or called for every answer, by the project or by a judge, so that only their numbers are checked."""
 
 OF_CALLS = {"LLMJudge", "ModelVariant"}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import zipfile
 from pathlib import Path
 
 import polars as pl
@@ -19,7 +18,6 @@ import pairscale as ps
 from pairscale.core import samples as module
 from pairscale.core.errors import FileFormatError, InputError, TableError
 from pairscale.core.files import TABLE_SUFFIXES, write_table
-from pairscale.core.samples import with_kept
 
 FRAME = pl.DataFrame(
     {
@@ -140,11 +138,6 @@ def test_the_usual_names_in_any_case_and_the_only_other_column(tmp_path, header)
 @pytest.mark.parametrize("header", ["x,id", "text,pupil", "essay,pupil"])
 def test_the_order_of_the_columns_says_nothing(tmp_path, header):
     assert ps.read_samples(written(tmp_path, "a.csv", f"{header}\n0123,007\n")).rows() == [("007", "0123")]
-
-
-def test_the_exact_name_goes_before_another_spelling():
-    frame = ps.read_samples([{"id": "x", "ID": "y", "Text": "no", "text": "yes"}])
-    assert frame.to_dicts() == [{"ID": "y", "text": "yes", "id": "x", "Text": "no"}]
 
 
 @pytest.mark.parametrize(
@@ -324,23 +317,10 @@ def test_zero_bytes_are_no_text(tmp_path, options):
     refused(path, f"{path} is not a text file (it holds zero bytes); save it as UTF-8 text, or name its", **options)
 
 
-def test_utf_16_without_a_mark_must_be_named(tmp_path):
-    path = written(tmp_path, "a.csv", "ID,text\n1,A\n".encode("utf-16-le"))
-    refused(path, "name its encoding, where that is an option (`encoding=`)")
-    assert ps.read_samples(path, encoding="utf-16-le").rows() == [("1", "A")]
-
-
 @pytest.mark.parametrize("encoding", ["klingon", "", "a\0b", "hex", "undefined"])
 def test_unknown_encodings_are_named(tmp_path, encoding):
     path = written(tmp_path, "a.csv", "ID,text\n1,A\n")
     refused(path, f"encoding {encoding!r} is unknown; try utf-8, utf-16, cp1252 or latin-1", encoding=encoding)
-
-
-def test_the_wrong_encoding_names_file_and_byte(tmp_path):
-    path = written(tmp_path, "a.csv", "ID,text\n1,é\n".encode("cp1252"))
-    refused(path, f"{path} is not utf-8: byte 10 cannot be read", encoding="utf-8")
-    path = written(tmp_path, "b.csv", b"\xff\xfeI\0D")
-    refused(written(tmp_path, "b.csv", b"\xff\xfeI\0D"), f"{path} begins like utf-16 text but is not; save it as UTF-8")
 
 
 # Files of tables.
@@ -359,11 +339,6 @@ def test_the_wrong_encoding_names_file_and_byte(tmp_path):
 def test_the_ways_in_which_people_write_csv(tmp_path, content):
     frame = ps.read_samples(written(tmp_path, "a.csv", content))
     assert frame.rows() == [("1", "a; b, c", 1.5), ("2", "d", 2.0)]
-
-
-def test_a_name_with_commas_is_one_name(tmp_path):
-    path = written(tmp_path, "a.csv", '"an id, of course, yes";text\n1;A\n')
-    assert ps.read_samples(path).rows() == [("1", "A")]
 
 
 @pytest.mark.parametrize(
@@ -428,21 +403,6 @@ def test_files_that_are_no_samples_are_refused_by_name(tmp_path, name, content, 
     assert message.startswith(f"{path}{says[:1]}")
 
 
-def test_parquet_and_excel_files_that_are_damaged(tmp_path):
-    whole = write_table(FRAME, tmp_path / "a.parquet").read_bytes()
-    refused(written(tmp_path, "b.parquet", whole[: len(whole) // 2] + whole[-8:]), "b.parquet is not a parquet file: ")
-    with zipfile.ZipFile(tmp_path / "b.xlsx", "w") as archive:
-        archive.writestr("a", "b")
-    refused(tmp_path / "b.xlsx", "b.xlsx is not an Excel workbook with a table: ")
-    workbook(tmp_path / "c.xlsx")
-    refused(tmp_path / "c.xlsx", "c.xlsx is not an Excel workbook with a table: ")
-
-
-def test_columns_without_a_name_get_one(tmp_path):
-    path = written(tmp_path, "r.csv", '"","ID","text"\n"1","a","A"\n"2","b","B"\n')
-    assert ps.read_samples(path).to_dicts()[0] == {"ID": "a", "text": "A", "column_1": 1}
-
-
 def test_json_rows_may_lack_columns_and_positions_count_in_order_of_appearance(tmp_path):
     path = written(tmp_path, "a.jsonl", '{"g": 1, "k": 7, "t": "A"}\n{"k": 8, "t": "B", "h": "x"}\n')
     frame = ps.read_samples(path, id_col=1, text_col=2)
@@ -491,14 +451,6 @@ def test_names_of_files_are_ids(message_snapshot, tmp_path):
     message_snapshot(refused)
 
 
-def test_a_folder_that_may_not_be_read(tmp_path, monkeypatch):
-    def forbidden(_self):
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(Path, "iterdir", forbidden)
-    refused(tmp_path, f"{tmp_path} cannot be read: Permission denied")
-
-
 @pytest.mark.parametrize("name", ["nowhere.csv", "nowhere", "nowhere.parquet", "nowhere.xlsx", "nowhere/a.json"])
 def test_missing_files_are_named(tmp_path, name):
     assert str(tmp_path / name) in refused(tmp_path / name, ": no such file")
@@ -510,28 +462,10 @@ def test_a_text_in_place_of_a_file_is_a_missing_file():
     refused("a\0b", "'a\\x00b': no such file or folder")
 
 
-def test_a_file_that_may_not_be_read(tmp_path, monkeypatch):
-    def forbidden(_self):
-        raise PermissionError(13, "Permission denied")
-
-    path = written(tmp_path, "a.csv", "ID,text\na,A\n")
-    monkeypatch.setattr(Path, "read_bytes", forbidden)
-    refused(path, f"{path} cannot be read: Permission denied")
-
-
 @pytest.mark.parametrize("source", [None, 7, [], {}, [1], [{}], pl.DataFrame()])
 def test_what_is_no_table_is_refused(source):
     with pytest.raises(TableError, match=r"^samples"):
         ps.read_samples(source)
-
-
-def test_bytes_reach_judges_and_no_table():
-    rows = [{"ID": name, "text": "It rose.", "picture": name.encode(), "class": "7a"} for name in "ab"]
-    found = ps.inspect_samples(rows)
-    assert "'picture' holds neither text nor numbers: judges get it, tables leave it out" in found.notes
-    assert found.samples["picture"].to_list() == [b"a", b"b"]
-    items, names = with_kept(pl.DataFrame({"ID": ["a", "b"]}), found.samples)
-    assert (items.columns, names) == (["ID", "class"], ["class"])
 
 
 @pytest.mark.parametrize("nested", ["essay", "who"])

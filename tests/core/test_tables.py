@@ -8,23 +8,18 @@ from types import MappingProxyType
 
 import pandas as pd
 import polars as pl
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
-from tests import strategies
 
 from pairscale.core.errors import MissingExtraError, TableError
 from pairscale.core.tables import (
     PAIRS,
     RESULTS,
     id_text,
-    is_blank,
-    listed,
     require_columns,
     require_ids,
-    row_numbers,
     to_frame,
 )
 
@@ -47,10 +42,6 @@ def test_every_kind_of_table_is_the_same_frame(kind):
     assert_frame_equal(to_frame(KINDS[kind]), FRAME)
 
 
-def test_a_polars_frame_is_taken_as_it_is():
-    assert to_frame(FRAME) is FRAME
-
-
 @pytest.mark.parametrize(
     ("data", "says"),
     [
@@ -71,10 +62,6 @@ def test_a_polars_frame_is_taken_as_it_is():
 def test_what_is_no_table_is_refused_in_one_line(data, says):
     with pytest.raises(TableError, match=f"^{says}[^\n]*$"):
         to_frame(data, "it")
-
-
-def test_rows_need_not_all_have_all_columns():
-    assert to_frame([{"a": 1}, {"b": "x"}, {"a": 2.5}]).rows() == [(1.0, None), (None, "x"), (2.5, None)]
 
 
 def test_pandas_columns_of_numbers_and_text_become_text():
@@ -163,31 +150,6 @@ def test_missing_columns_are_named_beside_those_there_are(message_snapshot):
     require_columns(FRAME, ["n", "ID"], "it")
 
 
-def test_lists_in_messages_are_short_and_in_one_line():
-    assert listed([]) == ""
-    assert listed(["a\nb", 2]) == "'a\\nb', '2'"
-    assert listed("abcde") == "'a', 'b', 'c', 'd', 'e'"
-    assert listed([*range(2000)]) == "'0', '1', '2', '3', '4' and 1,995 more"
-    assert row_numbers(pl.Series([False, True])) == "row 2"
-    assert row_numbers(pl.Series([True] * 5)) == "rows 1, 2, 3, 4, 5"
-    assert row_numbers(pl.Series([None, *[True] * 6])) == "rows 2, 3, 4, 5, 6 and 1 more"
-
-
-@given(st.lists(st.none() | st.text(" \t\r\n\u00a0\u2003ab", max_size=3), max_size=5))
-def test_blank_is_missing_or_white_space(texts):
-    expected = [text is None or not text.strip() for text in texts]
-    assert is_blank(pl.Series(texts, dtype=pl.String)).to_list() == expected
-
-
-@pytest.mark.slow
-@given(strategies.samples())
-def test_the_strategies_keep_their_promise(samples):
-    assert samples.columns[:2] == ["ID", "text"]
-    assert samples["ID"].n_unique() == samples.height >= 2
-    assert not is_blank(samples["ID"]).any()
-    assert not is_blank(samples["text"]).any()
-
-
 def test_the_columns_of_the_contract_stand_in_its_order():
     assert list(PAIRS) == ["ID1", "text1", "ID2", "text2"]
     promised = (
@@ -196,9 +158,3 @@ def test_the_columns_of_the_contract_stand_in_its_order():
     )
     assert list(RESULTS)[:14] == promised.split()
     assert list(RESULTS)[-6:] == ["outcome", "judge_id", "trait", "template_id", "condition_id", "probability"]
-
-
-def test_arrow_dictionaries_and_chunks_are_read():
-    column = pa.chunked_array([pa.array(["a"]).dictionary_encode(), pa.array(["b"]).dictionary_encode()])
-    frame = require_ids(to_frame(pa.table({"ID": column})), ["ID"], "it")
-    assert frame.rows() == [("a",), ("b",)]

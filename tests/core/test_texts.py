@@ -18,6 +18,7 @@ from pairscale.core.errors import FileFormatError, InputError, MissingExtraError
 from pairscale.core.files import write_table
 
 DATA = Path(__file__).parents[1] / "data" / "documents"
+TABLE = "a table, not a text; to keep its columns, one of them must name each text once"
 
 
 @pytest.fixture
@@ -109,10 +110,8 @@ def test_a_class_list_in_excel_on_a_plain_installation(message_snapshot, tmp_pat
 def test_a_table_of_something_else_is_listed(class_folder):
     (class_folder / "class.csv").write_text("student_id,name,class,essay\n", "utf-8")
     report = ps.inspect_samples(class_folder)
-    assert report.problems()[:2] == [
-        "1 file was not read: 1 csv:",
-        "  class.csv: a table, not a text; to read the texts in it, give it instead of the folder",
-    ]
+    assert report.problems()[0] == "1 file was not read: 1 csv:"
+    assert report.problems()[1].startswith(f"  class.csv: {TABLE}")
 
 
 @pytest.mark.parametrize("named", ["stem", "file"])
@@ -127,13 +126,10 @@ def test_a_class_list_among_the_essays_says_more_of_them(class_folder, named):
     assert report.skipped == ()
     assert report.kept == ("name", "class")
     assert report.opening()[0] == f"60 texts from {class_folder}; ID = file name; other columns kept: name, class"
-    assert report.opening()[-1] == "  class.csv: columns name, class by student; without remark"
+    assert report.opening()[-1] == "  class.csv: columns name, class by student"
     for uid, name in report.samples.select("ID", "name").rows():
         assert name.removeprefix("Pupil ").partition(".")[0] == uid
     assert report.samples.columns == ["ID", "text", "name", "class"]
-
-
-NEED = "to keep its columns, one of them must name each of the 3 texts once, and no other must contradict it"
 
 
 def test_a_class_list_that_lacks_a_text_is_not_used(tmp_path):
@@ -143,7 +139,7 @@ def test_a_class_list_that_lacks_a_text_is_not_used(tmp_path):
     report = ps.inspect_samples(tmp_path)
     assert report.kept == ()
     [one] = report.skipped
-    assert str(one.reason).endswith(NEED)
+    assert str(one.reason).startswith(TABLE)
     (tmp_path / "class.csv").write_text("who,name\na,Ann\nb,Bob\nc,Cem\na,Ada\n", "utf-8")
     assert ps.inspect_samples(tmp_path).kept == ()
     (tmp_path / "class.csv").write_text("who,name,grade\na,Ann,1\nb,Bob,2\nc,Cem,3\nz,Zoe,4\n", "utf-8")
@@ -160,14 +156,14 @@ def test_a_class_list_may_name_the_texts_twice_if_both_columns_agree(tmp_path):
     (tmp_path / "class.csv").write_text("\n".join(["student_id,name,essay", *rows]), "utf-8")
     report = ps.inspect_samples(tmp_path)
     assert report.samples.rows()[0] == ("a", "Text a.", "Ann")
-    assert report.opening()[-1] == "  class.csv: columns name by student_id; without essay"
+    assert report.opening()[-1] == "  class.csv: columns name by student_id"
     turned = ["a,Ann,b.txt", "b,Bob,a.txt", "c,Cem,c.txt"]
     (tmp_path / "class.csv").write_text("\n".join(["student_id,name,essay", *turned]), "utf-8")
     [one] = ps.inspect_samples(tmp_path).skipped
-    assert str(one.reason).endswith(NEED)
+    assert str(one.reason).startswith(TABLE)
     (tmp_path / "class.csv").write_text("who,name\na,Ann\nb,Bob\nc,Cem\na,Ada\n", "utf-8")
     [one] = ps.inspect_samples(tmp_path).skipped
-    assert str(one.reason).endswith(NEED)
+    assert str(one.reason).startswith(TABLE)
 
 
 def test_every_other_file_is_listed_with_its_reason(tmp_path, caplog):
@@ -187,7 +183,7 @@ def test_every_other_file_is_listed_with_its_reason(tmp_path, caplog):
         "old.doc": "a format that is not read; save it as docx, odt, pdf or txt",
         "more.zip": "an archive; unpack it, or give it instead of the folder if it is a zip file",
         "empty.txt": "it is empty: there is no text in it",
-        "really.txt": "its content is a PDF file, not txt; rename it to .pdf",
+        "really.txt": "its content is a PDF file, not txt; give it the ending of its kind",
         "cyrillic.txt": "it is not UTF-8 text; save it as UTF-8, or name its encoding, where that is an option "
         "(`encoding=`)",
         "scan.pdf": "no text layer: it is a scan or a picture; make one with OCR, or type the text",
@@ -229,7 +225,7 @@ def test_a_guessed_encoding_is_said_once_for_all(tmp_path):
     for name in "abcdefg":
         (tmp_path / f"{name}.txt").write_bytes(f"Café {name}".encode("cp1252"))
     [note] = ps.inspect_samples(tmp_path).notes
-    assert note.startswith("a.txt, b.txt, c.txt, d.txt, e.txt and others: it is not UTF-8; it was read as Windows-1252")
+    assert note.startswith("a.txt, b.txt, c.txt, d.txt, e.txt and 2 more: it is not UTF-8; it was read as Windows-1252")
     assert ps.inspect_samples(tmp_path, encoding="cp1252").notes == ()
 
 
@@ -238,7 +234,7 @@ def test_unusual_texts_are_named():
     rows += [{"ID": "same", "text": "text 1 "}, {"ID": "long", "text": "word " * 30}]
     assert ps.inspect_samples(rows).notes == (
         "identical texts: '1' = 'same'",
-        "'long' is ten times as long as the median text (6 characters) or longer",
+        "at least ten times the length of the median text (6 characters): 'long'",
     )
     assert ps.inspect_samples([*rows[:2], {"ID": "9", "text": "x" * 59}]).notes == ()
 
@@ -281,23 +277,9 @@ def test_an_archive_is_read_like_a_folder(tmp_path):
     assert report.samples.rows() == [("ann", "One."), ("bob", "The river rose two metres in a night.")]
     assert {one.name: one.reason for one in report.skipped} == {
         "photo.jpg": "not a text: txt, md, html, docx, odt and pdf are read",
-        "essays/inner.zip": "an archive inside the archive; unpack it first",
+        "inner.zip": "an archive; unpack it, or give it instead of the folder if it is a zip file",
         "essays/drafts/old.txt": "in a folder of the archive; only the files of one folder are read",
     }
-
-
-def test_names_that_lead_out_of_an_archive_and_links_in_it(tmp_path):
-    path = archive(tmp_path / "a.zip", {"a.txt": b"A", "../b.txt": b"B", "/c.txt": b"C", "..\\d.txt": b"D"})
-    with zipfile.ZipFile(path, "a") as made:
-        link = zipfile.ZipInfo("e.txt")
-        link.external_attr = 0o120777 << 16
-        made.writestr(link, "/etc/passwd")
-    report = ps.inspect_samples(path)
-    assert report.samples.rows() == [("a", "A")]
-    reasons = [str(one.reason) for one in report.skipped]
-    assert reasons.count("its name leads out of the archive") == 3
-    assert reasons.count("a link, which an archive of texts does not need") == 1
-    assert sorted(tmp_path.iterdir()) == [path]  # nothing is written
 
 
 def test_an_archive_that_is_a_bomb(message_snapshot, tmp_path):
@@ -311,12 +293,6 @@ def test_a_long_text_in_an_archive(tmp_path):
     path = archive(tmp_path / "a.zip", {"a.txt": b"x" * 5_000_001, "b.txt": b"short"})
     report = ps.inspect_samples(path)
     assert [(one.name, one.reason) for one in report.skipped] == [("a.txt", "it has more than 5,000,000 bytes")]
-
-
-def test_an_archive_that_is_not_there(message_snapshot, tmp_path):
-    with pytest.raises(FileFormatError) as refused:
-        ps.read_samples(tmp_path / "nowhere.zip")
-    message_snapshot(refused)
 
 
 # One document.
@@ -337,7 +313,7 @@ def test_one_document(message_snapshot, tmp_path, caplog):
 
 
 def test_tables_of_a_spreadsheet_program(caplog):
-    """Merged cells, formulas, and the encodings that people choose in the dialogue."""
+    """Formulas, and the encodings that people choose in the dialogue."""
     rows = {}
     for name in ("class.xlsx", "class-cp1252.csv", "class-utf16.csv", "class-utf8.csv"):
         report = ps.inspect_samples(DATA / name)
@@ -350,8 +326,6 @@ def test_tables_of_a_spreadsheet_program(caplog):
     assert rows["class.xlsx"][0][2:] == ("Zoë Müller", "7b", 83)
     said = [record.getMessage() for record in caplog.records]
     assert any("Windows-1252" in line and "'Zoë'" in line for line in said)
-    merged = "has merged cells, 'C2:C4': the value is in the first of them, and the others are empty"
-    assert sum(merged in line for line in said) == 1
 
 
 class _Unmarked(zipfile.ZipInfo):

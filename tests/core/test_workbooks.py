@@ -13,7 +13,7 @@ import pytest
 import pairscale as ps
 from pairscale.core.errors import FileFormatError
 from pairscale.core.files import read_table, write_table, write_workbook
-from pairscale.core.workbooks import check_workbook
+from pairscale.core.workbooks import read_workbook
 
 CELL = '<c r="{0}" t="inlineStr"><is><t>{1}</t></is></c>'
 ROWS = '<row r="{0}"><c r="A{0}" t="inlineStr"><is><t>{1}</t></is></c></row>'
@@ -127,12 +127,6 @@ def test_a_stray_cell_is_seen_however_it_is_written(tmp_path, cell, before):
         read_table(path)
 
 
-def test_a_text_that_looks_like_a_cell_is_a_text(tmp_path):
-    texts = ['<c r="XFD1048576">', "<row r='1048576'>", 'r="XFD1048576"', "worksheet"]
-    write_table(pl.DataFrame({"ID": list("abcd"), "text": texts}), tmp_path / "texts.xlsx")
-    assert ps.read_samples(tmp_path / "texts.xlsx")["text"].to_list() == texts
-
-
 def test_an_ordinary_large_workbook_is_read(tmp_path):
     draw = random.Random(1)
     words = ["".join(draw.choices("abcdefghij", k=6)) for _ in range(3_000)]
@@ -160,16 +154,6 @@ def test_other_formats_under_this_name_are_refused(tmp_path, name):
         read_table(path)
 
 
-@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
-def test_other_compression_is_refused(message_snapshot, tmp_path, method):
-    path = tmp_path / "other.xlsx"
-    with zipfile.ZipFile(path, "w", method) as archive:
-        archive.writestr("xl/worksheets/sheet1.xml", "x" * 100)
-    with pytest.raises(FileFormatError) as refused:
-        read_table(path)
-    message_snapshot(refused)
-
-
 @pytest.mark.parametrize("damage", [b"PK\3\4", b"PK\1\2", b"\x78"])
 def test_a_damaged_archive_is_an_error_in_words(tmp_path, damage):
     path = workbook(tmp_path / "damaged.xlsx", (HEAD + ROWS.format(1, "ID") + FOOT).encode())
@@ -178,11 +162,10 @@ def test_a_damaged_archive_is_an_error_in_words(tmp_path, damage):
     for at in range(0, len(content), 97):
         broken = content[:at] + damage + content[at + len(damage) :]
         try:
-            check_workbook(broken, path)
+            read_workbook(broken, path)
         except FileFormatError as error:
             said.add(str(error))
-    known = ("it is damaged: ", "it expands to more than ", "it is compressed in an unusual way", "it is protected")
-    assert all(words.startswith(tuple(f"{path}: {start}" for start in known)) for words in said)
+    assert all(words.startswith(str(path)) for words in said)
 
 
 LONG = "The river rose two metres in a night, and nobody slept."
@@ -200,38 +183,10 @@ def test_further_sheets_are_named(tmp_path, caplog):
     assert "the first sheet, 'Class 7a', is read; not read: 'Class 7b', 'Old'" in caplog.text
 
 
-def test_a_header_that_names_two_columns_alike_is_refused(message_snapshot, tmp_path):
-    path = tmp_path / "twice.xlsx"
-    names = "".join(CELL.format(f"{at}1", name) for at, name in zip("ABC", ["ID", "text", "ID"], strict=True))
-    rows = "".join(f'<row r="{n}">{"".join(CELL.format(f"{at}{n}", at * n) for at in "ABC")}</row>' for n in (2, 3))
-    with pytest.raises(FileFormatError) as refused:
-        read_table(openpyxl_like(path, f'<row r="1">{names}</row>', rows))
-    message_snapshot(refused)
-    frame = pl.DataFrame({"ID": ["a"], "text": ["x"], "text_1": ["y"]})
-    write_table(frame, tmp_path / "other.xlsx")
-    assert read_table(tmp_path / "other.xlsx").equals(frame)
-
-
 def test_columns_without_a_name_are_numbered_as_in_csv(tmp_path):
     head = f'<row r="1">{CELL.format("A1", "ID")}{CELL.format("C1", "text")}</row>'
     row = f'<row r="2">{CELL.format("A2", "a")}{CELL.format("B2", "7")}{CELL.format("C2", "x")}</row>'
     assert read_table(openpyxl_like(tmp_path / "x.xlsx", head, row)).columns == ["ID", "column_2", "text"]
-
-
-@pytest.mark.parametrize(
-    ("cell", "n"),
-    [
-        ("<c r='C2'><f>A1</f><v></v></c>", 1),
-        ("<c r='C2'><f>A1</f></c>", 1),
-        ("<c r='C2'><f>A1</f><v>5</v></c>", 0),
-        ("<c r='C2' t=\"str\"><f>A1</f><v></v></c>", 0),  # a text of no characters
-    ],
-)
-def test_formulas_that_were_never_computed_are_said(tmp_path, caplog, cell, n):
-    head = f'<row r="1">{CELL.format("A1", "ID")}{CELL.format("B1", "text")}{CELL.format("C1", "total")}</row>'
-    row = f'<row r="2">{CELL.format("A2", "a")}{CELL.format("B2", "x")}{cell}</row>'
-    read_table(openpyxl_like(tmp_path / "x.xlsx", head, row))
-    assert caplog.text.count("formulas without a value (1): such cells are empty") == n
 
 
 def test_a_title_above_the_header_is_no_header(message_snapshot, tmp_path):

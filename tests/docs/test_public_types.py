@@ -57,7 +57,7 @@ def test_every_line_of_the_stub_gives_one_name_of_the_package_that_promises_it()
         ("from .judges.base import Judge as Judge, Verdict as Verdict", "does not import one name"),
         ("from .judges.base import Judge", "without `as`"),
         ("from .judges.base import Jury as Jury", "no such name"),
-        ("from .models._bt_fit import BTFit as BTFit", "private to its package"),
+        ("from .collect._plan import Condition as Condition", "private to its package"),
         ("from .judges.base import Judge as Judge", None),
     ],
 )

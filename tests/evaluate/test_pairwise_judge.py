@@ -12,8 +12,7 @@ import pairscale as ps
 from pairscale.core.errors import InputError, JudgeError
 from pairscale.evaluate.judge import merged_outcome, prompt_for, reasoning_of
 from pairscale.evaluate.majority import majority
-from pairscale.providers.base import HTTPCall, LLMReply
-from pairscale.providers.client import Exchange
+from pairscale.providers.base import HTTPCall, Reply
 from pairscale.testing import Behaviour, ProviderSimulator
 from pairscale.testing._judging import samples_of
 
@@ -252,9 +251,9 @@ def test_a_model_may_say_that_neither_is_better(monkeypatch, replies, outcome, w
 
     async def reply(request):
         call = HTTPCall("POST", "/", {})
-        return Exchange(call, LLMReply(next(said)), 200, 0.1)
+        return Reply(next(said), call=call, status=200, seconds=0.1)
 
-    monkeypatch.setattr(comparator.judge._model, "ask", reply)
+    monkeypatch.setattr(comparator.judge, "ask", reply)
     found = compare(comparator)
     assert (str(found.outcome), found.winner) == (outcome, winner)
 

@@ -11,12 +11,18 @@ from hypothesis import strategies as st
 
 import pairscale as ps
 from pairscale.core.errors import InputError
-from pairscale.judges._guard import guarded_prompt, holds_fences
-from pairscale.judges.answers import ANSWERS, declines, probability_of_first, read_structured, read_tag
+from pairscale.judges.answers import (
+    ANSWERS,
+    declines,
+    guarded_prompt,
+    holds_fences,
+    probability_of_first,
+    read_structured,
+    read_tag,
+)
 from pairscale.judges.orders import BothOrders
-from pairscale.providers._write import choice_schema
-from pairscale.providers.base import CHOICE_KEY, Alternative, LLMReply, TokenLogprob
-from pairscale.providers.client import Exchange
+from pairscale.providers.base import CHOICE_KEY, Alternative, Reply, TokenLogprob
+from pairscale.providers.wire import choice_schema
 from pairscale.testing import Behaviour, ProviderSimulator
 
 PREFIX, SUFFIX = "<BETTER_SAMPLE>", "</BETTER_SAMPLE>"
@@ -567,5 +573,5 @@ def test_other_answers_without_a_tag_are_none(text):
 def test_a_refusal_in_words_is_one_only_without_an_answer(text, outcome, code):
     judge = made()
     request = judge.request(pair())
-    verdict = judge.read(Exchange(judge.client.prepared(request), LLMReply(text), 200, 0.1), pair(), request)
+    verdict = judge.read(Reply(text, call=judge.client.prepared(request), status=200), pair(), request)
     assert (str(verdict.outcome), verdict.error_code) == (outcome, code)

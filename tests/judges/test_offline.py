@@ -13,7 +13,7 @@ from scipy import stats
 import pairscale as ps
 from pairscale.core.errors import InputError, UnknownNameError
 from pairscale.judges.base import JudgePair
-from pairscale.judges.resolve import judge_with
+from pairscale.judges.build import judge_with
 
 A, B = {"ID": "a", "item_id": "a", "text": "long text", "q": 1.5}, {"ID": "b", "item_id": "b", "text": "t", "q": -0.5}
 
@@ -384,12 +384,6 @@ class TestByName:
     @pytest.mark.parametrize(
         ("judge", "settings", "words"),
         [
-            (
-                "simulated",
-                {"abilities": "truth"},
-                "the abilities are a column of the samples, named as simulated:",
-            ),
-            ("simulated:q", {"abilities": {"a": 1.0}}, "leave out the setting 'abilities'"),
             ("simulated:q", {"seeds": 1}, "judge 'simulated:q' has no setting 'seeds'; it has 'bias', 'lapse'"),
             ("lexical", {"length": 3}, "judge 'lexical' has no setting 'length'; it has 'trait'"),
         ],

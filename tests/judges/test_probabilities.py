@@ -14,8 +14,8 @@ import pairscale as ps
 from pairscale.core.errors import InputError
 from pairscale.judges.answers import CONFIDENCE_QUESTION, stated_confidence
 from pairscale.judges.base import JudgePair, Verdict
+from pairscale.judges.build import judge_with
 from pairscale.judges.orders import BothOrders
-from pairscale.judges.resolve import judge_with
 from pairscale.providers.base import LLMRequest
 from pairscale.providers.openai import OpenAI, read_decision
 

@@ -287,7 +287,12 @@ def small_data(draw: st.DrawFn) -> pl.DataFrame:
 @given(data=small_data())
 @settings(max_examples=6, deadline=None)
 def test_same_as_the_slow_optimiser(kind: str, ties: Any, position: bool, data: pl.DataFrame) -> None:
-    fit = fit_bt_model(data, engine=kind, ties=ties, position=position, weights="w", covariance=True)
+    options: Any = {"engine": kind, "ties": ties, "position": position, "weights": "w", "covariance": True}
+    if (kind, ties) == ("firth", "davidson"):
+        with pytest.raises(InputError, match="does not model ties"):
+            fit_bt_model(data, **options)
+        return
+    fit = fit_bt_model(data, **options)
     slow = Slow(data, kind, position=position, ties=ties)
     beta = slow.solve()
     spread = slow.covariance(beta)
@@ -438,21 +443,17 @@ def test_a_maximum_is_found_when_and_only_when_there_is_one(pairs: list[tuple[in
 
 
 @pytest.mark.parametrize(
-    ("data", "message"),
+    "data",
     [
-        (won("ab", "bc", "ca", "ab"), "the first of the pair won every comparison: the position effect would be inf"),
-        (
-            [{**row, "result": 0} for row in won("ab", "bc", "ca")],
-            "the second of the pair won every comparison",
-        ),
-        (games([0, 0, 0, 1, 1, 1, 1], [2, 3, 2, 2, 3, 3, 2], [1, 0, 0, 1, 1, 0, 0]), "cannot tell it from the scores"),
+        won("ab", "bc", "ca", "ab"),
+        [{**row, "result": 0} for row in won("ab", "bc", "ca")],
+        games([0, 0, 0, 1, 1, 1, 1], [2, 3, 2, 2, 3, 3, 2], [1, 0, 0, 1, 1, 0, 0]),
     ],
 )
 @pytest.mark.parametrize("engine", ["sirt", "mle"])
-def test_a_position_effect_that_cannot_be_told(data: Any, message: str, engine: str) -> None:
-    with pytest.raises(FitError) as caught:
+def test_a_position_effect_that_cannot_be_told(data: Any, engine: str) -> None:
+    with pytest.raises(FitError, match="cannot tell it from the scores"):
         fit_bt_model(data, engine=engine, position=True)
-    assert message in str(caught.value)
 
 
 # Small and odd data
@@ -480,7 +481,7 @@ def test_only_ties(message_snapshot) -> None:
     message_snapshot(refused)
     for engine in ("sirt", *LIKELIHOOD):
         assert column(fit_bt_model(data, engine=engine, ties="half"), "theta") == pytest.approx([0, 0, 0])
-        with pytest.raises(FitError) as refused:
+        with pytest.raises((FitError, InputError)) as refused:
             fit_bt_model(data, engine=engine, ties="davidson")
         message_snapshot(refused)
 
@@ -508,8 +509,10 @@ def test_ties_are_read_from_the_outcome() -> None:
     assert fit_bt_model(data).theta["comparisons"].to_list() == [2, 2]
 
 
-@pytest.mark.parametrize("engine", ["sirt", *LIKELIHOOD])
-@pytest.mark.parametrize("ties", ["half", "davidson"])
+@pytest.mark.parametrize(
+    ("engine", "ties"),
+    [*((engine, "half") for engine in ("sirt", *LIKELIHOOD)), ("sirt", "davidson"), ("mle", "davidson")],
+)
 def test_a_weight_is_so_many_comparisons(engine: str, ties: Any) -> None:
     rng = np.random.default_rng(8)
     first, second = np.repeat([0, 1, 2], 20), np.repeat([1, 2, 0], 20)

@@ -10,9 +10,8 @@ from scipy.special import expit
 import pairscale as ps
 from pairscale.core.comparisons import say_copies
 from pairscale.core.errors import FitError, InputError
-from pairscale.models._counts import aggregate
 from pairscale.models._learned_spread import learned_spread
-from pairscale.models._rows import read_decided
+from pairscale.models.data import count_pairs, read_outcomes
 
 
 def _table(seed, n_items=25, n_pairs=200, sd=1.0, distinct=True):
@@ -129,7 +128,7 @@ def test_the_spread_is_learned(sd):
 def test_the_learned_spread_is_where_the_evidence_is_largest():
     """Against the evidence by quadrature: two items have one difference, N(0, 2 s²)."""
     table = pl.DataFrame({"object1": ["a"] * 30, "object2": ["b"] * 30, "result": [1.0] * 24 + [0.0] * 6})
-    found = learned_spread(aggregate(read_decided(table), ties="drop", ordered=False))
+    found = learned_spread(count_pairs(read_outcomes(table))[0])
     d = np.linspace(-30, 30, 6_001)
     log = 24 * np.log(expit(d)) + 6 * np.log(expit(-d))
     spread = np.exp(np.linspace(-3, 3, 301))

@@ -65,12 +65,12 @@ def test_what_is_piped_gets_no_line(capsys):
     [
         ({"engine": "firth"}, "firth: step 1 over 3 texts"),
         ({"bootstrap": 3}, "bootstrap: 0 of 3 rounds"),
-        ({"cluster": "judge_id"}, "robust errors: 2 clusters"),
+        ({"cluster": "judge_id"}, "robust errors: the covariance of 3 scores, 2 clusters"),
     ],
 )
 def test_the_long_parts_say_what_they_work_at(options, words, monkeypatch):
     said = []
-    for module in ("likelihood", "_intervals"):
+    for module in ("likelihood", "uncertainty"):
         monkeypatch.setattr(f"pairscale.models.{module}.at_work", said.append)
     rows = [
         {"ID1": a, "ID2": b, "better_id": a, "judge_id": "xy"[n % 2]} for n, (a, b) in enumerate(["ab", "bc", "ca"] * 4)
@@ -79,7 +79,7 @@ def test_the_long_parts_say_what_they_work_at(options, words, monkeypatch):
     words = {
         "engine": "firth: step 1 over 3 texts",
         "bootstrap": "bootstrap: 0 of 3 rounds",
-        "cluster": "robust errors: 2 clusters",
+        "cluster": "robust errors: the covariance of 3 scores, 2 clusters",
     }
     assert words[next(iter(options))] in said
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import logging
 import math
-import threading
 from functools import cache
 from pathlib import Path
 
@@ -21,7 +20,6 @@ from hypothesis import strategies as st
 
 from pairscale.core.errors import FitError, InputError, TableError
 from pairscale.core.notices import notice
-from pairscale.models import reliability as module
 from pairscale.models.bradley_terry import fit_bt_model
 from pairscale.models.fit_statistics import fit_statistics
 from pairscale.models.reliability import (
@@ -280,17 +278,6 @@ def test_what_the_fits_say_is_said_once(caplog: pytest.LogCaptureFixture) -> Non
     assert not logging.getLogger("pairscale").filters
     notice("heard again")
     assert len(caplog.records) == 2
-
-
-def test_other_threads_are_heard_meanwhile(caplog: pytest.LogCaptureFixture) -> None:
-    kept: list[str] = []
-    with module._unsaid(kept):
-        notice("here")
-        other = threading.Thread(target=notice, args=("there",))
-        other.start()
-        other.join()
-    assert kept == ["here"]
-    assert [record.getMessage() for record in caplog.records] == ["there"]
 
 
 def test_rows_without_a_winner_are_left_out() -> None:

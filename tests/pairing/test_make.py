@@ -292,7 +292,7 @@ ROW = {"ID1": "a", "text1": "A", "ID2": "b", "text2": "B"}
 @pytest.mark.parametrize(
     ("changed", "says"),
     [
-        ({"ID2": "a"}, "pairs: 'a' would be compared with itself in row 2"),
+        ({"ID2": "a"}, "pairs: 'a' is compared with itself in row 2"),
         ({"ID1": None}, "pairs: column 'ID1' is empty in row 2"),
         ({"ID2": " "}, "pairs: column 'ID2' is empty in row 2"),
         ({"text1": None}, "pairs: column 'text1' is empty in row 2"),

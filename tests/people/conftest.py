@@ -18,7 +18,7 @@ def serve(tmp_path):
             store = stack.enter_context(LabelStore(path or tmp_path / "labels.db", cases, **options))
             for name in people:
                 store.add_labeller(name)
-            page = serve_labels(store, cases, address=Address(port=0), instructions=instructions, plain=plain)
+            page = serve_labels(store, address=Address(port=0), instructions=instructions, plain=plain)
             return store, stack.enter_context(page)
 
         yield start

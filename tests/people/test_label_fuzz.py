@@ -12,7 +12,6 @@ from labelling import form_of, make_cases
 from pairscale.people import LabelStore
 from pairscale.people._guard import signature
 from pairscale.people.app import create_app
-from pairscale.people.source import StoredLabelSource
 
 pytestmark = pytest.mark.slow
 
@@ -25,7 +24,7 @@ def served(tmp_path_factory):
     cases = make_cases(30)
     with LabelStore(tmp_path_factory.mktemp("fuzz") / "labels.db", cases, labels_per_case=2, seed=1) as store:
         ann = store.add_labeller("ann")
-        app = create_app(StoredLabelSource(store, cases), instructions="Read.")
+        app = create_app(store, instructions="Read.")
         yield app, store, ann
 
 

@@ -39,10 +39,10 @@ def labelled(tmp_path):
 
 
 def test_figures_by_hand(labelled):
-    store, cases, enter = labelled
+    store, _cases, enter = labelled
     enter("ann", dict.fromkeys(range(8), "1") | {8: "2", 9: "tie"})
     enter("bob", dict.fromkeys(range(7), "1") | {7: "2", 8: "2", 9: "skip"})
-    view = overview(store, cases)
+    view = overview(store)
     assert (view.labels, view.wanted) == (19, 20)
     ann, bob = view.labellers
     assert (ann.labels, ann.ties, ann.skipped, ann.sided) == (10, 1, 0, 9)
@@ -61,19 +61,19 @@ def test_figures_by_hand(labelled):
     assert pair["cohen_kappa"] == pytest.approx((8 / 9 - chance) / (1 - chance))
     assert view.stuck == 1  # bob skipped the last one, and there is nobody else
     store.add_labeller("eve")
-    assert overview(store, cases).stuck == 0
+    assert overview(store).stuck == 0
 
 
 def test_sides_are_counted_as_they_were_shown(labelled):
-    store, cases, _enter = labelled
+    store, _cases, _enter = labelled
     ann = store.add_labeller("ann")
     for _ in range(8):
         store.answer(ann, store.next(ann).question_id, "1")
-    (view,) = overview(store, cases).labellers
+    (view,) = overview(store).labellers
     assert (view.left, view.sided) == (8, 8)
     assert view.leans  # 8 of 8 by chance: 2 / 256 < 0.01
     store.undo(ann)
-    assert not overview(store, cases).labellers[0].leans  # 7 of 7: 2 / 128 > 0.01
+    assert not overview(store).labellers[0].leans  # 7 of 7: 2 / 128 > 0.01
 
 
 @pytest.mark.parametrize(("seconds", "is_fast"), [(0.3, True), (0.7, False)])
@@ -82,28 +82,28 @@ def test_too_fast_to_have_read(labelled, seconds, is_fast):
     store, cases, enter = labelled
     assert {case.length for case in cases.values()} == {69}
     enter("ann", dict.fromkeys(range(10), "1"), seconds)
-    (ann,) = overview(store, cases).labellers
+    (ann,) = overview(store).labellers
     assert ann.is_fast is is_fast
     assert ann.seconds == pytest.approx(seconds, abs=0.001)
     assert ann.letters == pytest.approx(69 / seconds, rel=0.01)
     for _ in range(6):
         store.undo(ann.labeller)
-    assert not overview(store, cases).labellers[0].is_fast  # four are too few to say
+    assert not overview(store).labellers[0].is_fast  # four are too few to say
 
 
 def test_a_study_without_any_label(labelled, caplog):
-    store, cases, _enter = labelled
-    view = overview(store, cases)
+    store, _cases, _enter = labelled
+    view = overview(store)
     assert (view.labels, view.labellers, view.pairs, view.stuck) == (0, [], [], 10)
     assert view.criteria[0].alpha is None
     assert caplog.text == ""
 
 
 def test_notices_of_the_agreement_do_not_come_with_every_look(labelled, caplog):
-    store, cases, enter = labelled
+    store, _cases, enter = labelled
     for name in ("ann", "bob"):
         enter(name, dict.fromkeys(range(10), "1"))
-    assert overview(store, cases).criteria[0].n_units == 10
+    assert overview(store).criteria[0].n_units == 10
     assert caplog.text == ""
 
 

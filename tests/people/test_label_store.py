@@ -27,7 +27,7 @@ from pairscale.core.errors import (
     TableError,
 )
 from pairscale.people import Case, LabelStore, read_cases
-from pairscale.people.labels import Assigned, other_side
+from pairscale.people.queue import LabelQuestion, other_side
 from pairscale.store.labels import LABELS, label_cases, label_questions, label_results, labellers, labels
 from pairscale.store.runfile import open_run
 
@@ -48,7 +48,7 @@ def work_off(store: LabelStore, people: list, rng: random.Random) -> None:
     while len(idle) < len(people):
         person = rng.choice([one for one in people if one.name not in idle])
         found = store.next(person)
-        if isinstance(found, Assigned):
+        if isinstance(found, LabelQuestion):
             assert store.answer(person, found.question_id, rng.choice(["1", "2", "tie"]))
         else:
             idle.add(person.name)
@@ -80,7 +80,7 @@ def test_each_case_gets_its_labels_and_nobody_sees_one_twice(n_cases, n_people, 
                 assert len(store.rows()) == before - undone
                 continue
             found = store.next(person)
-            if not isinstance(found, Assigned):
+            if not isinstance(found, LabelQuestion):
                 continue
             # One question, one case: a case never comes back under another number.
             assert seen[person.name].setdefault(found.question_id, found.case_id) == found.case_id
@@ -142,7 +142,7 @@ def test_what_is_held_lapses_and_a_late_label_still_counts(tmp_path):
         assert store.next(bob) == "waiting"
         now[0] = 61.0
         second = store.next(bob)
-        assert isinstance(second, Assigned)
+        assert isinstance(second, LabelQuestion)
         assert store.next(ann) == "waiting"  # it is with bob now
         assert store.answer(ann, first.question_id, "1")
         assert store.answer(bob, second.question_id, "1")
@@ -175,7 +175,7 @@ def test_threads_at_once(tmp_path):
         person = store.add_labeller(f"p{number}")
         try:
             while (found := store.next(person)) != "done" and not failures:
-                if isinstance(found, Assigned):
+                if isinstance(found, LabelQuestion):
                     assert store.answer(person, found.question_id, "1")
         except BaseException as error:  # noqa: BLE001
             failures.append(error)
@@ -328,7 +328,7 @@ def test_a_skip_is_no_label_and_somebody_else_gets_the_case(tmp_path):
         store.answer(ann, store.next(ann).question_id, None, skipped="too long", comment="sorry")
         assert store.totals() == (0, 1)
         assert store.next(ann) == "done"
-        assert isinstance(store.next(bob), Assigned)
+        assert isinstance(store.next(bob), LabelQuestion)
         (row,) = store.rows()
         assert (row["preferred"], row["skipped"], row["comment"]) == (None, "too long", "sorry")
 

@@ -17,7 +17,7 @@ def converse(store, cases, *typed: str, name: str = "ann") -> tuple[int, list[st
         except StopIteration:
             raise EOFError from None
 
-    return label_in_terminal(store, cases, name, ask=ask, show=said.append), said
+    return label_in_terminal(store, name, ask=ask, show=said.append), said
 
 
 def test_the_layout(tmp_path):

@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from pairscale.providers.client import pause
 from pairscale.providers.limits import RateLimiter, retry_after
-from pairscale.runtime import pause
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 RETRIES = 3  # how often a run asks again by default

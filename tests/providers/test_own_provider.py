@@ -12,7 +12,7 @@ import pytest
 import pairscale as ps
 from pairscale.core.errors import InputError, UnknownNameError
 from pairscale.providers import catalog
-from pairscale.providers.base import HTTPCall, LLMReply, LLMRequest, ProviderProblem
+from pairscale.providers.base import HTTPCall, LLMRequest, ProviderProblem, Reply
 from pairscale.providers.catalog import PROVIDERS, provider_named, register_provider
 from pairscale.providers.compatible import Compatible
 from pairscale.testing import ProviderSimulator
@@ -45,8 +45,8 @@ class Plain:
     def call(self, request: LLMRequest) -> HTTPCall:
         return HTTPCall("POST", "/api/generate", {"model": request.model, "prompt": request.prompt, "stream": False})
 
-    def reply(self, call: HTTPCall, body: Any) -> LLMReply:
-        return LLMReply(body["response"], raw=body)
+    def reply(self, call: HTTPCall, body: Any) -> Reply:
+        return Reply(body["response"], raw=body)
 
     def problem(self, status: int, body: Any) -> ProviderProblem:
         return ProviderProblem(str(body))

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from tests.strategies import golden
 
-from pairscale.providers._read import number, problem, split_thoughts
-from pairscale.providers.base import Alternative, HTTPCall, LLMReply, LLMRequest, TokenLogprob, Usage
+from pairscale.providers.base import Alternative, HTTPCall, LLMRequest, Reply, TokenLogprob, Usage
 from pairscale.providers.catalog import PROVIDERS, provider_named
+from pairscale.providers.wire import number, problem, split_thoughts
 
 TAG = "<BETTER_SAMPLE>SAMPLE_1</BETTER_SAMPLE>"
 
 
-def read(provider: str, body: Any, model: str = "m", **fields: Any) -> LLMReply:
+def read(provider: str, body: Any, model: str = "m", **fields: Any) -> Reply:
     ours = provider_named(provider)
     return ours.reply(ours.call(LLMRequest(model=model, prompt="p", **fields)), body)
 

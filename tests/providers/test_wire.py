@@ -15,7 +15,6 @@ from pairscale.testing import Faults, ProviderSimulator
 
 KEY = "sk-simulated-0123456789abcdef"
 ASKED = {"model": "gpt-4.1", "messages": [{"role": "user", "content": "Which is better?"}]}
-LEAVE = "; Ctrl-C breaks off, and the same call continues later"
 
 
 @pytest.fixture
@@ -55,44 +54,23 @@ def post(base_url: str, events: list[object], **more):
     return asyncio.run(main())
 
 
-def test_a_server_that_is_down_is_said_to_be_from_the_second_try_on(nobody, events):
+def test_a_server_that_is_down_is_tried_five_times_with_longer_and_longer_waits(nobody, events):
     with pytest.raises(ProviderError) as stopped:
         post(nobody, events)
-    down = stopped.value.message
-    assert down.startswith(f"openai at {nobody}: ClientConnectorError: Cannot connect to host")
-    assert events == [
-        1.0,
-        f"{down}; trying again in 2 s{LEAVE}", 2.0,
-        "openai: the same again; trying again in 4 s", 4.0,
-        "openai: the same again; trying again in 8 s", 8.0,
-    ]  # fmt: skip
+    assert stopped.value.message.startswith(f"openai at {nobody}: ClientConnectorError: Cannot connect to host")
+    assert events == [1.0, 2.0, 4.0, 8.0]
 
 
-def test_another_problem_is_said_in_full(events):
-    faults = Faults(script=(500, 500, 529, 529, 529))
-    with ProviderSimulator(faults=faults) as server, pytest.raises(ProviderError):
-        post(f"{server.url}/v1", events)
-    said = [line for line in events if isinstance(line, str)]
-    assert [line.partition(":")[2][:9] for line in said] == [" HTTP 500", " HTTP 529", " the same"]
-
-
-def test_what_the_server_asks_to_wait_is_what_is_said(events):
-    faults = Faults(script=(429, 429, "ok"), retry_after="7")
+def test_what_the_server_asks_to_wait_is_waited_and_said_when_it_is_long(events):
+    faults = Faults(script=(429, 429, "ok"), retry_after="30")
     with ProviderSimulator(faults=faults) as server:
         assert post(f"{server.url}/v1", events)["object"] == "chat.completion"
-    first, said, second = events
-    assert (first, second) == (7.0, 7.0)
-    assert str(said).startswith("openai: HTTP 429 (too many requests")
-    assert str(said).endswith(f"; trying again in 7 s{LEAVE}")
+    said, first, _, second = events
+    assert (first, second) == (30.0, 30.0)
+    assert str(said).startswith("waiting 30 s before asking again: openai: HTTP 429 (too many requests")
 
 
-def test_one_failure_is_nothing_to_speak_of(events):
-    with ProviderSimulator(faults=Faults(script=("reset", "ok"))) as server:
-        assert post(f"{server.url}/v1", events)["object"] == "chat.completion"
-    assert events == [1.0]
-
-
-def test_what_is_not_tried_again_is_not_said_to_be(nobody, events):
+def test_what_may_be_there_already_is_not_tried_again(nobody, events):
     with pytest.raises(ProviderError):
         post(nobody, events, again=False)
     assert events == []

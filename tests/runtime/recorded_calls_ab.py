@@ -232,7 +232,7 @@ class Labelling:
             self.now += 2.0
             return next(typed)
 
-        return label_in_terminal(self._store, self.cases, name, ask=ask, show=lambda _: None)
+        return label_in_terminal(self._store, name, ask=ask, show=lambda _: None)
 
     def table(self) -> pl.DataFrame:
         return label_table(self._store)

@@ -8,8 +8,8 @@ import pytest
 import pairscale as ps
 from pairscale.core.errors import InputError, JudgeError
 from pairscale.core.timelimit import TimeLimit
-from pairscale.providers.client import ProviderError
-from pairscale.runtime import ask_once, ask_unrecorded, close, comparison_of, pause, retrying
+from pairscale.providers.client import ProviderError, pause, retrying
+from pairscale.runtime import ask_once, ask_unrecorded, close, comparison_of
 from pairscale.runtime.asking import Stopwatch
 from pairscale.store.schema import attempts
 

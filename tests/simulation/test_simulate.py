@@ -284,7 +284,7 @@ def test_one_run_has_no_interval():
     ],
 )
 def test_an_impossible_study_is_refused_before_any_run(options, why, monkeypatch):
-    monkeypatch.setattr("pairscale.simulation.study.simulate_run", None)
+    monkeypatch.setattr("pairscale.simulation.run.simulate_run", None)
     with pytest.raises(InputError, match=why):
         simulate(**({"items": 5, "progress": False} | options))
     with pytest.raises(UnknownNameError, match="no selector 'best'"):

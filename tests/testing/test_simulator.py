@@ -10,6 +10,7 @@ import pytest
 import pairscale as ps
 from pairscale.core.errors import InputError
 from pairscale.testing import Behaviour, Faults, ProviderSimulator
+from pairscale.testing._judging import samples_of
 
 
 def sdk(name):
@@ -350,13 +351,13 @@ def test_quality_decides_and_sharpness_how_surely(pairs):
 
 
 @pytest.mark.parametrize("name", ps.list_prompt_templates(include_registered=False))
-def test_it_reads_every_template_that_comes_with_pairscale(name):
-    pair = [
-        {"ID1": "a", "text1": BAD, "ID2": "b", "text2": GOOD},
-        {"ID1": "b", "text1": GOOD, "ID2": "a", "text2": BAD},
-    ]
-    done = judged(Behaviour(quality={GOOD: 50.0, BAD: 0.0}), pair, prompt_template=name)
-    assert done.results["better_id"].to_list() == ["b", "b"]
+@pytest.mark.parametrize(
+    "texts", [(GOOD, BAD), ("Word", "Word Word Word"), ("It rains.\n\nThe sun: A cat.", "Dogs 1.")]
+)
+def test_it_reads_every_template_that_comes_with_pairscale(name, texts):
+    template = ps.get_prompt_template(name).replace("{TRAIT_NAME}", "clarity")
+    for first, second in (texts, texts[::-1]):
+        assert samples_of(template.replace("{SAMPLE_1}", first).replace("{SAMPLE_2}", second)) == (first, second)
 
 
 def test_it_answers_between_the_tags_that_a_prompt_asks_for():

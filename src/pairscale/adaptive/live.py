@@ -25,7 +25,7 @@ from pairscale.core.notices import notice
 from pairscale.core.options import ProgressMode, checked
 from pairscale.core.provenance import fingerprint
 from pairscale.judges.base import Judge
-from pairscale.judges.resolve import make_judge
+from pairscale.judges.build import make_judge
 from pairscale.models.judge_slopes import weak_words
 from pairscale.runtime import (
     RETRIES,

@@ -25,7 +25,7 @@ from pairscale.adaptive.goals import ORDER
 from pairscale.core.errors import InputError, UnknownNameError
 from pairscale.core.notices import notice
 from pairscale.core.tables import listed
-from pairscale.judges.resolve import imported
+from pairscale.judges.build import imported
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -12,8 +12,8 @@ from pairscale.core.options import ProgressMode, checked, optional, require_int,
 from pairscale.core.samples import read_samples
 from pairscale.core.traits import Trait
 from pairscale.judges.base import Judge
+from pairscale.judges.build import judge_with
 from pairscale.judges.panel import panel_settings
-from pairscale.judges.resolve import judge_with
 from pairscale.runtime import RETRIES, TIMEOUT
 
 if TYPE_CHECKING:

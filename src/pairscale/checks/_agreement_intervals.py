@@ -113,9 +113,13 @@ def statistic_rows(
     once = np.ones((1, n_units))
     drawn = list(intervals.resampled(statistics, n_units))
     by_table = intervals.by_table() or [None] * len(statistics)
-    rows, perfect, undefined, few = [], False, False, False
+    rows = []
+    perfect = False
+    undefined = False
+    few = False
     for at, statistic in enumerate(statistics):
-        estimate, ends = float(statistic(once)[0]), by_table[at]
+        estimate = float(statistic(once)[0])
+        ends = by_table[at]
         row: dict[str, Any] = {"statistic": statistic.name, "weights": statistic.weights, "n_units": statistic.n_units}
         row |= {"estimate": None if math.isnan(estimate) else estimate}
         undefined |= math.isnan(estimate)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
@@ -266,7 +266,7 @@ def _kappa_of(table: pl.DataFrame, columns: Mapping[str, str]) -> float | None:
     names = long["label"].unique().sort().to_list()
     codes, raters = _coded(long, names)
     places = np.arange(len(names), dtype=np.float64)
-    kappas = tuple(Kappa(codes[:, [a, b]], places, "unweighted") for a, b in _two(raters))
+    kappas = tuple(Kappa(codes[:, [a, b]], places, "unweighted") for a, b in combinations(range(len(raters)), 2))
     if not any(kappa.n_units for kappa in kappas):
         return None
     value = float(Light(kappas)(np.ones((1, len(codes))))[0])
@@ -287,16 +287,16 @@ def _statistics(
 
 
 def _rare(codes: NDArray[np.int64], names: Sequence[Any], rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What to say of resampled intervals that rest on few labels of a kind."""
+    """What to say of resampled intervals where a rater gave few labels besides the most common one."""
     if not any(row.get("interval") == "bootstrap" for row in rows):
         return []
-    of_raters = [np.bincount(one[one >= 0], minlength=len(names)) for one in codes.T]
-    fewest = min(of_raters, key=lambda one: int(one.sum() - one.max()))
-    others = int(fewest.sum() - fewest.max())
-    if others >= _RARE:
-        return []
-    common = names[int(fewest.argmax())]
-    return [f"few labels of a rater ({others}) are not {common!r}: resampled intervals may be too narrow"]
+    for rater in codes.T:
+        counts = np.bincount(rater[rater >= 0])
+        others = int(counts.sum() - counts.max())
+        if others < _RARE:
+            common = names[int(counts.argmax())]
+            return [f"few labels of a rater ({others}) are not {common!r}: resampled intervals may be too narrow"]
+    return []
 
 
 # Labels in.
@@ -328,8 +328,8 @@ def _read(labels: Table | str | os.PathLike[str], encoding: str | None) -> pl.Da
 
 def two_raters(first: Sequence[Any], second: Sequence[Any]) -> dict[str, list[Any]]:
     """The labels of two raters of the same units, in a form that is read without a notice."""
-    units, raters = [*range(len(first))] * 2, ["first"] * len(first) + ["second"] * len(second)
-    return {"unit": units, "rater": raters, "label": [*first, *second]}
+    raters = ["first"] * len(first) + ["second"] * len(second)
+    return {"unit": [*range(len(first))] * 2, "rater": raters, "label": [*first, *second]}
 
 
 def _text_columns(frame: pl.DataFrame) -> set[str]:
@@ -391,22 +391,22 @@ def _winner(table: pl.DataFrame) -> pl.Expr:
 
 
 def _units(table: pl.DataFrame, judge: str) -> tuple[pl.Series, str]:
-    """What tells the questions of a judge apart, and its name: the pair; else its task, turn and order as well."""
+    """What tells the questions of a judge apart, and its name: the pair, and where it is asked again, task and turn."""
     ordered, pair = key_expressions("ID1", "ID2")
-    known = [name for name in (*TASK_COLUMNS, _TURN) if name in table.columns and not table[name].dtype.is_nested()]
-    more = {name: pl.col(name).cast(pl.String).fill_null("") for name in known}
+    parts = {"pair": pair}
+    for name in (*TASK_COLUMNS, _TURN):
+        if name in table.columns and not table[name].dtype.is_nested():
+            parts[name] = pl.col(name).cast(pl.String).fill_null("")
     if ORDER_KNOWN not in table.columns:
-        more["order"] = ordered
-    parts = dict[str, pl.Expr]()
-    for name, part in {"pair": pair, **more}.items():
-        parts[name] = part
-        asked = table.select(unit=pl.concat_str(*parts.values(), separator="\n"), rater=judge)
-        again = asked.is_duplicated()
-        if not again.any():
-            return asked["unit"], " and ".join(parts)
+        parts["order"] = ordered
+    names = list(parts)
+    for count in range(1, len(names) + 1):
+        unit = table.select(unit=pl.concat_str([parts[name] for name in names[:count]], separator="\n"), rater=judge)
+        if not unit.is_duplicated().any():
+            return unit["unit"], " and ".join(names[:count])
     # A judge met a pair twice. Its order is no question of its own then: other judges met it the other way round.
-    coarse = {name: part for name, part in parts.items() if name != "order"}
-    return table.select(unit=pl.concat_str(*coarse.values(), separator="\n"))["unit"], " and ".join(coarse)
+    parts.pop("order", None)
+    return table.select(unit=pl.concat_str(*parts.values(), separator="\n"))["unit"], " and ".join(parts)
 
 
 def _column(table: pl.DataFrame, role: str) -> str:
@@ -426,8 +426,10 @@ def _long(frame: pl.DataFrame, unit: str, rater: str, label: str) -> pl.DataFram
                 f"labels: give columns {unit!r}, {rater!r} and {label!r}, or a column for each of two raters or more; "
                 f"there are {listed(frame.columns, 12) or 'none'}"
             )
-        units = pl.Series("unit", [str(at) for at in range(1, frame.height + 1)], dtype=pl.String)
-        units = id_text(frame[unit], "labels").alias("unit") if unit in frame.columns else units
+        if unit in frame.columns:
+            units = id_text(frame[unit], "labels").alias("unit")
+        else:
+            units = pl.Series("unit", [str(number) for number in range(1, frame.height + 1)], dtype=pl.String)
         if not all(frame[name].dtype.is_numeric() for name in columns):
             frame = frame.with_columns(as_text(frame[name], "labels") for name in columns)
         frame = frame.with_columns(units).unpivot(columns, index="unit", variable_name="rater", value_name="label")
@@ -437,12 +439,8 @@ def _long(frame: pl.DataFrame, unit: str, rater: str, label: str) -> pl.DataFram
     if twice.height:
         raise TableError(f"labels: {twice['rater'][0]!r} labels {twice['unit'][0]!r} more than once; keep one of them")
     if frame["rater"].n_unique() < 2:
-        raise InputError(f"agreement needs two raters or more; there {_are(frame['rater'].n_unique())}")
+        raise InputError(f"agreement needs two raters or more; there are {frame['rater'].n_unique()}")
     return frame
-
-
-def _are(count: int) -> str:
-    return "is one" if count == 1 else "is none"
 
 
 def _categories(labels: pl.Series, given: Sequence[Any] | None) -> tuple[list[Any], Floats | None, bool]:
@@ -476,17 +474,13 @@ def _coded(long: pl.DataFrame, names: list[Any]) -> tuple[NDArray[np.int64], lis
     return codes, raters
 
 
-def _two(raters: Sequence[str]) -> Iterator[tuple[int, int]]:
-    return combinations(range(len(raters)), 2)
-
-
 def _pair_table(raters: list[str], by_pair: dict[str, list[Kappa]]) -> pl.DataFrame:
     names = {kind: "cohen_kappa" if kind == "unweighted" else f"cohen_kappa_{kind}" for kind in by_pair}
     rows = []
-    for at, (a, b) in enumerate(_two(raters)):
-        kappas = {kind: each[at] for kind, each in by_pair.items()}
+    for number, (first, second) in enumerate(combinations(raters, 2)):
+        kappas = {kind: each[number] for kind, each in by_pair.items()}
         plain = kappas["unweighted"]
-        row: dict[str, Any] = {"rater1": raters[a], "rater2": raters[b], "n_units": plain.n_units}
+        row: dict[str, Any] = {"rater1": first, "rater2": second, "n_units": plain.n_units}
         row["percent_agreement"] = plain.agreed / plain.n_units if plain.n_units else None
         for kind, kappa in kappas.items():
             value = float(kappa(np.ones((1, len(kappa.cells))))[0])

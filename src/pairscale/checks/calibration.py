@@ -50,7 +50,8 @@ _WORDS = {
     "people": ("people", "people choose the same text"),
     "reversed": ("its own answers in the other order", "its answer in the other order is for the same text"),
 }
-_CHANCES, _STEPS = 200, 60
+_CHANCES = 200
+_STEPS = 60
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -123,13 +124,12 @@ class Calibration(ReprMixin, table="bins"):
             mood = "it is less certain than it could be"
         else:
             mood = "nothing speaks against its probabilities"
-        return f"{lead}: {mood} ({figure}; {about}){self._place()}"
-
-    def _place(self) -> str:
-        low, high = self.intercept_lower, self.intercept_upper
-        if low is None or high is None or low <= 0 <= high:
-            return ""
-        return f"; it states too much for the text shown {'second' if low > 0 else 'first'}"
+        place = ""
+        if self.intercept_lower is not None and self.intercept_lower > 0:
+            place = "; it states too much for the text shown second"
+        elif self.intercept_upper is not None and self.intercept_upper < 0:
+            place = "; it states too much for the text shown first"
+        return f"{lead}: {mood} ({figure}; {about}){place}"
 
     def __str__(self) -> str:
         return f"{self.verdict}; Brier score {self.brier:.3f}, expected calibration error {self.ece:.3f}"
@@ -141,17 +141,8 @@ class Calibration(ReprMixin, table="bins"):
 
     @classmethod
     def from_dict(cls, found: Mapping[str, Any]) -> Calibration:
-        """What :meth:`to_dict` gave.
-
-        Raises:
-            ValueError: If it is something else.
-        """
-        if set(found) != {one.name for one in fields(cls)} or found["against"] not in _WORDS:
-            raise ValueError("not a calibration")
-        table = pl.DataFrame(list(found["bins"]), schema=BINS, strict=True)
-        if not table.height or not table["observed"].is_between(0, 1).all() or not table["n"].ge(1).all():
-            raise ValueError("not the bins of a calibration")
-        return cls(**{**found, "bins": table})
+        """What :meth:`to_dict` gave."""
+        return cls(**{**found, "bins": pl.DataFrame(list(found["bins"]), schema=BINS)})
 
 
 @checked
@@ -215,13 +206,13 @@ def answers_of(table: pl.DataFrame, people: pl.DataFrame | None = None) -> tuple
     if "probability" not in table.columns:
         return None
     answers = _placed(table).with_columns(q=pl.col("probability").cast(pl.Float64).fill_nan(None))
-    own, keys = ["judge"] if people is None else [], ["low", "high"]
     if people is None:
-        chosen = answers.drop_nulls("low_won").group_by(*own, *keys, "low_first").agg(y=pl.col("low_won").mean())
+        keys = ["judge", "low", "high", "low_first"]
+        chosen = answers.drop_nulls("low_won").group_by(keys).agg(y=pl.col("low_won").mean())
         chosen = chosen.with_columns(~pl.col("low_first"))
-        keys = [*own, *keys, "low_first"]
     else:
-        votes = _placed(people).drop_nulls("low_won").group_by(*keys).agg(y=pl.col("low_won").sum() - pl.len() / 2)
+        keys = ["low", "high"]
+        votes = _placed(people).drop_nulls("low_won").group_by(keys).agg(y=pl.col("low_won").sum() - pl.len() / 2)
         chosen = votes.with_columns(y=(pl.col("y").sign() + 1) / 2)
     met = answers.drop_nulls("q").join(chosen, on=keys, how="inner", maintain_order="left")
     if not met.height:
@@ -233,11 +224,14 @@ def answers_of(table: pl.DataFrame, people: pl.DataFrame | None = None) -> tuple
 
 def calibrations_of(table: pl.DataFrame, people: pl.DataFrame | None, level: float = 0.95) -> list[Calibration]:
     """Held against people and against the other order, as far as there is something; see :func:`answers_of`."""
-    kinds: list[tuple[Against, pl.DataFrame | None]] = [("reversed", None)]
-    if people is not None:
-        kinds.insert(0, ("people", people))
-    found = [(against, answers_of(table, other)) for against, other in kinds]
-    return [calibrate(*answers, against=against, level=level) for against, answers in found if answers is not None]
+    calibrations = []
+    by_people = None if people is None else answers_of(table, people)
+    if by_people is not None:
+        calibrations.append(calibrate(*by_people, against="people", level=level))
+    by_reversal = answers_of(table)
+    if by_reversal is not None:
+        calibrations.append(calibrate(*by_reversal, against="reversed", level=level))
+    return calibrations
 
 
 def _placed(table: pl.DataFrame) -> pl.DataFrame:
@@ -323,13 +317,14 @@ def _recalibrated(q: Floats, y: Floats, pair: Ints, level: float) -> tuple[_Thre
     pairs = int(pair.max()) + 1
     if pairs < 3 or np.ptp(z) < 1e-9:
         return nothing, nothing, "all probabilities are the same" if pairs >= 3 else "there are fewer than three pairs"
-    up, down = z[y > 0], z[y < 1]
+    up = z[y > 0]
+    down = z[y < 1]
     if not len(up) or not len(down):
         return nothing, nothing, "the same place was chosen every time"
+    if up.min() >= down.max() and down.max() <= 0 <= up.min():
+        return nothing, nothing, "no probability is contradicted"
     if up.min() >= down.max():
-        at = float(scipy.special.expit(up.min()))
-        cut = f"the first text is chosen wherever it is given {at:.0%} or more, and never below that"
-        return nothing, nothing, "no probability is contradicted" if down.max() <= 0 <= up.min() else cut
+        return nothing, nothing, "one probability separates all choices of the first text from those of the second"
     if up.max() <= down.min():
         return nothing, nothing, "every probability is contradicted"
     x = np.stack([z, np.ones_like(z)], axis=1)

@@ -69,11 +69,23 @@ def by_pair(decided: pl.DataFrame, name: str) -> pl.DataFrame:
 
 def count_votes(decided: pl.DataFrame) -> pl.DataFrame:
     """Per pair, how often each of its texts was shown first, and how often it won there."""
-    first, won = pl.col("ID1") == pl.col("low"), pl.col("better_id") == pl.col("low")
-    counts = {"n_first": first, "won_first": first & won, "n_second": ~first, "won_second": ~first & won}
+    first_won = (pl.col("better_id") == pl.col("ID1")).cast(pl.Int64)
+    return _votes(decided.select("ID1", "ID2", A=first_won, B=1 - first_won))
+
+
+def _votes(wins: pl.DataFrame) -> pl.DataFrame:
+    """The votes of rows with ``A`` wins of the text shown first and ``B`` of the other."""
+    first = pl.col("ID1") == pl.col("low")
+    both = pl.col("A") + pl.col("B")
     return (
-        decided.group_by("low", "high")
-        .agg(condition.sum().cast(pl.Int64).alias(name) for name, condition in counts.items())
+        wins.with_columns(_LOW, _HIGH)
+        .group_by("low", "high")
+        .agg(
+            n_first=both.filter(first).sum(),
+            won_first=pl.col("A").filter(first).sum(),
+            n_second=both.filter(~first).sum(),
+            won_second=pl.col("B").filter(~first).sum(),
+        )
         .with_columns(key=KEY, ID1="low", ID2="high")
         .sort("key", "low")
         .select(list(VOTES))
@@ -89,17 +101,4 @@ def votes_of(details: pl.DataFrame) -> pl.DataFrame:
             wins = [(pl.col(f"winner_pos_{side}") == f"pos{n}").fill_null(value=False).cast(pl.Int64) for n in (1, 2)]
         ids = (pl.col(f"ID{n}_{side}").alias(f"ID{n}") for n in (1, 2))
         halves.append(details.select(*ids, A=wins[0], B=wins[1]))
-    counted = pl.concat(halves).with_columns(_LOW, _HIGH)
-    first = pl.col("ID1") == pl.col("low")
-    return (
-        counted.group_by("low", "high")
-        .agg(
-            n_first=(pl.col("A") + pl.col("B")).filter(first).sum(),
-            won_first=pl.col("A").filter(first).sum(),
-            n_second=(pl.col("A") + pl.col("B")).filter(~first).sum(),
-            won_second=pl.col("B").filter(~first).sum(),
-        )
-        .with_columns(key=KEY, ID1="low", ID2="high")
-        .sort("key", "low")
-        .select(list(VOTES))
-    )
+    return _votes(pl.concat(halves))

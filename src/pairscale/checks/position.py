@@ -91,7 +91,8 @@ class PositionalBias(ReprMixin, ReportMixin, table="summary"):
     def verdict(self) -> str:
         """The finding in plain words."""
         row = self.summary.row(0, named=True)
-        first, second = row["n_inconsistent_pos1_bias"], row["n_inconsistent_pos2_bias"]
+        first = row["n_inconsistent_pos1_bias"]
+        second = row["n_inconsistent_pos2_bias"]
         total = first + second
         if total == 0:
             return f"no sign of position bias: of {_pairs(row['n_pairs'])} none went to one position in both orders"
@@ -157,7 +158,9 @@ def compute_reverse_consistency(main_results: Table, reverse_results: Table) -> 
 
 def compare_orders(main_results: Table, reverse_results: Table) -> ReverseConsistency:
     """The same as :func:`compute_reverse_consistency`, for callers who pass the notices on themselves."""
-    frames, notices, without_winner = [], [], 0
+    frames: list[pl.DataFrame] = []
+    notices: list[str] = []
+    without_winner = 0
     for results, what in ((main_results, "main_results"), (reverse_results, "reverse_results")):
         frame, total = decided_rows(results, what)
         frames.append(frame)
@@ -165,18 +168,19 @@ def compare_orders(main_results: Table, reverse_results: Table) -> ReverseConsis
             missing = total - frame.height
             without_winner += missing
             notices.append(f"{what}: left out {missing:,} of {total:,} rows, which name no winner of their pair")
-    main, reverse = (by_pair(frame, name) for frame, name in zip(frames, ("main", "rev"), strict=True))
+    main = by_pair(frames[0], "main")
+    reverse = by_pair(frames[1], "rev")
     pair = ["low", "high"]
+    is_tied = pl.any_horizontal("is_main_tie", "is_rev_tie")
     both = main.join(reverse, on=pair, how="inner")
-    tied = both.filter(pl.any_horizontal("is_main_tie", "is_rev_tie")).height
+    tied = both.filter(is_tied).height
     details = (
-        both.filter(~pl.any_horizontal("is_main_tie", "is_rev_tie"))
+        both.filter(~is_tied)
         .with_columns(key=KEY, is_consistent=pl.col("better_id_main") == pl.col("better_id_rev"))
         .sort("key", "low")
     )
-    only_main, only_reverse = (
-        one.join(other, on=pair, how="anti").height for one, other in ((main, reverse), (reverse, main))
-    )
+    only_main = main.height - both.height
+    only_reverse = reverse.height - both.height
     same_order = both.filter(pl.col("ID1_main") == pl.col("ID1_rev")).height
     mixed = both.filter(pl.any_horizontal("mixed_main", "mixed_rev")).height
     for count, reason in (
@@ -237,7 +241,8 @@ def check_positional_bias(
         'too few pairs to tell: of 1 pair that went to the same position in both orders, 1 went to the first and 0 \
 to the second (p = 1.000)'
     """
-    n_boot, conf_level = require_int(n_boot, "n_boot", least=1), require_level(conf_level, "conf_level")
+    n_boot = require_int(n_boot, "n_boot", least=1)
+    conf_level = require_level(conf_level, "conf_level")
     if not hasattr(consistency, "details") and not (isinstance(consistency, Mapping) and "details" in consistency):
         table = to_frame(consistency, "details")
         if {"ID1", "ID2", "better_id"} <= set(table.columns):
@@ -252,9 +257,12 @@ to the second (p = 1.000)'
     lower, upper = np.quantile(drawn, [tail, 1 - tail])
     wins = {side: int((details[f"winner_pos_{side}"] == "pos1").sum()) for side in ("main", "rev")}
     valid = {side: details[f"winner_pos_{side}"].count() for side in ("main", "rev")}
-    total_wins, total = sum(wins.values()), sum(valid.values())
-    first, second = int(details["is_pos1_bias"].sum()), int(details["is_pos2_bias"].sum())
-    effect, p_paired = position_effect(votes, conf_level), sign_test(first, first + second)
+    total_wins = sum(wins.values())
+    total = sum(valid.values())
+    first = int(details["is_pos1_bias"].sum())
+    second = int(details["is_pos2_bias"].sum())
+    effect = position_effect(votes, conf_level)
+    p_paired = sign_test(first, first + second)
     row = {
         "n_pairs": n_pairs,
         "prop_consistent": share,

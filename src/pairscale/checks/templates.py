@@ -189,7 +189,8 @@ def template_study(
     if judge is None:
         if templates or run is not None or batch:
             raise InputError("templates, run and batch belong to a study that asks judges; give `judge=` too")
-        cells = list(data) if _are_cells(data) else _cells_of(data)
+        is_cells = isinstance(data, Sequence) and all(isinstance(cell, StudyCell) for cell in data)
+        cells = list(data) if is_cells else _cells_of(data)
         notices: list[str] = []
     else:
         if batch and run is None:
@@ -212,8 +213,8 @@ def template_study(
         if group.height > 1:
             shown = " ".join(str(name) for name in names if name is not None)
             raise InputError(f"{shown!r} stands there {group.height} times; name the judges apart with judge")
-    if (missing := _missing(table)) is not None:
-        notices.append(notice(missing))
+    if table.height < table["template_id"].n_unique() * table.select(_CELL[1:]).n_unique():
+        notices.append(notice("not every judge used every template, so the ranking does not compare like with like"))
     return TemplateStudy(table, rank_templates(table, level), level, tuple(notices))
 
 
@@ -239,10 +240,6 @@ def rank_templates(table: pl.DataFrame, level: float) -> pl.DataFrame:
 
 
 # Judgements that were made already.
-
-
-def _are_cells(data: Any) -> bool:
-    return isinstance(data, Sequence) and len(data) > 0 and all(isinstance(cell, StudyCell) for cell in data)
 
 
 def _cells_of(data: Table) -> list[StudyCell]:
@@ -280,24 +277,18 @@ def _measured(cell: StudyCell, level: float) -> tuple[dict[str, Any], list[str]]
 
 def row_of(bias: PositionalBias) -> dict[str, Any]:
     """The row of a study's table for one template and one judge."""
-    row, level = bias.summary.row(0, named=True), bias.effect.level
-    kept = {column: row[column] for column in STUDY if column in row}
-    kept["consistent_lower"], kept["consistent_upper"] = wilson(
-        row["n_pairs"] - row["n_inconsistent"], row["n_pairs"], level
-    )
-    kept["pos1_lower"], kept["pos1_upper"] = wilson(row["total_pos1_wins"], row["total_comparisons"], level)
-    kept["n_both_first"], kept["n_both_second"] = row["n_inconsistent_pos1_bias"], row["n_inconsistent_pos2_bias"]
-    return kept
-
-
-def _missing(table: pl.DataFrame) -> str | None:
-    """What to say when not every judge used every template, because then the ranking compares unlike things."""
-    judges = list(_CELL[1:])
-    most = table["template_id"].n_unique()
-    fewer = table.group_by(judges, maintain_order=True).agg(n=pl.len()).filter(pl.col("n") < most).height
-    if fewer == 0:
-        return None
-    return f"not every judge used every template ({fewer} did not), so the ranking does not compare like with like"
+    row = bias.summary.row(0, named=True)
+    level = bias.effect.level
+    consistent = wilson(row["n_pairs"] - row["n_inconsistent"], row["n_pairs"], level)
+    first = wilson(row["total_pos1_wins"], row["total_comparisons"], level)
+    return {column: row[column] for column in STUDY if column in row} | {
+        "consistent_lower": consistent[0],
+        "consistent_upper": consistent[1],
+        "pos1_lower": first[0],
+        "pos1_upper": first[1],
+        "n_both_first": row["n_inconsistent_pos1_bias"],
+        "n_both_second": row["n_inconsistent_pos2_bias"],
+    }
 
 
 # Judgements made now.
@@ -336,8 +327,6 @@ def _named_judges(judge: StudyJudge | Sequence[str] | Mapping[str, StudyJudge]) 
     elif isinstance(judge, str):
         named = {judge: judge}
     elif isinstance(judge, Sequence):
-        if not all(isinstance(member, str) for member in judge):
-            raise InputError("judge: a list holds names of judges; give functions as a mapping, {'mine': function}")
         named = {name: name for name in judge}
     else:
         named = {"": judge}
@@ -348,7 +337,7 @@ def _named_judges(judge: StudyJudge | Sequence[str] | Mapping[str, StudyJudge]) 
 
 def _judge_for(source: StudyJudge, template: str, settings: Mapping[str, Any]) -> Judge:
     from pairscale.judges.base import Judge
-    from pairscale.judges.resolve import judge_with, make_judge  # judgements that were made already need no judge
+    from pairscale.judges.build import judge_with, make_judge  # judgements that were made already need no judge
 
     if isinstance(source, Judge):
         raise InputError(

@@ -34,7 +34,7 @@ def make_named_judge(
     judge: str, judging: Judging, price: str | None = None, answer: Literal["winner", "probability"] = "winner"
 ) -> ps.Judge:
     """A judge by its name, with the settings that the options give."""
-    from pairscale.judges.resolve import judge_with
+    from pairscale.judges.build import judge_with
 
     return judge_with(judge, **judging.arguments, price=None if price is None else price_of(price), answer=answer)
 

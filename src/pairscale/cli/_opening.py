@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from pairscale.cli._groups import Reading
     from pairscale.core.errors import UnsureColumnError
-    from pairscale.core.reading import SamplesReport
+    from pairscale.core.samples import SamplesReport
 
 READ: ContextVar[dict[str, Any] | None] = ContextVar("read", default=None)
 """What this command has read, for the run file."""

@@ -28,9 +28,9 @@ from pairscale.core.options import (
 from pairscale.core.provenance import Provenance
 from pairscale.core.traits import Trait
 from pairscale.judges.base import Judge, JudgePair, judge_member
+from pairscale.judges.build import judge_with
 from pairscale.judges.llm import LLMJudge
 from pairscale.judges.orders import unwrapped
-from pairscale.judges.resolve import judge_with
 from pairscale.pairing.reading import read_pairs
 from pairscale.pairing.table import as_pairs
 from pairscale.providers.base import Usage

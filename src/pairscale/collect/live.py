@@ -17,7 +17,7 @@ from pairscale.core.options import ProgressMode, checked, optional, require_int,
 from pairscale.core.provenance import Provenance
 from pairscale.core.tables import ANSWER_COLUMNS
 from pairscale.judges.base import Judge, judge_member
-from pairscale.judges.resolve import make_judge
+from pairscale.judges.build import make_judge
 from pairscale.runtime import (
     CONCURRENCY,
     RETRIES,

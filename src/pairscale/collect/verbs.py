@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pairscale.collect.live import SubmitResult, submit_pairs
 from pairscale.core.errors import InputError, JudgeError
+from pairscale.core.jobs import require_jobs
 from pairscale.core.notices import notice
 from pairscale.core.options import ProgressMode, checked
 from pairscale.core.texts import read_document
 from pairscale.core.traits import Trait
 from pairscale.judges.base import Judge
-from pairscale.judges.resolve import judge_with
+from pairscale.judges.build import judge_with
 from pairscale.pairing.reading import read_given_pairs
 from pairscale.runtime import CONCURRENCY, RETRIES, TIMEOUT
 
@@ -118,6 +119,7 @@ def judge(
     settings: dict[str, Any] = {
         "concurrency": concurrency, "retries": retries, "timeout": timeout, "max_cost": max_cost,
     }  # fmt: skip
+    require_jobs(n_jobs)
     if shard is not None or shards is not None:
         _require_shards(shard, shards, save_path)
         from pairscale.collect.shards import judge_in_shards, judge_shard

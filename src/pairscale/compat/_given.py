@@ -10,9 +10,8 @@ from pairscale.core.errors import InputError
 from pairscale.core.notices import notice
 from pairscale.core.options import require_number
 from pairscale.core.traits import choose_trait
-from pairscale.judges.llm import LLMJudge
-from pairscale.judges.resolve import make_llm_judge
-from pairscale.providers.model import SETTING_NAMES
+from pairscale.judges.build import make_llm_judge
+from pairscale.judges.llm import SETTING_NAMES, LLMJudge
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -14,7 +14,6 @@ import polars as pl
 from pairscale.collect.batch.files import custom_id, pairs_from
 from pairscale.collect.batch.manager import BatchManager
 from pairscale.collect.batch.registry import REGISTRY, RegistryEntry, csv_path, registry_table
-from pairscale.compat._by_registry import Segment, follow, read_registry
 from pairscale.compat._given import TraitAndTemplate, judge_from, require_waiting
 from pairscale.compat._tables import ANSWERS, batch_table
 from pairscale.compat.batch_pipelines import tell
@@ -35,6 +34,23 @@ _FAILURES: dict[str, pl.DataType] = {
     "segment_index": pl.Int64(), "provider": pl.String(), "model": pl.String(), "batch_id": pl.String(),
     "status": pl.String(), "message": pl.String(), "unanswered": pl.Int64(),
 }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One batch of many, as far as it is known now.
+
+    Attributes:
+        job: the columns of the registry.
+        state: where it stands.
+        message: why it failed.
+        results: One row per pair; one that failed says why.
+    """
+
+    job: dict[str, Any]
+    state: str
+    message: str | None
+    results: pl.DataFrame
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -65,8 +81,7 @@ class MultiBatchResult(ReprMixin, table="combined", columns=ANSWER_COLUMNS):
         jobs: one mapping a batch, with ``done`` and its ``results``.
         combined: All results, one row per pair; one that failed says why. None if no batch is done.
         failed_attempts: every attempt without an answer.
-        batch_failures: the batches that ended in any other way than well; of a registry, also those that their
-            provider does not know.
+        batch_failures: the batches that ended in any other way than well.
         rest: the pairs of the batches that have no answer.
     """
 
@@ -193,8 +208,8 @@ def llm_resume_multi_batches(
     write_results_csv: bool = False,
     keep_jsonl: bool | None = None,
     write_registry: bool = False,
-    tag_prefix: str = "<BETTER_SAMPLE>",
-    tag_suffix: str = "</BETTER_SAMPLE>",
+    tag_prefix: str = "<BETTER_SAMPLE>",  # noqa: ARG001 - of the manual
+    tag_suffix: str = "</BETTER_SAMPLE>",  # noqa: ARG001
     verbose: bool = False,
     write_combined_csv: bool = False,
     combined_csv_path: str | os.PathLike[str] | None = None,
@@ -209,20 +224,17 @@ def llm_resume_multi_batches(
     """Wait for batches, take in what they give, and put it together.
 
     Args:
-        jobs: what :func:`llm_submit_pairs_multi_batch` returned, or some of its ``jobs``, or a registry; not needed
+        jobs: what :func:`llm_submit_pairs_multi_batch` returned, or some of its ``jobs``, or its registry; not needed
             with ``output_dir``.
-        output_dir: the folder that was given there. Where it has no run file, its ``jobs_registry.csv`` is followed,
-            also one that R's pairwiseLLM wrote: its batches are waited for, downloaded and read, but with no run file
-            to continue from, the results are tables and nothing more.
+        output_dir: the folder that was given there, with its run file.
         interval_seconds: Seconds between two checks; longer while nothing changes.
         per_job_delay: seconds between two batches of one look.
         write_results_csv: write the results of each batch to its ``csv_path``, as soon as they are there.
         keep_jsonl: keep the files of requests and results when they are taken in; by default as it was said when the
             batches were submitted, else True.
         write_registry: write ``jobs_registry.csv`` again.
-        tag_prefix: what stands before an answer, for batches that a registry alone knows of; a run file knows how
-            its judges answer.
-        tag_suffix: what stands behind it.
+        tag_prefix: as in R; the run file knows how its judges answer.
+        tag_suffix: likewise.
         verbose: Report the state of the batches in notices.
         write_combined_csv: write all results to one file.
         combined_csv_path: which; ``combined_results.csv`` by default, in ``output_dir`` unless it names a folder.
@@ -234,7 +246,7 @@ def llm_resume_multi_batches(
         include_raw: add ``raw_response`` to the results; by default as it was said when the batches were submitted.
 
     Raises:
-        InputError: there is neither a run file nor a registry to continue from.
+        InputError: there is no run file to continue from.
 
     Example:
         >>> import pairscale as ps
@@ -257,12 +269,9 @@ def llm_resume_multi_batches(
     csv = _Csv(write_results_csv)
 
     async def main() -> tuple[list[Segment], pl.DataFrame, pl.DataFrame]:
-        if where is not None:
-            return await _by_run_file(where, folder, given, csv, keep_jsonl=keep_jsonl, **options)
-        rows, tags = read_registry(given or folder / _REGISTRY), (tag_prefix, tag_suffix)
-        return await follow(rows, folder, tags=tags, taken=csv.keep_segment, **options)
+        return await _followed(where, folder, given, csv, keep_jsonl=keep_jsonl, **options)
 
-    segments, failed, rest = run_sync(main, run=where or folder)
+    segments, failed, rest = run_sync(main, run=where)
     registry = pl.DataFrame([segment.job | {"results": None} for segment in segments], schema=REGISTRY)
     done = [segment for segment in segments if segment.job["done"]]
     combined = pl.concat([segment.results for segment in done], how="diagonal") if done else None
@@ -290,13 +299,6 @@ class _Csv:
         self._wanted = wanted
         self._written: set[str] = set()
 
-    def keep_segment(self, segment: Segment) -> None:
-        """Write the results of a batch that are at hand."""
-        path = segment.job["csv_path"]
-        if self._wanted and path not in self._written:
-            write_table(segment.results, path)
-            self._written.add(path)
-
     def keep_entries(self, found: Sequence[RegistryEntry], manager: BatchManager) -> None:
         """Write the results of batches that are in the run file."""
         for entry in found:
@@ -311,7 +313,7 @@ def _results(manager: BatchManager, entry: RegistryEntry, *, raw: bool) -> pl.Da
     return batch_table(answered, failed, entry.provider, entry.model, raw=raw)
 
 
-async def _by_run_file(
+async def _followed(
     run: Path,
     folder: Path,
     given: Sequence[Mapping[str, Any]] | None,
@@ -324,7 +326,7 @@ async def _by_run_file(
     keep_jsonl: bool | None,
     **options: Any,
 ) -> tuple[list[Segment], pl.DataFrame, pl.DataFrame]:
-    """Wait for batches that a run file knows; see :func:`follow` for those that it does not."""
+    """Wait for the batches of a run file."""
     manager = BatchManager(run, folder=folder, api_key=api_key, retries=retries, keep_jsonl=keep_jsonl)
 
     def told(found: Sequence[RegistryEntry]) -> None:
@@ -362,8 +364,8 @@ def _places(
     jobs: Sequence[Mapping[str, Any]] | None,
     output_dir: str | os.PathLike[str] | None,
     run: str | os.PathLike[str] | None,
-) -> tuple[Path, Path | None]:
-    """The folder and the run file; None when a registry has to do without one."""
+) -> tuple[Path, Path]:
+    """The folder and the run file."""
     if output_dir is None:
         if not jobs:
             raise InputError("say where the batches are: jobs or output_dir")
@@ -372,14 +374,12 @@ def _places(
         output_dir = Path(str(jobs[0]["batch_output_path"])).parent
     folder = Path(output_dir)
     where = Path(run) if run is not None else folder / "run.db"
-    if where.is_file():
-        return folder, where
-    if run is None and (jobs or (folder / _REGISTRY).is_file()):
-        return folder, None
-    raise InputError(
-        f"{where}: no such run file, and no {_REGISTRY} beside it; give output_dir, or run, as it was when the batches "
-        "were submitted"
-    )
+    if not where.is_file():
+        raise InputError(
+            f"{where}: no such run file; give output_dir, or run, as it was when the batches were submitted. Batches "
+            "that R submitted are read by download and parse: openai_download_batch_output, parse_openai_batch_output"
+        )
+    return folder, where
 
 
 def _combined_path(wanted: str | os.PathLike[str] | None, folder: Path) -> Path:
@@ -393,6 +393,6 @@ def _failures(segments: Sequence[Segment], rest: pl.DataFrame) -> pl.DataFrame:
         {name: segment.job[name] for name in ("segment_index", "provider", "model", "batch_id")}
         | {"status": segment.state, "message": segment.message, "unanswered": left.get(segment.job["batch_id"], 0)}
         for segment in segments
-        if segment.state in {"failed", "expired", "cancelled", "dropped", "unknown"}
+        if segment.state in {"failed", "expired", "cancelled", "dropped"}
     ]
     return pl.DataFrame(rows, schema=_FAILURES)

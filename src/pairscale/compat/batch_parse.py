@@ -25,17 +25,17 @@ from pairscale.core.options import checked
 from pairscale.core.tables import Table
 from pairscale.judges.answers import read_structured, read_tag
 from pairscale.judges.llm import NO_ANSWER
-from pairscale.providers.base import HTTPCall, LLMReply
+from pairscale.providers.base import HTTPCall, Reply
 from pairscale.providers.batches import Line, batch_format
 from pairscale.providers.catalog import provider_named
-from pairscale.providers.openai import read_chat, read_response
+from pairscale.providers.openai import read_response
+from pairscale.providers.wire import read_chat
 
 __all__ = [
     "ids_of",
     "parse_anthropic_batch_output",
     "parse_gemini_batch_output",
     "parse_openai_batch_output",
-    "read_output",
 ]
 
 
@@ -192,18 +192,6 @@ def _parsed(
     return table
 
 
-def read_output(
-    provider: str, path: str | os.PathLike[str], requests: Table | None, tags: tuple[str, str], *, raw: bool = False
-) -> tuple[pl.DataFrame, list[str]]:
-    """The table of a provider's file of results, and the names of requests for which there are no ids.
-
-    Raises:
-        FileFormatError: there is no such file.
-    """
-    names = RequestNames(Path(path), requests)
-    return _Reader(provider, tags, names, raw=raw).table(path), names.unknown
-
-
 class _Reader:
     """Reads one provider's files."""
 
@@ -251,13 +239,13 @@ class _Reader:
             return row | {"error_message": str(error)}
         return row | self._read(reply, line.body, first, second)
 
-    def _reply(self, body: Any) -> LLMReply:
+    def _reply(self, body: Any) -> Reply:
         if self._provider.name != "openai":
             return self._provider.reply(HTTPCall("POST", "", {}), body)
         is_response = isinstance(body, Mapping) and body.get("object") == "response"
         return read_response(body) if is_response else read_chat(body, think_tags=True)
 
-    def _read(self, reply: LLMReply, body: Any, first: str | None, second: str | None) -> dict[str, Any]:
+    def _read(self, reply: Reply, body: Any, first: str | None, second: str | None) -> dict[str, Any]:
         found = read_tag(reply.text, *self._tags)
         if found.position is None and reply.text.lstrip().startswith("{"):
             found = read_structured(reply.text)

@@ -23,7 +23,7 @@ from pairscale.core.options import (
 from pairscale.core.tables import to_frame
 from pairscale.core.traits import Trait, choose_trait
 from pairscale.judges.base import Judge, judge_member
-from pairscale.judges.resolve import make_judge, make_llm_judge
+from pairscale.judges.build import make_judge, make_llm_judge
 from pairscale.providers.catalog import Price, require_price
 from pairscale.runtime import RETRIES, TIMEOUT, RunOptions
 

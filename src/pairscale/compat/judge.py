@@ -13,16 +13,15 @@ from pairscale.core.errors import InputError
 from pairscale.core.options import checked, require_flag
 from pairscale.core.traits import Trait, choose_trait
 from pairscale.judges.base import JudgePair, Verdict
+from pairscale.judges.build import make_llm_judge
 from pairscale.judges.llm import LLMJudge
 from pairscale.judges.orders import BothOrders
-from pairscale.judges.resolve import make_llm_judge
 from pairscale.providers.keys import KEY_VARIABLES, key_in_environment
 from pairscale.runtime import close, run_sync
 
 if TYPE_CHECKING:
     from pairscale.judges.base import Item, Judge
-    from pairscale.providers.base import LLMRequest
-    from pairscale.providers.client import Exchange
+    from pairscale.providers.base import LLMRequest, Reply
     from pairscale.providers.keys import ApiKey
 
 
@@ -81,9 +80,9 @@ class AdaptiveLLMJudge(LLMJudge):
         """The question for one pair."""
         return super().request(self._texts(pair))
 
-    def read(self, done: Exchange, pair: JudgePair, request: LLMRequest, *, batch: bool = False) -> Verdict:
+    def read(self, reply: Reply, pair: JudgePair, request: LLMRequest, *, batch: bool = False) -> Verdict:
         """The verdict that stands in a reply."""
-        return super().read(done, self._texts(pair), request, batch=batch)
+        return super().read(reply, self._texts(pair), request, batch=batch)
 
     async def compare(self, pair: JudgePair) -> Verdict:
         """Ask the model.

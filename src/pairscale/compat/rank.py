@@ -21,7 +21,7 @@ from pairscale.core.samples import read_samples, say_positions
 from pairscale.core.tables import listed
 from pairscale.core.traits import Trait, choose_trait
 from pairscale.judges.base import Judge
-from pairscale.judges.resolve import make_judge
+from pairscale.judges.build import make_judge
 from pairscale.providers.catalog import PROVIDERS
 
 if TYPE_CHECKING:

@@ -106,46 +106,44 @@ def column_at(columns: Sequence[str], column: Column, argument: str, what: str) 
 
 def _text_column(frame: pl.DataFrame, ids: str | None, what: str) -> tuple[str, str]:
     others = [name for name in frame.columns if name != ids]
-    if not others:
-        raise _one_column(frame, what)
     long = [name for name in others if is_long(frame[name])]
     _require_header(frame, long, "text_col", what)
-    if len(long) == 1:
-        return long[0], "the only column with long texts"
-    usual = [name for name in others if loose_name(name) in _TEXT_NAMES]
-    if not long and len(usual) == 1:
-        return usual[0], "by its name"
-    if not long and not usual and ids is not None and len(others) == 1:
-        return others[0], "the only other column"
-    problem = f"{len(long)} columns hold long texts" if long else "no column is certainly the one of the texts"
-    raise _unsure(frame, problem, "text_col", long or usual or others, what)
+    candidates = {"the only column with long texts": long}
+    if not long:
+        candidates["by its name"] = [name for name in others if loose_name(name) in _TEXT_NAMES]
+        if ids is not None:
+            candidates["the only other column"] = others
+    return _only_one(frame, candidates, "text_col", what)
 
 
 def _id_column(frame: pl.DataFrame, texts: str, what: str) -> tuple[str, str]:
     others = [name for name in frame.columns if name != texts]
-    named = [name for name in others if "id" in (word.lower() for word in _WORDS.findall(name))]
     unique = [name for name in others if _is_key(frame[name])]
     _require_header(frame, [name for name in unique if name != frame.columns[0]], "id_col", what)  # R's names of rows
-    named = [name for name in named if name in unique]
-    if len(named) == 1:
-        return named[0], "by its name"
-    if len(others) == 1:
-        return others[0], "the only other column"  # what is wrong with it is said where ids are checked
-    if len(unique) == 1:
-        return unique[0], "the only column with another value in every row"
-    if not others:
-        raise _one_column(frame, what)
-    problem = "several columns could hold the ids" if unique else "no column could hold the ids"
-    raise _unsure(frame, problem, "id_col", unique or others, what)
+    candidates = {
+        "by its name": [name for name in unique if "id" in (word.lower() for word in _WORDS.findall(name))],
+        "the only other column": others,  # what is wrong with it is said where ids are checked
+        "the only column with another value in every row": unique,
+    }
+    return _only_one(frame, candidates, "id_col", what)
 
 
-def _one_column(frame: pl.DataFrame, what: str) -> TableError:
-    return TableError(f"{what}: there is one column, {frame.columns[0]!r}; it needs one of ids and one of texts")
-
-
-def _unsure(frame: pl.DataFrame, problem: str, argument: str, possible: list[str], what: str) -> UnsureColumnError:
-    names = f"it may be {listed(possible, 20)}; all columns: {listed(frame.columns, 20)}"
-    return UnsureColumnError(f"{what}: {problem}; name it (`{argument}=`): {names}", argument, possible)
+def _only_one(
+    frame: pl.DataFrame, candidates: Mapping[str, Sequence[str]], argument: str, what: str
+) -> tuple[str, str]:
+    """The column that is certainly the one, and why: the first group of candidates that is a single column."""
+    if frame.width == 1:
+        raise TableError(f"{what}: there is one column, {frame.columns[0]!r}; it needs one of ids and one of texts")
+    for reason, names in candidates.items():
+        if len(names) == 1:
+            return names[0], reason
+    possible = [names for names in (frame.columns, *candidates.values()) if names][-1]
+    raise UnsureColumnError(
+        f"{what}: no column is certainly the one; name it (`{argument}=`): it may be {listed(possible, 20)}; all "
+        f"columns: {listed(frame.columns, 20)}",
+        argument,
+        possible,
+    )
 
 
 def _require_header(frame: pl.DataFrame, names: Sequence[str], argument: str, what: str) -> None:
@@ -175,34 +173,34 @@ def _is_key(column: pl.Series) -> bool:
 
 
 def with_paths(rows: list[dict[str, Any]], paths: Sequence[Column | None], what: str) -> list[dict[str, Any]]:
-    """Rows of JSON, with what stands at a path as a column of that name.
+    """Rows of JSON, with what a path leads to as a column of that name.
 
     A path is ``meta.author`` or ``messages[0].content``, with or without ``$.`` before it. A column whose own name is
     the same goes first.
 
     Args:
         rows: the rows.
-        paths: what the user named; names of columns that are there need nothing.
+        paths: what the user named; names of columns that exist need nothing.
         what: the file's name, for messages.
 
     Raises:
-        TableError: nothing stands there in any row.
+        TableError: it leads to nothing in any row.
     """
-    names = list(dict.fromkeys(name for row in rows for name in row))
     for path in paths:
-        if not isinstance(path, str) or path in names or not rows or not ("." in path or "[" in path):
+        if not isinstance(path, str) or not rows or not ("." in path or "[" in path):
             continue
-        rows = [{**row, path: picked(row, path)} for row in rows]
-        if all(row[path] is None for row in rows):
+        if any(path in row for row in rows):
+            continue
+        values = [picked(row, path) for row in rows]
+        if all(value is None for value in values):
+            names = list(dict.fromkeys(name for row in rows for name in row))
             raise TableError(f"{what}: there is nothing at {path!r}; the columns are {listed(names, 20)}")
+        rows = [{**row, path: value} for row, value in zip(rows, values, strict=True)]
     return rows
 
 
 def column_by_path(frame: pl.DataFrame, path: str, what: str) -> pl.Series:
     """A column by its name, or what a path leads to in every row; null where it leads nowhere.
-
-    A path is made of names and of places (from 0), as in ``votes.0.choice`` or ``votes[0].choice``; ``$.`` may stand
-    before it.
 
     Raises:
         TableError: when there is no such column, or the path leads nowhere in every row.
@@ -213,15 +211,9 @@ def column_by_path(frame: pl.DataFrame, path: str, what: str) -> pl.Series:
     """
     if path in frame.columns:
         return frame[path]
-    bare = path.removeprefix("$").removeprefix(".")
-    # A column may have dots in its name: the longest beginning that is a column.
-    starts = [name for name in frame.columns if bare == name or bare.startswith((f"{name}.", f"{name}["))]
-    if not starts:
-        raise TableError(f"{what}: no column {path!r}; it has {listed(frame.columns, 20) or 'none'}")
-    start = max(starts, key=len)
-    values = [picked(value, bare[len(start) :]) for value in frame[start].to_list()]
+    values = [row.get(path) for row in with_paths(frame.to_dicts(), [path], what)]
     if values and all(value is None for value in values):
-        raise TableError(f"{what}: the path {path!r} leads nowhere in all {len(values):,} rows")
+        raise TableError(f"{what}: no column {path!r}; it has {listed(frame.columns, 20) or 'none'}")
     return pl.Series(path, values, strict=False)
 
 

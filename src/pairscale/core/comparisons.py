@@ -38,6 +38,7 @@ __all__ = [
     "build_btl_results_data",
     "build_elo_data",
     "decided",
+    "is_bare",
     "key_expressions",
     "occurrence",
     "ordered_key",
@@ -140,19 +141,23 @@ def with_members(results: pl.DataFrame, panels: Mapping[str, Sequence[str]]) -> 
 
 def ordered_key(first: str, second: str) -> str:
     """The key of an ordered pair, ``first:second``."""
+    return f"{_escaped(first)}:{_escaped(second)}"
+
+
+def _escaped(name: str) -> str:
     for plain, escaped in _ESCAPES:
-        first, second = first.replace(plain, escaped), second.replace(plain, escaped)
-    return f"{first}:{second}"
+        name = name.replace(plain, escaped)
+    return name
 
 
 def key_expressions(first: str, second: str) -> tuple[pl.Expr, pl.Expr]:
     """Polars expressions for the ordered and the unordered key of two id columns."""
-    a, b = pl.col(first), pl.col(second)
+    names = [pl.col(first), pl.col(second)]
     for plain, escaped in _ESCAPES:
-        a, b = (x.str.replace_all(plain, escaped, literal=True) for x in (a, b))
-    low = pl.when(pl.col(first) <= pl.col(second))
-    ordered = pl.concat_str([a, b], separator=":")
-    return ordered, low.then(ordered).otherwise(pl.concat_str([b, a], separator=":"))
+        names = [name.str.replace_all(plain, escaped, literal=True) for name in names]
+    ordered = pl.concat_str(names, separator=":")
+    turned = pl.concat_str(names[::-1], separator=":")
+    return ordered, pl.when(pl.col(first) <= pl.col(second)).then(ordered).otherwise(turned)
 
 
 def occurrence(key: str) -> pl.Expr:
@@ -202,6 +207,15 @@ _COPIED = 0.05  # share of rows
 _FEW = 20  # repeats of bare answers that all agree may well be chance
 
 
+def is_bare(table: pl.DataFrame) -> bool:
+    """Whether a table holds nothing but answers: no text, time or reply tells two equal ones apart."""
+    return _ANSWERS.issuperset(_plain_columns(table))
+
+
+def _plain_columns(table: pl.DataFrame) -> list[str]:
+    return [name for name, kind in table.schema.items() if not kind.is_nested() and kind != pl.Object]
+
+
 def say_copies(table: pl.DataFrame, counted: str = AS_NEW) -> list[str]:
     """A notice when rows repeat others word for word, else nothing; bare answers must all agree to be taken for copies.
 
@@ -212,11 +226,10 @@ def say_copies(table: pl.DataFrame, counted: str = AS_NEW) -> list[str]:
     n = table.height
     if n > _MOST_COMPARED or times_of(table) is not None:
         return []
-    plain = [name for name, kind in table.schema.items() if not kind.is_nested() and kind != pl.Object]
-    copies = n - table.select(plain).n_unique() if n else 0
+    copies = n - table.select(_plain_columns(table)).n_unique() if n else 0
     if copies == 0 or copies < _COPIED * n:
         return []
-    if _ANSWERS.issuperset(plain):
+    if is_bare(table):
         sides = pl.min_horizontal("ID1", "ID2").alias("low"), pl.max_horizontal("ID1", "ID2").alias("high")
         if copies < _FEW or table.select(*sides, "better_id").n_unique() > table.select(sides).n_unique():
             return []
@@ -333,11 +346,8 @@ def build_btl_results_data(
 
 
 def _require_winners(frame: pl.DataFrame) -> None:
-    absent = frame["better_id"].is_null()
-    foreign = ~(frame.select(OF_ITS_PAIR).to_series() | absent)
-    wrong = [f"better_id is missing in {row_numbers(absent)}"] if absent.any() else []
-    if foreign.any():
-        other = frame["better_id"].filter(foreign)[0]
-        wrong.append(f"better_id is of neither side of its pair in {row_numbers(foreign)} (first {other!r})")
-    if wrong:
-        raise TableError(f"results: {'; '.join(wrong)}; leave those rows out first")
+    wrong = ~frame.select(OF_ITS_PAIR).to_series()
+    if wrong.any():
+        first = frame["better_id"].filter(wrong)[0]
+        rows = f"{row_numbers(wrong)} (first {first!r})"
+        raise TableError(f"results: better_id is not of its pair, or missing, in {rows}; leave those rows out first")

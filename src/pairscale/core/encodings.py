@@ -6,6 +6,7 @@ import codecs
 import os
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from pairscale.core.errors import FileFormatError, InputError
@@ -100,26 +101,20 @@ def _unmarked(data: bytes, name: str, tell: Callable[[str], object]) -> str:
     try:
         return data.decode(marked or "utf-8")
     except UnicodeDecodeError:
-        if marked is None:
-            return _western(data, name, tell)
-        raise FileFormatError(f"{name} begins like {marked} text but is not; save it as UTF-8") from None
-
-
-def _western(data: bytes, name: str, tell: Callable[[str], object]) -> str:
+        if marked is not None:
+            raise FileFormatError(f"{name} begins like {marked} text but is not; save it as UTF-8") from None
     text = ""
     if len(data.translate(None, _ASCII)) <= _MOST_HIGH_BYTES * len(data) and not set(_CONTROLS).intersection(data):
-        try:
+        with suppress(UnicodeDecodeError):
             text = data.decode("cp1252")
-        except UnicodeDecodeError:
-            text = ""
     letters = re.sub(r"(.)\1+", r"\1", text.lower())  # an "Ääääh" is Western too
     if not text or _FOREIGN.search(letters):
         raise FileFormatError(
             f"{name} is not UTF-8 text; save it as UTF-8, or name its encoding, where that is an option (`encoding=`)"
         )
-    shown = re.search(r"\w*[^\x00-\x7f]\w*", text)
+    example = re.search(r"\w*[^\x00-\x7f]\w*", text)
     tell(
-        f"{name} is not UTF-8; it was read as Windows-1252, for example {shown and shown[0]!r} "
+        f"{name} is not UTF-8; it was read as Windows-1252, for example {example and example[0]!r} "
         "(if that is wrong, save it as UTF-8, or name its encoding where that is an option: `encoding=`)"
     )
     return text

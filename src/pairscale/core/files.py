@@ -32,7 +32,9 @@ from pairscale.core.workbooks import for_excel, read_workbook, write_sheets
 TextColumns = Sequence[str] | Callable[[pl.DataFrame], Collection[str]]
 """Names of columns, or a function that picks them from a file's table before cells became numbers."""
 
-_Paths = Sequence[Column | None]
+TABLE_SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet", ".xlsx")
+"""The endings that :func:`read_table` and :func:`write_table` know."""
+
 _JSON_SUFFIXES = (".json", ".jsonl", ".ndjson")
 
 
@@ -60,10 +62,16 @@ def read_table(
     Raises:
         InputError: that names the file, and the line where there is one.
     """
-    reader = _READERS.get(Path(path).suffix.lower())
-    if reader is None:
-        raise FileFormatError(f"{path}: a table must end in {listed(sorted(_READERS), 20)}")
-    frame = reader(Path(path), text, encoding, paths)
+    source = Path(path)
+    suffix = _table_suffix(source)
+    if suffix in _JSON_SUFFIXES:
+        frame = _read_json(source, text, encoding, paths)
+    elif suffix == ".parquet":
+        frame = _read_parquet(source)
+    elif suffix == ".xlsx":
+        frame = read_workbook(read_bytes(source), source)
+    else:
+        frame = _read_delimited(source, text, encoding)
     if frame.width == 0:
         raise FileFormatError(f"{path} is empty; a table has named columns")
     return frame
@@ -101,6 +109,13 @@ def read_rows(
     return read_table(path, text=text, encoding=encoding).to_dicts()
 
 
+def _table_suffix(path: Path) -> str:
+    suffix = path.suffix.lower()
+    if suffix not in TABLE_SUFFIXES:
+        raise FileFormatError(f"{path}: a table must end in {listed(sorted(TABLE_SUFFIXES), 20)}")
+    return suffix
+
+
 def _text_columns(frame: pl.DataFrame, text: TextColumns) -> set[str]:
     more = text(frame) if callable(text) else text
     return {*TEXT_COLUMNS, *more}.intersection(frame.columns)
@@ -114,10 +129,10 @@ _NAMED_SEPARATOR = re.compile(r'"?sep=([,;\t|])"?[ ,;\t|]*\r?\n')
 """The line above the header by which Excel is told the separator."""
 
 
-def _read_delimited(path: Path, text: TextColumns, encoding: str | None, _paths: _Paths) -> pl.DataFrame:
+def _read_delimited(path: Path, text: TextColumns, encoding: str | None) -> pl.DataFrame:
     content = read_text(path, encoding)
     if not content.strip():
-        raise FileFormatError(f"{path} is empty; a table has named columns")
+        return pl.DataFrame()
     named = _NAMED_SEPARATOR.match(content)
     if named:
         separator = named[1]
@@ -185,20 +200,22 @@ def _guessed(cells: pl.Series, decimal_comma: bool) -> pl.Series:
     missing = cells.null_count()
     if missing == len(cells) or cells.str.contains(r"^[+-]?0\d").any():
         return cells  # 007 is a code, not a number
-    candidates: list[tuple[pl.Series, pl.DataType]] = [(cells, pl.Int64())]
-    if not cells.str.contains(r"^[+-]?\d{16,}$").any():  # a float would lose its last digits
-        candidates.append((cells, pl.Float64()))
-    if decimal_comma:
-        candidates.append((cells.str.replace(",", ".", literal=True), pl.Float64()))
-    for spelled, kind in candidates:
-        numbers = spelled.cast(kind, strict=False)
-        if numbers.null_count() == missing:
-            return numbers
+    whole = cells.cast(pl.Int64, strict=False)
+    if whole.null_count() == missing:
+        return whole
+    if decimal_comma and not cells.str.contains(".", literal=True).any():
+        spelled = cells.str.replace(",", ".", literal=True)
+    else:
+        spelled = cells
+    number = spelled.cast(pl.Float64, strict=False)
+    is_long = cells.str.contains(r"^[+-]?\d{16,}$").any()  # a float would lose its last digits
+    if number.null_count() == missing and not is_long:
+        return number
     lower = cells.str.to_lowercase()
     return lower == "true" if lower.is_in(["true", "false"]).all() else cells
 
 
-def _read_json(path: Path, text: TextColumns, encoding: str | None, paths: _Paths) -> pl.DataFrame:
+def _read_json(path: Path, text: TextColumns, encoding: str | None, paths: Sequence[Column | None]) -> pl.DataFrame:
     rows = with_paths(_json_rows(path, encoding), paths, str(path))
     columns = list(dict.fromkeys(name for row in rows for name in row))
     if not columns:
@@ -238,35 +255,18 @@ def _spelled(value: Any) -> Any:
     """A number in a column of text, as a person would write it."""
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, float):
-        if math.isnan(value):
-            return None
-        return str(int(value)) if value.is_integer() else str(value)
-    return str(value) if isinstance(value, int) else value
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    if isinstance(value, int | float):
+        return None if math.isnan(value) else str(value)
+    return value
 
 
-def _read_parquet(path: Path, _text: TextColumns, _encoding: str | None, _paths: _Paths) -> pl.DataFrame:
+def _read_parquet(path: Path) -> pl.DataFrame:
     try:
         return pl.read_parquet(io.BytesIO(read_bytes(path)))
     except (pl.exceptions.PolarsError, OSError) as error:
         raise FileFormatError(f"{path} is not a parquet file: {first_line(error)}") from None
-
-
-def _read_excel(path: Path, _text: TextColumns, _encoding: str | None, _paths: _Paths) -> pl.DataFrame:
-    return read_workbook(read_bytes(path), path)
-
-
-_READERS: dict[str, Callable[[Path, TextColumns, str | None, _Paths], pl.DataFrame]] = {
-    ".csv": _read_delimited,
-    ".tsv": _read_delimited,
-    ".jsonl": _read_json,
-    ".ndjson": _read_json,
-    ".json": _read_json,
-    ".parquet": _read_parquet,
-    ".xlsx": _read_excel,
-}
-TABLE_SUFFIXES = tuple(_READERS)
-"""The endings that :func:`read_table` and :func:`write_table` know."""
 
 
 # Tables out.
@@ -282,9 +282,7 @@ def write_table(frame: pl.DataFrame, path: str | os.PathLike[str]) -> Path:
         FileFormatError: when the ending is unknown, the file cannot be written, or it cannot hold such a table.
     """
     target = Path(path)
-    suffix = target.suffix.lower()
-    if suffix not in _READERS:
-        raise FileFormatError(f"{path}: a table must end in {listed(sorted(_READERS), 20)}")
+    suffix = _table_suffix(target)
     opaque = [name for name, kind in frame.schema.items() if kind in {pl.Object, pl.Binary}]
     if opaque:
         raise FileFormatError(f"{path}: column {listed(opaque)} holds neither text nor numbers; leave it out")
@@ -356,15 +354,13 @@ def _write(frame: pl.DataFrame, path: Path, suffix: str) -> None:
 
 def _flat(frame: pl.DataFrame) -> pl.DataFrame:
     """Nested columns as JSON text: a cell holds nothing else."""
-    nested = [name for name, dtype in frame.schema.items() if dtype.is_nested()]
-    return frame.with_columns(
-        pl.Series(name, [None if value is None else _cell(value) for value in frame[name].to_list()], pl.String)
-        for name in nested
-    )
-
-
-def _cell(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, default=str)
+    columns = {}
+    for name in frame.columns:
+        if frame[name].dtype.is_nested():
+            values = frame[name].to_list()
+            cells = [None if cell is None else json.dumps(cell, ensure_ascii=False, default=str) for cell in values]
+            columns[name] = pl.Series(cells, dtype=pl.String)
+    return frame.with_columns(**columns)
 
 
 def open_private(path: Path, mode: str = "wb", **options: Any) -> IO[Any]:

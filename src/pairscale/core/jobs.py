@@ -92,32 +92,30 @@ def _in_workers(function: Callable[[Task], Value], tasks: Sequence[Task], n_jobs
     """The same in workers. After one has died, the first task without a result is run alone, then the rest."""
     from joblib import Parallel, delayed
 
-    if n_jobs is not None and n_jobs > len(tasks):
-        n_jobs = len(tasks)
-    try:
-        Parallel(n_jobs=n_jobs, return_as="generator")
-    except ValueError as error:
-        raise InputError(f"joblib: {first_line(error)}; use backend='loky', 'threading' or 'dask'") from None
-
     def started(some: Sequence[Task]) -> Iterator[Done[Value]]:
-        elsewhere = delayed(_elsewhere)
-        parallel = Parallel(n_jobs=n_jobs, return_as="generator")
-        results: Iterator[Done[Value]] = parallel(elsewhere(function, task, os.getpid()) for task in some)
+        jobs = n_jobs if n_jobs is None else min(n_jobs, len(tasks))
+        try:
+            parallel = Parallel(n_jobs=jobs, return_as="generator")
+        except ValueError as error:
+            raise InputError(f"joblib: {first_line(error)}; use backend='loky', 'threading' or 'dask'") from None
+        results: Iterator[Done[Value]] = parallel(delayed(_elsewhere)(function, task, os.getpid()) for task in some)
         return results
 
     n_done = 0
+    is_alone = False
     while n_done < len(tasks):
         try:
-            for done in started(tasks[n_done:]):
+            for done in started(tasks[n_done : n_done + 1] if is_alone else tasks[n_done:]):
                 n_done += 1
                 yield done
-        except Exception:  # noqa: BLE001 - tasks raise none: a worker died, or a task or its result cannot be sent
-            try:
-                [done] = started(tasks[n_done : n_done + 1])
-            except Exception as error:  # noqa: BLE001 - likewise
-                done = Done(None, f"{type(error).__name__}: {first_line(error)}", error)
-            n_done += 1
-            yield done
+            is_alone = False
+        except InputError:
+            raise
+        except Exception as error:  # noqa: BLE001 - tasks raise none: a worker died, or a task or its result cannot be sent
+            if is_alone:
+                n_done += 1
+                yield Done(None, f"{type(error).__name__}: {first_line(error)}", error)
+            is_alone = not is_alone
 
 
 def _one_thread() -> AbstractContextManager[object]:

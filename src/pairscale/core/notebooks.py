@@ -37,9 +37,10 @@ class LiveOutput:
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock, self._next = clock, 0.0
+        self._clock = clock
+        self._next = 0.0
         self._handle: Any = None
-        self._shown: tuple[str, ...] = ()
+        self._lines: tuple[str, ...] = ()
 
     def is_due(self) -> bool:
         """Whether the last update is long enough ago for another one."""
@@ -47,14 +48,13 @@ class LiveOutput:
 
     def show(self, lines: Sequence[str]) -> None:
         """Show these lines in place of those of before, whether an update is due or not; never breaks a run."""
-        if tuple(lines) == self._shown:
+        if tuple(lines) == self._lines:
             return
-        self._shown, self._next = tuple(lines), self._clock() + PAUSE
-        first, *rest = lines
-        more = f"<small>{escape(chr(10).join(rest))}</small>" if rest else ""
-        html = f'<pre style="{_STYLE}">{escape(first)}{chr(10) * bool(rest)}{more}</pre>'
+        self._lines = tuple(lines)
+        self._next = self._clock() + PAUSE
+        text = "\n".join(lines)
+        data = {"text/plain": text, "text/html": f'<pre style="{_STYLE}">{escape(text)}</pre>'}
         display: Any = import_module("IPython.display").display
-        data = {"text/plain": "\n".join(lines), "text/html": html}
         with suppress(Exception):  # whatever a front end's display does, the run continues
             if self._handle is None:
                 self._handle = display(data, raw=True, display_id=True)

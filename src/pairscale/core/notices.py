@@ -41,9 +41,11 @@ def without_notices() -> Iterator[None]:
         _LOG.disabled = was_disabled
 
 
-def plural(n: int, word: str) -> str:
-    """A number with its word: ``1 text``, ``2,000 texts``."""
-    return f"{n:,} {word}" if n == 1 else f"{n:,} {word}s"
+def plural(n: int, word: str, words: str = "") -> str:
+    """A number with its word: ``1 text``, ``2,000 texts``; with the plural where it is not the word and an ``s``."""
+    if n == 1:
+        return f"{n:,} {word}"
+    return f"{n:,} {words or word + 's'}"
 
 
 def did_you_mean(asked: str, names: Iterable[str]) -> str:

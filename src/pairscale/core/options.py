@@ -122,9 +122,10 @@ def require_number_or(
         pairscale.core.errors.InputError: prior_sd must be a number above 0, or 'learned', not 'wide'
     """
     allowed = tuple(choices)
+    for choice in allowed:
+        if isinstance(value, str) and value == choice:
+            return choice
     try:
-        if isinstance(value, str):
-            return require_choice(value, name, allowed)
         return require_number(value, name, least=least, above=above)
     except InputError:
         wanted = f"a number{_range(least, above, None, None)}, or {choices_in_words(allowed)}"
@@ -273,27 +274,19 @@ def checked(function: Callable[P, T]) -> Callable[P, T]:
         ...
         pairscale.core.errors.InputError: verbose must be True or False, not 'no'
     """
-    checks = {name: _check_of(kind) for name, kind in function.__annotations__.items()}
+    parts = {name: {part.strip() for part in kind.split("|")} for name, kind in function.__annotations__.items()}
+    checks = {name: _CHECKS.get(frozenset(kinds - {"None"})) for name, kinds in parts.items()}
     names = inspect.signature(function).parameters
 
     @functools.wraps(function)
     def called(*args: P.args, **kwargs: P.kwargs) -> T:
         for name, value in (*zip(names, args, strict=False), *kwargs.items()):
             check = checks.get(name)
-            if check is not None:
+            if check is not None and not (value is None and "None" in parts[name]):
                 check(value, name)
         return function(*args, **kwargs)
 
     return called
-
-
-def _check_of(annotation: str) -> Callable[[Any, str], object] | None:
-    """What an annotation asks for, by its parts in any order; None for one that is not checked here."""
-    parts = {part.strip() for part in annotation.split("|")}
-    check = _CHECKS.get(frozenset(parts - {"None"}))
-    if check is not None and "None" in parts:
-        return functools.partial(optional, check)
-    return check
 
 
 def _require_file(value: Any, name: str) -> None:
@@ -305,19 +298,17 @@ def _require_file(value: Any, name: str) -> None:
 
 def _require_any_text(value: Any, name: str) -> None:
     """A text, which may be empty: what an empty one means is for the function to say. No message shows a key."""
-    if not isinstance(value, str) and name in ("api_key", "owner_token"):
-        raise InputError(f"{name} must be a text, not {type(value).__name__}")
     if not isinstance(value, str):
-        raise _refused(name, "a text", value)
+        secret = name in ("api_key", "owner_token")
+        raise InputError(f"{name} must be a text, not {type(value).__name__ if secret else shown(value)}", name)
 
 
 def _require_texts(value: Any, name: str) -> None:
-    if isinstance(value, str):
-        return
     if isinstance(value, bytes | Mapping) or not isinstance(value, Iterable):
         raise _refused(name, "a text or a list of texts", value)
     if isinstance(value, Collection):  # anything else could be read only once
-        require_list(value, name, require_text, empty=True)
+        for text in value:
+            require_text(text, f"each of {name}", empty=True)
 
 
 _CHECKS: Final[Mapping[frozenset[str], Callable[[Any, str], object]]] = {
@@ -373,11 +364,9 @@ def _range(least: float | None, above: float | None, most: float | None, below: 
     """What follows "a number" in the sentence."""
     if least is not None and most is not None:
         return f" from {_figure(least)} to {_figure(most)}"
-    parts = [f"of {_figure(least)} or more"] if least is not None else []
-    parts += [f"above {_figure(above)}"] if above is not None else []
-    parts += [f"{'at most' if parts else 'of at most'} {_figure(most)}"] if most is not None else []
-    parts += [f"below {_figure(below)}"] if below is not None else []
-    return f" {' and '.join(parts)}" if parts else ""
+    bounds = {"of {} or more": least, "above {}": above, "of at most {}": most, "below {}": below}
+    parts = [words.format(_figure(bound)) for words, bound in bounds.items() if bound is not None]
+    return f" {' and '.join(parts)}".replace("and of", "and").rstrip()
 
 
 def _figure(bound: float) -> str:

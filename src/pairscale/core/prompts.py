@@ -190,19 +190,19 @@ def remove_prompt_template(name: str, quiet: bool = False) -> bool:
         >>> remove_prompt_template("short"), remove_prompt_template("short", quiet=True)
         (True, False)
     """
-    is_own = _is_name(name) and (name in _REGISTERED or _is_there(_user_file(name)))
-    if is_own:
+    if _is_name(name) and (name in _REGISTERED or _is_there(_user_file(name))):
         path = _user_file(name)
         try:
             path.unlink(missing_ok=True)
         except OSError as error:
-            raise TemplateError(f"the template file {path} cannot be deleted: {_reason(error)}") from error
+            raise TemplateError(f"the template file {path} cannot be deleted: {error.strerror}") from error
         _REGISTERED.pop(name, None)
-    elif not quiet:
-        if name in _BUILT_IN or name in _ALIASES:
-            raise TemplateError(f"the prompt template {name!r} is built in and cannot be removed")
-        raise TemplateError(_unknown(name, list_prompt_templates(include_builtin=False)))
-    return is_own
+        return True
+    if quiet:
+        return False
+    if name in _BUILT_IN or name in _ALIASES:
+        raise TemplateError(f"the prompt template {name!r} is built in and cannot be removed")
+    raise TemplateError(_unknown(name, list_prompt_templates(include_builtin=False)))
 
 
 def template_from(name_or_file: str) -> tuple[str, str]:
@@ -311,27 +311,18 @@ def _is_there(path: Path) -> bool:
     return os.path.isfile(path)  # noqa: PTH113 - Path.is_file raises
 
 
-def _reason(error: Exception) -> str:
-    return getattr(error, "strerror", None) or str(error)
-
-
 def _read(path: Path) -> str:
+    """A template file, as R reads it."""
+    from pairscale.core.encodings import decode, read_bytes
+
     try:
-        with path.open("rb") as stream:
-            data = stream.read(_LARGEST_FILE + 1)
-    except (OSError, ValueError) as error:  # ValueError: the path has a character that no path can have
-        raise TemplateError(f"the template file {path} cannot be read: {_reason(error)}") from error
+        data = read_bytes(path, _LARGEST_FILE + 1)
+        text = decode(data, str(path), "utf-8")
+    except FileFormatError as error:
+        raise TemplateError(f"the template file cannot be read: {error}") from error
     if len(data) > _LARGEST_FILE:
         raise TemplateError(f"the template file {path} is larger than {_LARGEST_FILE:,} bytes, so it is not a template")
-    try:
-        text = data.decode("utf-8-sig").replace("\r\n", "\n").removesuffix("\n")  # as R reads it
-    except UnicodeDecodeError as error:
-        raise TemplateError(
-            f"the template file {path} is not UTF-8 text (byte {error.start:,}); save it as UTF-8, or check the file"
-        ) from error
-    if "\0" in text:
-        raise TemplateError(f"the template file {path} is a binary file, not a text")
-    return _checked(text, f"the template file {path}")
+    return _checked(text.replace("\r\n", "\n").removesuffix("\n"), f"the template file {path}")
 
 
 def _write(path: Path, text: str) -> None:
@@ -339,14 +330,11 @@ def _write(path: Path, text: str) -> None:
     from pairscale.core.files import replacing
 
     try:
-        data = text.encode("utf-8")
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as scratch:  # its name starts with a dot, so it is never listed
-            scratch.write_bytes(data)
-    except FileFormatError as error:
-        raise TemplateError(f"the prompt template cannot be saved: {error}") from error
-    except (OSError, UnicodeEncodeError) as error:
-        raise TemplateError(f"the prompt template cannot be saved as {path}: {_reason(error)}") from error
+            scratch.write_text(text, "utf-8", newline="\n")
+    except (FileFormatError, OSError, UnicodeEncodeError) as error:
+        raise TemplateError(f"the prompt template cannot be saved as {path}: {error}") from error
 
 
 # Checking.
@@ -355,11 +343,14 @@ def _write(path: Path, text: str) -> None:
 def _checked(template: str, what: str) -> str:
     """The template itself, when it has every placeholder and no other."""
     placeholders = dict.fromkeys(_PLACEHOLDER.findall(template))
-    problems = {
-        "lacks": [name for name in PLACEHOLDERS if name not in placeholders],
-        "has the unknown": [name for name in placeholders if name not in PLACEHOLDERS],
-    }
-    faults = " and ".join(f"{verb} {', '.join(names)}" for verb, names in problems.items() if names)
+    missing = [name for name in PLACEHOLDERS if name not in placeholders]
+    unknown = [name for name in placeholders if name not in PLACEHOLDERS]
+    faults = []
+    if missing:
+        faults.append(f"lacks {', '.join(missing)}")
+    if unknown:
+        faults.append(f"has the unknown {', '.join(unknown)}")
     if faults:
-        raise TemplateError(f"{what} {faults}; the placeholders are {', '.join(PLACEHOLDERS)}, in capitals")
+        known = ", ".join(PLACEHOLDERS)
+        raise TemplateError(f"{what} {' and '.join(faults)}; the placeholders are {known}, in capitals")
     return template

@@ -1,33 +1,161 @@
-"""Samples: the texts to be compared, from wherever they are."""
+"""Samples: the texts to be compared, from wherever they are, and what was read of it."""
 
 from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 from unicodedata import normalize
 
 import polars as pl
 
 from pairscale.core.columns import Column, ColumnChoice, choose_columns, column_at, is_long, named_column, with_paths
-from pairscale.core.documents.kinds import DOCUMENT_SUFFIXES, LONGEST_TEXT
+from pairscale.core.display import ReprMixin, printable
+from pairscale.core.documents import DOCUMENT_SUFFIXES
+from pairscale.core.documents.kinds import LONGEST_TEXT
 from pairscale.core.encodings import read_text
 from pairscale.core.errors import FileFormatError, InputError, MissingExtraError, TableError
 from pairscale.core.files import TABLE_SUFFIXES, read_table
 from pairscale.core.notices import notice, plural
 from pairscale.core.options import checked
-from pairscale.core.reading import SamplesReport, count_files, kinds_of, skipped_by_reason, unusual_texts
 from pairscale.core.tables import Table, as_text, id_text, is_blank, listed, require_ids, row_numbers, to_frame
-from pairscale.core.texts import MISSING_EXTRA, FileRead, Texts, read_folder, without_final_break
+from pairscale.core.texts import MISSING_EXTRA, FileRead, read_folder, without_final_break
 
 MAX_TEXT_BYTES = LONGEST_TEXT
 """The longest text of one sample; beyond it, something other than a sample was read."""
 
-
 _TEXT_FILES = r"(?i)\.txt$"
 _LONGEST_NAME = 200  # characters of a path in a message
+_TIMES_AS_LONG = 10
+_FEWEST = 3  # texts: of two, neither is unusual
+_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class SamplesReport(ReprMixin, table="files", columns=None):
+    """What was read: the samples, and how they came to be.
+
+    Attributes:
+        samples: the samples, ``ID text`` and the other columns.
+        source: where they come from.
+        details: one entry per file, also of those that were not read, and of a class list among the texts.
+        id_from: what the ids are, such as ``file name`` or ``column student_id``.
+        text_from: what the texts are, such as ``column essay``; None for files of their own.
+        kept: the other columns, which travel with the texts.
+        notes: what to look at: texts that are identical or unusually long, a guessed encoding, what was left out.
+    """
+
+    samples: pl.DataFrame
+    source: str
+    details: tuple[FileRead, ...]
+    id_from: str
+    text_from: str | None = None
+    kept: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def files(self) -> pl.DataFrame:
+        """One row per file: ``file kind read characters pages pages_without_text reason note``."""
+        text = pl.String()
+        number = pl.Int64()
+        schema = {"name": text, "kind": text, "characters": number, "pages": number, "blank_pages": number}
+        rows = pl.DataFrame(map(asdict, self.details), {**schema, "reason": text, "note": text})
+        return rows.select(
+            pl.col("name").alias("file"),
+            "kind",
+            pl.col("reason").is_null().alias("read"),
+            "characters",
+            "pages",
+            pl.when(pl.col("pages").is_not_null()).then("blank_pages").alias("pages_without_text"),
+            "reason",
+            "note",
+        )
+
+    @property
+    def skipped(self) -> tuple[FileRead, ...]:
+        """The files that were not read."""
+        return tuple(file for file in self.details if file.reason is not None)
+
+    def __str__(self) -> str:
+        parts = [f"{plural(self.samples.height, 'text')}: {', '.join(self._kinds())}", *self._chosen()]
+        if self.skipped:
+            parts.append(_not_read(self.skipped))
+        return "; ".join(parts)
+
+    def opening(self) -> list[str]:
+        """What was read: a line, and one per kind of file."""
+        source = f"{plural(self.samples.height, 'text')} from {printable(self.source)}"
+        lines = ["; ".join([source, *self._chosen()])]
+        lines += [f"  {words}" for words in self._kinds()]
+        for file in self.details:
+            if file.reason is None and file.characters is None:
+                lines.append(f"  {printable(f'{file.name}: {file.note}')}")
+        return lines
+
+    def problems(self) -> list[str]:
+        """What was not read, and what to look at."""
+        lines = []
+        if self.skipped:
+            lines.append(f"{_not_read(self.skipped)}:")
+            lines += [f"  {printable(line)}" for line in _by_reason(self.skipped)]
+        return [*lines, *(f"note: {printable(note)}" for note in self.notes)]
+
+    def record(self) -> dict[str, Any]:
+        """What is kept beside a run: everything but the texts."""
+        return {
+            "source": self.source,
+            "texts": self.samples.height,
+            "id_from": self.id_from,
+            "text_from": self.text_from,
+            "kept": list(self.kept),
+            "notes": list(self.notes),
+            "files": self.files.to_dicts(),
+        }
+
+    def _chosen(self) -> list[str]:
+        parts = [f"ID = {self.id_from}"]
+        if self.text_from is not None:
+            parts.append(f"text = {self.text_from}")
+        if self.kept:
+            parts.append(f"other columns kept: {printable(_first(self.kept, 10))}")
+        return parts
+
+    def _kinds(self) -> list[str]:
+        read = [file for file in self.details if file.characters is not None]
+        lines = []
+        for kind, count in Counter(file.kind for file in read).most_common():
+            blank = [file for file in read if file.kind == kind and file.blank_pages]
+            words = f"{count:,} {kind}"
+            if blank:
+                pages = plural(sum(file.blank_pages for file in blank), "page")
+                words += f" ({pages} skipped: no text layer; in {printable(_first([file.name for file in blank]))})"
+            lines.append(words)
+        return lines
+
+
+def _first(names: Sequence[str], shown: int = _SHOWN) -> str:
+    more = f" and {len(names) - shown:,} more" if len(names) > shown else ""
+    return f"{', '.join(names[:shown])}{more}"
+
+
+def _kinds_of(files: Sequence[FileRead]) -> str:
+    return ", ".join(f"{count:,} {kind}" for kind, count in Counter(file.kind for file in files).most_common())
+
+
+def _not_read(files: Sequence[FileRead]) -> str:
+    return f"{plural(len(files), 'file was', 'files were')} not read: {_kinds_of(files)}"
+
+
+def _by_reason(files: Sequence[FileRead]) -> list[str]:
+    """Why files were not read, a line for each reason with the names of its files."""
+    names: dict[str, list[str]] = {}
+    for file in files:
+        names.setdefault(str(file.reason), []).append(file.name)
+    return [f"{_first(names[reason])}: {reason}" for reason in names]
 
 
 @checked
@@ -88,12 +216,8 @@ def require_all_read(report: SamplesReport) -> None:
         InputError: that names the files.
     """
     if report.skipped:
-        names = listed([file.name for file in report.skipped], 10)
-        first = report.skipped[0]
-        raise InputError(
-            f"{report.source}: {count_files(report.skipped)}, and `strict=True` allows none: {names}; "
-            f"{first.name}: {first.reason}"
-        )
+        reasons = "; ".join(_by_reason(report.skipped))
+        raise InputError(f"{report.source}: {_not_read(report.skipped)}, and `strict=True` allows none: {reasons}")
 
 
 @checked
@@ -131,28 +255,25 @@ def inspect_samples(
         if isinstance(source, Sequence) and all(isinstance(row, Mapping) for row in source):
             source = with_paths([dict(row) for row in source], (id_col, text_col), "samples")
         frame = to_frame(source, "samples")
-        return _reported(frame, _choice(frame, id_col, text_col, "samples"), "the table", "table", "samples")
+        return _of_table(frame, _choice(frame, id_col, text_col, "samples"), "the table", "table", "samples")
     path = Path(source)
-    if os.path.isdir(path) or path.suffix.lower() == ".zip":  # noqa: PTH112 (Path.is_dir raises when it is a text)
-        return _of_files(path, encoding, skip_unreadable)
     suffix = path.suffix.lower()
+    if os.path.isdir(path) or suffix == ".zip":  # noqa: PTH112 (Path.is_dir raises when it is a text)
+        return _of_files(path, encoding, skip_unreadable)
     if suffix not in TABLE_SUFFIXES:
         raise FileFormatError(_no_samples(path))
-    chosen: list[ColumnChoice] = []
 
-    def choose(frame: pl.DataFrame) -> tuple[str, str]:
-        chosen.append(_choice(frame, id_col, text_col, str(path)))
-        return chosen[-1].ids, chosen[-1].texts
+    def text_columns(frame: pl.DataFrame) -> tuple[str, str]:
+        choice = _choice(frame, id_col, text_col, str(path))
+        return choice.ids, choice.texts
 
-    frame = read_table(path, text=choose, encoding=encoding, paths=(id_col, text_col))
-    choice = chosen[-1] if chosen else _choice(frame, id_col, text_col, str(path))
-    return _reported(frame, choice, str(path), suffix.lstrip("."), str(path))
+    frame = read_table(path, text=text_columns, encoding=encoding, paths=(id_col, text_col))
+    return _of_table(frame, _choice(frame, id_col, text_col, str(path)), str(path), suffix.lstrip("."), str(path))
 
 
 def _no_samples(path: Path) -> str:
     if not os.path.exists(path):  # noqa: PTH110 (somebody may give a text instead of its file)
-        name = str(path)  # somebody may have given a whole text
-        return f"{name[:_LONGEST_NAME]!r}{'…' if len(name) > _LONGEST_NAME else ''}: no such file or folder"
+        return f"{str(path)[:_LONGEST_NAME]!r}: no such file or folder"
     if path.suffix.lower() in DOCUMENT_SUFFIXES:
         return f"{path} is one text; give the folder that holds all of them (a table ends in .csv, .tsv or .xlsx)"
     return f"{path}: give a folder or zip archive of texts, or a table in {listed(TABLE_SUFFIXES, 20)}"
@@ -164,17 +285,17 @@ def _choice(frame: pl.DataFrame, id_col: Column | None, text_col: Column | None,
     return choose_columns(frame, id_col, text_col, what)
 
 
-def _reported(frame: pl.DataFrame, choice: ColumnChoice, source: str, kind: str, what: str) -> SamplesReport:
-    samples = _checked(frame, choice, what)
-    detail = FileRead(source, kind, int(samples["text"].str.len_chars().sum()))
+def _of_table(frame: pl.DataFrame, choice: ColumnChoice, source: str, kind: str, what: str) -> SamplesReport:
+    samples = _checked(frame, choice.ids, choice.texts, what)
+    file = FileRead(source, kind, int(samples["text"].str.len_chars().sum()))
     reasons = {name: f" ({why})" for name, why in choice.reasons.items()}
     ids = f"column {choice.ids}{reasons.get('id_col', '')}"
     texts = f"column {choice.texts}{reasons.get('text_col', '')}"
-    notes = unusual_texts(samples)
+    notes = _unusual(samples)
     opaque = _opaque(samples)
     if opaque:
         notes.append(f"{listed(opaque)} holds neither text nor numbers: judges get it, tables leave it out")
-    return SamplesReport(samples, source, (detail,), ids, texts, tuple(samples.columns[2:]), tuple(notes))
+    return SamplesReport(samples, source, (file,), ids, texts, tuple(samples.columns[2:]), tuple(notes))
 
 
 def _opaque(samples: pl.DataFrame) -> list[str]:
@@ -182,78 +303,81 @@ def _opaque(samples: pl.DataFrame) -> list[str]:
 
 
 def _of_files(path: Path, encoding: str | None, skip_unreadable: bool) -> SamplesReport:
-    texts = read_folder(path, encoding)
-    columns, files = _class_list(path, texts)
+    texts, files = read_folder(path, encoding)
+    frame = pl.DataFrame({"ID": list(texts), "text": list(texts.values())}, {"ID": pl.String, "text": pl.String})
+    frame, files = _with_class_list(path, frame, files)
     missing = [file for file in files if file.reason == MISSING_EXTRA]
-    if missing and not (skip_unreadable and texts.ids):
-        otherwise = "; to continue without them, give `skip_unreadable=True`" if texts.ids else ""
-        need = f"{path}: reading {len(missing):,} of {len(files):,} files ({kinds_of(missing)})"
+    if missing and not (skip_unreadable and texts):
+        otherwise = "; to continue without them, give `skip_unreadable=True`" if texts else ""
+        need = f"{path}: reading {len(missing):,} of {len(files):,} files ({_kinds_of(missing)})"
         raise MissingExtraError(need, "documents", otherwise)
     if not files:
         raise FileFormatError(f"{path} holds no file that could be a text: txt, md, html, docx, odt and pdf are read")
-    if not texts.ids:
-        reasons = "; ".join(skipped_by_reason(files)[:3])
+    if not texts:
+        reasons = "; ".join(_by_reason(files)[:3])
         raise FileFormatError(f"{path}: none of its {plural(len(files), 'file')} could be read: {reasons}")
-    frame = to_frame({"ID": list(texts.ids), "text": list(texts.texts)}, str(path))
-    samples = _checked(frame.hstack(columns), ColumnChoice("ID", "text", {}), str(path))
+    samples = _checked(frame, "ID", "text", str(path))
     noted: dict[str, list[str]] = {}
-    for file in texts.files:
-        if file.note is not None:
+    for file in files:
+        if file.note is not None and file.characters is not None:
             noted.setdefault(file.note.partition(", for example")[0], []).append(file.name)
-    notes = unusual_texts(samples)
-    for note, names in noted.items():
-        others = " and others" if len(names) > 5 else ""
-        notes.append(f"{', '.join(names[:5])}{others}: {note}")
-    return SamplesReport(samples, str(path), files, "file name", kept=tuple(columns.columns), notes=tuple(notes))
+    notes = [*_unusual(samples), *(f"{_first(names)}: {note}" for note, names in noted.items())]
+    kept = tuple(samples.columns[2:])
+    return SamplesReport(samples, str(path), tuple(files), "file name", kept=kept, notes=tuple(notes))
 
 
-def _class_list(folder: Path, texts: Texts) -> tuple[pl.DataFrame, tuple[FileRead, ...]]:
-    """The columns of a folder's only table, in the order of the texts, if one of its columns names each text once.
+def _with_class_list(folder: Path, samples: pl.DataFrame, files: list[FileRead]) -> tuple[pl.DataFrame, list[FileRead]]:
+    """The samples with the columns of a folder's only table, if one of its columns names each text once.
 
     Beside them, the files of the folder, with what the table was used for, or why it was not.
     """
-    tables = [file for file in texts.files if f".{file.kind}" in TABLE_SUFFIXES]
-    if len(tables) != 1 or not texts.ids or not folder.is_dir():
-        return pl.DataFrame(), texts.files
+    tables = [file for file in files if f".{file.kind}" in TABLE_SUFFIXES]
+    if len(tables) != 1 or samples.is_empty() or not folder.is_dir():
+        return samples, files
     [table] = tables
-    places = {name: place for place, name in enumerate(texts.ids)}
-    for file in texts.files:
-        stem = normalize("NFC", Path(file.name).stem)
-        if stem in places:
-            places[normalize("NFC", file.name)] = places[stem]
+    ids = set(samples["ID"])
 
-    def placed(column: pl.Series) -> list[int | None]:
+    def texts_named(column: pl.Series) -> list[str | None]:
+        """The texts that cells name, by their file with or without its ending."""
         if column.dtype.is_nested() or column.dtype in {pl.Binary, pl.Object}:
             return []
-        return [places.get(normalize("NFC", (cell or "").strip())) for cell in id_text(column)]
+        cells = [normalize("NFC", cell or "") for cell in id_text(column)]
+        names = [cell if cell in ids else Path(cell).stem for cell in cells]
+        return [name if name in ids else None for name in names]
 
-    def keys(frame: pl.DataFrame) -> list[str]:
-        return [column.name for column in frame if any(place is not None for place in placed(column))]
-
-    columns = pl.DataFrame()
     try:
-        frame = read_table(folder / table.name, text=keys)
-    except MissingExtraError:  # a workbook that may be the class list: nobody can tell without opening it
-        used = replace(table, reason=MISSING_EXTRA)
+        frame = read_table(folder / table.name, text=lambda cells: [c.name for c in cells if any(texts_named(c))])
+    except MissingExtraError:  # a workbook that may be the class list, which only opening it would tell
+        return samples, [replace(file, reason=MISSING_EXTRA) if file is table else file for file in files]
     except InputError:
-        used = table
-    else:
-        named = {name: placed(frame[name]) for name in keys(frame)}
-        every = list(range(len(texts.ids)))
-        full = [name for name in named if sorted(place for place in named[name] if place is not None) == every]
-        if full and all(named[name] == named[full[0]] for name in full):
-            kept = [name for name in frame.columns if name not in {*full, "ID", "text"} and not is_long(frame[name])]
-            place = pl.Series("place", named[full[0]], pl.Int64)
-            columns = frame.select(kept).with_columns(place).drop_nulls("place").sort("place").drop("place")
-            others = [name for name in frame.columns if name not in {full[0], *kept}]
-            note = f"columns {', '.join(kept)} by {full[0]}" + (f"; without {', '.join(others)}" if others else "")
-            used = replace(table, reason=None, note=note)
-        elif named:
-            need = f"to keep its columns, one of them must name each of the {len(every):,} texts once"
-            used = replace(table, reason=f"{table.reason}; {need}, and no other must contradict it")
-        else:
-            used = table
-    return columns, tuple(used if file is table else file for file in texts.files)
+        return samples, files
+    named = {column.name: texts_named(column) for column in frame}
+    keys = [name for name in named if sorted(filter(None, named[name])) == sorted(ids)]
+    if not keys or any(named[name] != named[keys[0]] for name in keys):
+        return samples, files
+    kept = [name for name in frame.columns if name not in {*keys, "ID", "text"} and not is_long(frame[name])]
+    columns = frame.select(pl.Series("ID", named[keys[0]], pl.String), *kept)
+    used = replace(table, reason=None, note=f"columns {', '.join(kept)} by {keys[0]}")
+    joined = samples.join(columns, on="ID", how="left", maintain_order="left")
+    return joined, [used if file is table else file for file in files]
+
+
+def _unusual(samples: pl.DataFrame) -> list[str]:
+    """Texts that are the same, and texts that are ten times as long as the median, in words."""
+    notes = []
+    stripped = samples.select("ID", pl.col("text").str.strip_chars())
+    same = stripped.group_by("text", maintain_order=True).agg("ID").filter(pl.col("ID").list.len() > 1)["ID"].to_list()
+    if same:
+        groups = [" = ".join(map(repr, names[:_SHOWN])) for names in same]
+        notes.append(f"identical texts: {_first(groups)}")
+    length = samples["text"].str.len_chars()
+    median = length.median()
+    if samples.height >= _FEWEST and isinstance(median, float):
+        long = samples.filter(length >= _TIMES_AS_LONG * median)["ID"].to_list()
+        if long:
+            size = f"ten times the length of the median text ({median:,.0f} characters)"
+            notes.append(f"at least {size}: {listed(long)}")
+    return notes
 
 
 def read_samples_df(df: Table, id_col: Column | None = None, text_col: Column | None = None) -> pl.DataFrame:
@@ -270,7 +394,7 @@ def read_samples_df(df: Table, id_col: Column | None = None, text_col: Column | 
     columns = frame.columns
     ids = named_column(columns, id_col, "ID", "samples") or column_at(columns, 0, "id_col", "samples")
     texts = named_column(columns, text_col, "text", "samples") or column_at(columns, 1, "text_col", "samples")
-    return _checked(frame, ColumnChoice(ids, texts, {}), "samples")
+    return _checked(frame, ids, texts, "samples")
 
 
 def say_positions(id_col: Column | None, text_col: Column | None) -> None:
@@ -316,46 +440,39 @@ def read_samples_dir(
         raise FileFormatError(f"{path}: {wanted}")
     texts = [without_final_break(read_text(file, encoding)) for file in files]
     frame = to_frame({"ID": [file.stem for file in files], "text": texts}, str(path))
-    return _checked(frame, ColumnChoice("ID", "text", {}), str(path))
+    return _checked(frame, "ID", "text", str(path))
 
 
-def _checked(frame: pl.DataFrame, choice: ColumnChoice, what: str) -> pl.DataFrame:
-    ids, texts = choice.ids, choice.texts
+def _checked(frame: pl.DataFrame, ids: str, texts: str, what: str) -> pl.DataFrame:
+    """``ID text`` and the other columns; ids are unique, and every text has words."""
     others = [name for name in frame.columns if name not in {ids, texts}]
-    if clash := [name for name in ("ID", "text") if name in others]:
+    clash = [name for name in ("ID", "text") if name in others]
+    if clash:
         raise TableError(f"{what}: a further column is called {listed(clash)}; rename it or leave it out")
     if frame.height == 0:
         raise TableError(f"{what}: no rows; give at least one sample")
-    checked = require_ids(frame, [ids], what).with_columns(as_text(frame[texts], what))
-    _require_unique(checked[ids], what)
-    _require_texts(checked[ids], checked[texts], what)
-    return checked.select(pl.col(ids).alias("ID"), pl.col(texts).alias("text"), *others)
-
-
-def _require_unique(ids: pl.Series, what: str) -> None:
-    if not ids.str.contains(r"^[\x00-\x7f]*$").all():  # é has two spellings, and both look the same
-        ids = pl.Series(ids.name, [normalize("NFC", name) for name in ids], pl.String)
-    twice = ids.filter(ids.is_duplicated()).unique(maintain_order=True)
-    if len(twice):
+    samples = require_ids(frame, [ids], what).with_columns(as_text(frame[texts], what))
+    samples = samples.select(pl.col(ids).alias("ID"), pl.col(texts).alias("text"), *others)
+    is_double = samples["ID"].is_duplicated()
+    if is_double.any():
+        twice = samples["ID"].filter(is_double).unique(maintain_order=True)
         more = f" ({len(twice):,} ids are not)" if len(twice) > 1 else ""
-        raise TableError(
-            f"{what}: the id {twice[0]!r} stands in {row_numbers(ids == twice[0])}; ids must be unique{more}"
-        )
-
-
-def _require_texts(ids: pl.Series, texts: pl.Series, what: str) -> None:
-    blank = is_blank(texts)
+        rows = row_numbers(samples["ID"] == twice[0])
+        raise TableError(f"{what}: the id {twice[0]!r} stands in {rows}; ids must be unique{more}")
+    blank = is_blank(samples["text"])
     if blank.any():
         raise TableError(
-            f"{what}: no text for {listed(ids.filter(blank).to_list())} in {row_numbers(blank)}; leave the sample out, "
-            "or write what was handed in"
+            f"{what}: no text for {listed(samples['ID'].filter(blank).to_list())} in {row_numbers(blank)}; leave the "
+            "sample out, or write what was handed in"
         )
-    size = texts.str.len_bytes()
-    if (long := size > MAX_TEXT_BYTES).any():
+    size = samples["text"].str.len_bytes()
+    long = size > MAX_TEXT_BYTES
+    if long.any():
         raise TableError(
-            f"{what}: the text of {ids.filter(long)[0]!r} in {row_numbers(long)} has {size.filter(long)[0]:,} bytes; a "
-            f"sample has at most {MAX_TEXT_BYTES:,}"
+            f"{what}: the text of {samples['ID'].filter(long)[0]!r} in {row_numbers(long)} has "
+            f"{size.filter(long)[0]:,} bytes; a sample has at most {MAX_TEXT_BYTES:,}"
         )
+    return samples
 
 
 def with_kept(items: pl.DataFrame, samples: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:

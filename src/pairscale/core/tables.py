@@ -19,7 +19,9 @@ from pairscale.core.notices import plural
 Table: TypeAlias = Any
 """A table of any kind: Polars, pandas, Arrow, a list of dicts, a dict of columns, or an object with ``results``."""
 
-_TEXT, _INT, _REAL = pl.String(), pl.Int64(), pl.Float64()
+_TEXT = pl.String()
+_INT = pl.Int64()
+_REAL = pl.Float64()
 
 SAMPLES: dict[str, pl.DataType] = {"ID": _TEXT, "text": _TEXT}
 """Samples: one row per text; other columns are kept."""
@@ -68,10 +70,14 @@ def result_columns(*, raw: bool, more: Mapping[str, pl.DataType] | None = None) 
         raw: with ``raw_response``, behind ``cost``.
         more: what one provider's batches add, behind ``reasoning_tokens``.
     """
-    behind: dict[str, Mapping[str, pl.DataType]] = {"reasoning_tokens": more or {}}
-    if raw:
-        behind["cost"] = {"raw_response": _TEXT}
-    return {column: kind for name in RESULTS for column, kind in {name: RESULTS[name], **behind.get(name, {})}.items()}
+    columns: dict[str, pl.DataType] = {}
+    for name, kind in RESULTS.items():
+        columns[name] = kind
+        if name == "reasoning_tokens" and more:
+            columns.update(more)
+        if name == "cost" and raw:
+            columns["raw_response"] = _TEXT
+    return columns
 
 
 ANSWER_COLUMNS = ("ID1", "ID2", "better_id", "outcome", "judge_id", "model", "content", "cost")
@@ -156,12 +162,11 @@ def row_number(place: int) -> str:
 
 def row_numbers(where: pl.Series) -> str:
     """The rows where ``where`` is true, for a message: counted from 1, without the header."""
-    rows = where.arg_true()
+    rows = where.arg_true() + 1
     if not _numbered.get():
         return plural(len(rows), "different row")
-    head = ", ".join(str(row + 1) for row in rows[:_SHOWN])
     more = f" and {len(rows) - _SHOWN:,} more" if len(rows) > _SHOWN else ""
-    return f"row {head}" if len(rows) == 1 else f"rows {head}{more}"
+    return f"{'row' if len(rows) == 1 else 'rows'} {', '.join(map(str, rows[:_SHOWN]))}{more}"
 
 
 def to_frame(data: Table, what: str = "the table") -> pl.DataFrame:
@@ -240,8 +245,8 @@ def require_ids(frame: pl.DataFrame, columns: Sequence[str], what: str) -> pl.Da
     require_columns(frame, columns, what)
     frame = frame.with_columns(id_text(frame[name], what) for name in columns)
     for name in columns:
-        blank = is_blank(frame[name])
-        if blank.any():
+        if is_blank(frame[name].unique()).any():  # there are far fewer ids than rows
+            blank = is_blank(frame[name])
             raise TableError(f"{what}: column {name!r} is empty in {row_numbers(blank)}; every row needs an id")
     return frame
 
@@ -250,9 +255,8 @@ def id_text(ids: pl.Series, what: str = "the table") -> pl.Series:
     """Ids as text; whole numbers that came as 7.0 or 7.00 become 7, and NaN is no id."""
     if ids.dtype.is_float():
         ids = ids.fill_nan(None)
-        whole = (ids == ids.round()) & (ids.abs() <= _MOST_DIGITS)
-        digits = ids.set(~whole, None).cast(pl.Int64).cast(pl.String)
-        return digits.zip_with(whole.fill_null(value=True), ids.cast(pl.String))
+        is_whole = ((ids == ids.round()) & (ids.abs() <= _MOST_DIGITS)).fill_null(value=True)
+        return ids.set(~is_whole, None).cast(pl.Int64).cast(pl.String).zip_with(is_whole, ids.cast(pl.String))
     text = as_text(ids, what)
     return text.str.replace(r"\.0+$", "") if isinstance(ids.dtype, pl.Decimal) else text
 

@@ -7,16 +7,17 @@ systems leave behind (hidden files, ``Thumbs.db``, lock files of Office) is no f
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
+from typing import TypeAlias
 from unicodedata import normalize
 
-from pairscale.core.documents import Document, DocumentReader, Unreadable, kind_of, missing_package
-from pairscale.core.documents.kinds import LARGEST_FILE, LONGEST_TEXT, PLAIN, require_content
-from pairscale.core.documents.parts import Parts, ZipInfo
+from pairscale.core.documents import PLAIN, Document, Unreadable, kind_of, missing_package, read_content
+from pairscale.core.documents.kinds import LARGEST_FILE, LONGEST_TEXT, require_content
+from pairscale.core.documents.parts import Parts
 from pairscale.core.encodings import decode, read_bytes
 from pairscale.core.errors import FileFormatError, MissingExtraError
 from pairscale.core.notices import notice
@@ -24,11 +25,24 @@ from pairscale.core.notices import notice
 MISSING_EXTRA = 'needs an optional package: pip install "pairscale[documents]"'
 """Why a file is not read on a plain installation."""
 
-_TABLES = {"csv", "tsv", "jsonl", "ndjson", "json", "parquet", "xlsx", "xls", "ods"}
-_ARCHIVES = {"zip", "7z", "rar", "tar", "gz", "tgz", "bz2", "xz"}
-_WRITING = {"doc", "rtf", "pages", "wpd", "wps", "dot", "dotx", "fodt", "ott", "sxw", "epub", "tex"}
+_TABLE = (
+    "a table, not a text; to keep its columns, one of them must name each text once, and no other contradict it; to "
+    "read the texts in it, give it instead of the folder"
+)
+_ARCHIVE = "an archive; unpack it, or give it instead of the folder if it is a zip file"
+_WRITING = "a format that is not read; save it as docx, odt, pdf or txt"
+_NO_TEXT = {
+    **dict.fromkeys(("csv", "tsv", "jsonl", "ndjson", "json", "parquet", "xlsx", "xls", "ods"), _TABLE),
+    **dict.fromkeys(("zip", "7z", "rar", "tar", "gz", "tgz", "bz2", "xz"), _ARCHIVE),
+    **dict.fromkeys(
+        ("doc", "rtf", "pages", "wpd", "wps", "dot", "dotx", "fodt", "ott", "sxw", "epub", "tex"), _WRITING
+    ),
+}
 _IS_UTF8 = 0x800  # of a name in a zip archive
 _LEFT_BEHIND = {"thumbs.db", "desktop.ini", "__macosx"}
+
+_Entry: TypeAlias = tuple[str, str | None, Callable[[int], bytes]]
+"""A file: its name, why it is not read, and what gives at most so many bytes of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,37 +68,8 @@ class FileRead:
     note: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Texts:
-    """What a folder holds.
-
-    Attributes:
-        ids: by file that was read, its name without the ending.
-        texts: its text.
-        files: every file, those that were not read among them.
-    """
-
-    ids: tuple[str, ...]
-    texts: tuple[str, ...]
-    files: tuple[FileRead, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    name: str
-    reason: str | None = None
-    content: Callable[[int], bytes] = lambda _most: b""
-    is_folder: bool = False
-
-    @property
-    def kind(self) -> str:
-        if self.is_folder:
-            return "folder"
-        return kind_of(self.name) or PurePosixPath(self.name).suffix.lower().lstrip(".") or "file"
-
-
-def read_folder(path: Path, encoding: str | None = None) -> Texts:
-    """The texts of a folder or of a zip archive, by the names of their files.
+def read_folder(path: Path, encoding: str | None = None) -> tuple[dict[str, str], list[FileRead]]:
+    """The texts of a folder or of a zip archive by the names of their files without the ending, and all its files.
 
     Args:
         path: the folder, or the archive.
@@ -93,28 +78,24 @@ def read_folder(path: Path, encoding: str | None = None) -> Texts:
     Raises:
         FileFormatError: it cannot be opened, or two of its texts would have the same id.
     """
-    entries = _of_folder(path) if path.is_dir() else _of_archive(path)
+    texts: dict[str, str] = {}
     files: list[FileRead] = []
-    texts: dict[str, tuple[str, str]] = {}  # by id
-    with DocumentReader() as reader:
-        for entry in entries:
-            kind = entry.kind
-            try:
-                document = _read(entry, kind, reader, encoding)
-            except Unreadable as reason:
-                files.append(FileRead(entry.name, kind, reason=str(reason)))
-                continue
-            uid = normalize("NFC", PurePosixPath(entry.name).stem)  # macOS spells é in two characters, tables in one
-            if uid in texts:
-                raise FileFormatError(
-                    f"{path}: {texts[uid][0]} and {entry.name} would have the same id {uid!r}; rename one, or take it "
-                    "out"
-                )
-            texts[uid] = (entry.name, document.text)
-            note = "; ".join(document.notes) or None
-            size = len(document.text)
-            files.append(FileRead(entry.name, kind, size, document.pages, document.blank_pages, note=note))
-    return Texts(tuple(texts), tuple(text for _, text in texts.values()), tuple(files))
+    for name, reason, content in _of_folder(path) if path.is_dir() else _of_archive(path):
+        kind = kind_of(name) or PurePosixPath(name).suffix.lower().lstrip(".") or "file"
+        try:
+            if reason is not None:
+                raise Unreadable(reason)
+            document = _read(kind, content, encoding)
+        except Unreadable as error:
+            files.append(FileRead(name, kind, reason=str(error)))
+            continue
+        uid = normalize("NFC", PurePosixPath(name).stem)  # macOS spells é in two characters, tables in one
+        if uid in texts:
+            raise FileFormatError(f"{path}: {name} and another file would have the same id {uid!r}; rename one")
+        texts[uid] = document.text
+        note = "; ".join(document.notes) or None
+        files.append(FileRead(name, kind, len(document.text), document.pages, document.blank_pages, note=note))
+    return texts, files
 
 
 def read_document(path: str | os.PathLike[str], encoding: str | None = None) -> Document:
@@ -126,39 +107,36 @@ def read_document(path: str | os.PathLike[str], encoding: str | None = None) -> 
     """
     where = Path(path)
     ending = where.suffix.lower().lstrip(".")
-    kind = kind_of(where.name) or (ending if ending in _TABLES | _ARCHIVES | _WRITING else "txt")
-    if missing_package(kind) is not None:
+    kind = kind_of(where.name) or (ending if ending in _NO_TEXT else "txt")
+    if missing_package(kind):
         raise MissingExtraError(f"reading a {kind} file", "documents")
-    entry = _Entry(where.name, content=lambda most: _content(where, most))
     try:
-        with DocumentReader() as reader:
-            document = _read(entry, kind, reader, encoding)
+        document = _read(kind, partial(_content, where), encoding)
     except Unreadable as reason:
         raise FileFormatError(f"{path}: {reason}") from None
-    skipped = [f"{document.blank_pages:,} of its pages were skipped: no text layer"] if document.blank_pages else []
-    for note in (*skipped, *document.notes):
+    if document.blank_pages:
+        notice(f"{path}: {document.blank_pages:,} of its pages were skipped: no text layer")
+    for note in document.notes:
         notice(f"{path}: {note}")
     return document
 
 
-def _read(entry: _Entry, kind: str, reader: DocumentReader, encoding: str | None) -> Document:
-    if entry.reason is not None:
-        raise Unreadable(entry.reason)
+def _read(kind: str, content: Callable[[int], bytes], encoding: str | None) -> Document:
     if kind_of(f"x.{kind}") is None:
-        raise Unreadable(_why_not(kind))
-    if missing_package(kind) is not None:
+        raise Unreadable(_NO_TEXT.get(kind, "not a text: txt, md, html, docx, odt and pdf are read"))
+    if missing_package(kind):
         raise Unreadable(MISSING_EXTRA)
-    content = entry.content(LONGEST_TEXT if kind in PLAIN else LARGEST_FILE)
     if kind in PLAIN:
+        data = content(LONGEST_TEXT)
+        require_content(kind, data)
         notes: list[str] = []
-        require_content(kind, content)
         try:
-            text = decode(content, "it", encoding, tell=notes.append)
+            text = decode(data, "it", encoding, tell=notes.append)
         except FileFormatError as error:
             raise Unreadable(str(error)) from None
         document = Document(without_final_break(text), notes=tuple(notes))
     else:
-        document = reader.read(kind, content)
+        document = read_content(kind, content(LARGEST_FILE))
     if not document.text.strip():
         raise Unreadable("it is empty: there is no text in it")
     return document
@@ -169,23 +147,8 @@ def without_final_break(text: str) -> str:
     return text.removesuffix("\n").removesuffix("\r")
 
 
-def _why_not(kind: str) -> str:
-    if kind in _TABLES:
-        return "a table, not a text; to read the texts in it, give it instead of the folder"
-    if kind in _ARCHIVES:
-        return "an archive; unpack it, or give it instead of the folder if it is a zip file"
-    if kind in _WRITING:
-        return "a format that is not read; save it as docx, odt, pdf or txt"
-    return "not a text: txt, md, html, docx, odt and pdf are read"
-
-
 def _is_left_behind(name: str) -> bool:
-    if name == "..":
-        return False
     return name.startswith((".", "~$")) or name.lower() in _LEFT_BEHIND
-
-
-# Folders.
 
 
 def _of_folder(folder: Path) -> Iterator[_Entry]:
@@ -193,70 +156,52 @@ def _of_folder(folder: Path) -> Iterator[_Entry]:
         files = sorted(folder.iterdir())
     except OSError as error:
         raise FileFormatError(f"{folder} cannot be read: {error.strerror}") from None
-    within = Path(os.path.realpath(folder))
+    inside = folder.resolve()
     for file in files:
         if _is_left_behind(file.name):
             continue
-        reason = _is_no_file(file, within)
-        yield _Entry(file.name, reason, lambda most, file=file: _content(file, most), file.is_dir())  # type: ignore[misc]
-
-
-def _is_no_file(file: Path, within: Path) -> str | None:
-    real = Path(os.path.realpath(file))
-    if file.is_symlink() and not real.is_relative_to(within):
-        return "a link that leads out of the folder; copy the file itself into it"
-    if file.is_dir():
-        return "a folder; subfolders are not read, so name it instead to read its files"
-    return None if file.is_file() else "not a plain file"
+        reason = None
+        if not file.resolve().is_relative_to(inside):
+            reason = "a link that leads out of the folder; copy the file itself into it"
+        elif file.is_dir():
+            reason = "a folder; subfolders are not read, so name it instead to read its files"
+        elif not file.is_file():
+            reason = "not a plain file"
+        yield file.name, reason, partial(_content, file)
 
 
 def _content(file: Path, most: int) -> bytes:
     try:
-        size = file.stat().st_size
-    except OSError as error:
-        raise Unreadable(f"it cannot be read: {error.strerror}") from None
-    if size > most:
-        raise Unreadable(f"it has {size:,} bytes; at most {most:,} are read")
-    try:
-        return read_bytes(file)
+        content = read_bytes(file, most + 1)
     except FileFormatError as error:
         raise Unreadable(str(error)) from None
-
-
-# Archives.
+    if len(content) > most:
+        raise Unreadable(f"it has more than {most:,} bytes")
+    return content
 
 
 def _of_archive(path: Path) -> Iterator[_Entry]:
+    """The files of an archive, or of the one folder that holds all of them; nothing is ever written to the disk."""
     try:
         parts = Parts(path)
     except Unreadable as reason:
         raise FileFormatError(f"{path}: {reason}") from None
     except OSError as error:
         raise FileFormatError(f"{path} cannot be read: {error.strerror}") from None
-    members = [(_name(info), info) for info in parts.members if not info.is_dir()]
-    members = [(name, info) for name, info in members if not any(map(_is_left_behind, name.parts))]
-    tops = {name.parts[0] for name, _ in members if len(name.parts) > 1}
-    is_wrapped = len(tops) == 1 and all(len(name.parts) > 1 for name, _ in members)
-    for name, info in sorted(members, key=lambda member: member[0]):
-        why = _is_no_text(name, info, depth=2 if is_wrapped else 1)
-        yield _Entry(str(name) if why else name.name, why, lambda most, info=info: parts.read(info, most))  # type: ignore[misc]
-
-
-def _name(info: ZipInfo) -> PurePosixPath:
-    """The name of a member; macOS writes UTF-8 without saying so."""
-    name = info.filename
-    if not info.flag_bits & _IS_UTF8:
-        with suppress(UnicodeError):
-            name = name.encode("cp437").decode("utf-8")
-    return PurePosixPath(name.replace("\\", "/"))
-
-
-def _is_no_text(name: PurePosixPath, info: ZipInfo, depth: int) -> str | None:
-    if name.is_absolute() or ".." in name.parts or ":" in name.parts[0]:
-        return "its name leads out of the archive"
-    if stat.S_ISLNK(info.external_attr >> 16):
-        return "a link, which an archive of texts does not need"
-    if len(name.parts) > depth:
-        return "in a folder of the archive; only the files of one folder are read"
-    is_archive = name.suffix.lower().lstrip(".") in _ARCHIVES
-    return "an archive inside the archive; unpack it first" if is_archive else None
+    members = {}
+    for info in parts.members:
+        name = info.filename
+        if not info.flag_bits & _IS_UTF8:  # macOS writes UTF-8 without saying so
+            with suppress(UnicodeError):
+                name = name.encode("cp437").decode("utf-8")
+        place = PurePosixPath(name.replace("\\", "/"))
+        if not info.is_dir() and not any(map(_is_left_behind, place.parts)):
+            members[place] = info
+    folders = {place.parent for place in members}
+    top = min(folders, key=lambda folder: len(folder.parts), default=None)
+    for place in sorted(members):
+        content = partial(parts.read, members[place])
+        if place.parent == top:
+            yield place.name, None, content
+        else:
+            yield str(place), "in a folder of the archive; only the files of one folder are read", content

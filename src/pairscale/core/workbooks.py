@@ -9,9 +9,8 @@ from __future__ import annotations
 import io
 import logging
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -21,9 +20,6 @@ from pairscale.core.errors import FileFormatError, MissingExtraError
 from pairscale.core.notices import notice
 from pairscale.core.tables import first_line, listed, row_numbers
 
-if TYPE_CHECKING:
-    import fastexcel
-
 _MOST_CELLS = 20_000_000
 _EXCEL_ROWS = 1_048_576
 _EXCEL_COLUMNS = 16_384
@@ -31,22 +27,19 @@ _EXCEL_TEXT = 32_767
 _EXCEL_DIGITS = 15
 _EXCEL_YEAR = 1901
 _CELL = re.compile(rb"""<(?:[\w.-]+:)?(?:c|row)\s[^<]*?\br\s*=\s*["']([A-Za-z]{0,3})([0-9]{1,7})["']""")
-_NO_VALUE = re.compile(rb"<(?:[\w.-]+:)?c(\s[^<>]*)><f[^<>]*>[^<]*</f>(?:<v\s*/>|<v></v>|</c>)")
-_MERGED = re.compile(rb"""<(?:[\w.-]+:)?mergeCell\s[^<>]*?\bref\s*=\s*["']([A-Z0-9:]{1,30})["'][^<>]*>""")
 _UNNAMED = re.compile(r"__UNNAMED__(\d+)")
-_NUMBERED = re.compile(r"(.*)_\d+", re.DOTALL)
 _OTHER_FORMATS = re.compile(r"(?:^|/)content\.xml$|sheets?/[^/]*\.bin$", re.IGNORECASE)  # ods and xlsb
 
 
 def read_workbook(content: bytes, path: Path) -> pl.DataFrame:
-    """The table of the first sheet of a workbook; merged cells and further sheets are said.
+    """The table of the first sheet of a workbook; further sheets are named in a notice.
 
     Args:
         content: the file.
         path: its name, for messages.
 
     Raises:
-        FileFormatError: it is no workbook, would take too much memory, or two columns have the same name.
+        FileFormatError: it is no workbook, or would take too much memory.
         MissingExtraError: without the package that reads Excel files.
     """
     try:
@@ -55,72 +48,40 @@ def read_workbook(content: bytes, path: Path) -> pl.DataFrame:
         raise MissingExtraError("reading an Excel file", "documents") from error
     logging.getLogger("fastexcel").setLevel(logging.ERROR)  # it warns of every empty column
     if content.startswith(b"PK"):
-        check_workbook(content, path)
+        _require_bounded(content, path)
     try:
-        book = fastexcel.read_excel(content)
-        if len(book.sheet_names) > 1:
-            first, *others = book.sheet_names
-            notice(
-                f"{path}: the first sheet, {first!r}, is read; not read: {listed(others)} (save one as csv to read it)"
-            )
+        first, *others = fastexcel.read_excel(content).sheet_names
         frame = pl.read_excel(io.BytesIO(content), infer_schema_length=None)
-        _require_own_names(frame.columns, lambda: book.load_sheet(0, header_row=None, n_rows=1), path)
     except (fastexcel.FastExcelError, pl.exceptions.PolarsError) as error:
         raise FileFormatError(f"{path} is not an Excel workbook with a table: {first_line(error)}") from None
-    return frame.rename(
-        {name: f"column_{int(unnamed[1]) + 1}" for name in frame.columns if (unnamed := _UNNAMED.fullmatch(name))}
-    )
+    if others:
+        notice(f"{path}: the first sheet, {first!r}, is read; not read: {listed(others)} (save one as csv to read it)")
+    return frame.rename(lambda name: _UNNAMED.sub(lambda match: f"column_{int(match[1]) + 1}", name))
 
 
-def _require_own_names(columns: Sequence[str], first_row: Callable[[], fastexcel.ExcelSheet], path: Path) -> None:
-    """Refuse names that stand in the header twice: the reader has numbered them."""
-    numbered = [name for name in columns if (match := _NUMBERED.fullmatch(name)) and match[1] in columns]
-    if not numbered:
-        return
-    names = [str(cell) for cell in first_row().to_polars().row(0)]
-    if twice := sorted({name for name in names if names.count(name) > 1} - {"None"}):
-        raise FileFormatError(f"{path}: the header has {listed(twice)} more than once; rename one")
-
-
-def check_workbook(content: bytes, path: Path) -> None:
-    """Refuse a workbook that would take too much memory to read, and say where cells are merged.
+def _require_bounded(content: bytes, path: Path) -> None:
+    """Refuse a workbook that expands to too much, or whose cells reach so far that a table of them would.
 
     Raises:
-        FileFormatError: it expands to too much, its cells are too far apart, or it is of another format.
+        FileFormatError: that, or it is of another format.
     """
     try:
         parts = Parts(content)
         if any(_OTHER_FORMATS.search(name) for name in parts.names()):
             raise FileFormatError(f"{path} is a spreadsheet of another format; save it as .xlsx, or as csv")
         for name in parts.names():
-            _check_sheet(b"".join(parts.pieces(name)), path)
+            rows = 1
+            columns = 1
+            for cell in _CELL.finditer(b"".join(parts.pieces(name))):
+                rows = max(rows, int(cell[2]))
+                columns = max(columns, _column_number(cell[1]))
+            if rows * columns > _MOST_CELLS:
+                raise FileFormatError(
+                    f"{path} has a cell in row {rows:,} and one in column {columns:,}, which makes a table of "
+                    f"{rows * columns:,} cells; delete the rows and columns behind the table, or save it as csv"
+                )
     except Unreadable as reason:
         raise FileFormatError(f"{path}: {reason}; save the table as csv instead") from None
-
-
-def _check_sheet(content: bytes, path: Path) -> None:
-    """Refuse a part whose cells reach too far: its reader would make a cell of everything in between."""
-    rows = 0
-    columns = 0
-    for cell in _CELL.finditer(content):
-        rows = max(rows, int(cell[2]))
-        columns = max(columns, _column_number(cell[1]))
-    if rows * columns > _MOST_CELLS:
-        raise FileFormatError(
-            f"{path} has a cell in row {rows:,} and one in column {columns:,}, which makes a table of "
-            f"{rows * columns:,} cells; delete the rows and columns behind the table, or save it as csv"
-        )
-    merged = [place.decode("ascii") for place in _MERGED.findall(content)]
-    if merged:
-        notice(
-            f"{path} has merged cells, {listed(merged)}: the value is in the first of them, and the others are empty"
-        )
-    formulas = sum(b't="str"' not in cell for cell in _NO_VALUE.findall(content))
-    if formulas:
-        notice(
-            f"{path} has formulas without a value ({formulas:,}): such cells are empty; open it in a spreadsheet "
-            "program and save it again"
-        )
 
 
 def _column_number(letters: bytes) -> int:

@@ -55,20 +55,14 @@ def _data(name: str) -> str:
     return (files(__name__) / "data" / name).read_text("utf-8")
 
 
-@cache
-def _samples() -> pl.DataFrame:
-    return pl.read_csv(_data("example_writing_samples.csv").encode())
-
-
-@cache
-def _pairs() -> pl.DataFrame:
-    return pl.read_csv(_data("example_writing_pairs.csv").encode())
+def _csv(name: str) -> pl.DataFrame:
+    return pl.read_csv(_data(f"{name}.csv").encode())
 
 
 _TABLES: dict[str, Callable[[], Any]] = {
     "example_openai_batch_output": lambda: _data("example_openai_batch_output.jsonl").splitlines(),
-    "example_writing_pairs": _pairs,
-    "example_writing_results": cache(lambda: build_btl_results_data(_pairs())),
-    "example_writing_samples": _samples,
+    "example_writing_pairs": cache(lambda: _csv("example_writing_pairs")),
+    "example_writing_results": cache(lambda: build_btl_results_data(_csv("example_writing_pairs"))),
+    "example_writing_samples": cache(lambda: _csv("example_writing_samples")),
     "example_writing_samples1000": cache(lambda: synthetic_essays(1000, seed=2026)),
 }

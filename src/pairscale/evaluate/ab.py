@@ -309,9 +309,8 @@ def read_sides(
         both = read_both_outputs(
             a, a_col, b_col, names, id_col=columns.id_col, input_col=columns.input_col, encoding=encoding
         )
-        mention(
-            f"{plural(len(both[0]), 'task')} from {name_of(a)}; {names[0]} = column {a_col}, {names[1]} = column {b_col}"
-        )
+        sides = f"{names[0]} = column {a_col}, {names[1]} = column {b_col}"
+        mention(f"{plural(len(both[0]), 'task')} from {name_of(a)}; {sides}")
         return *both, _suite(suite, columns, encoding), names
     if b is not None:
         source_a, source_b = (

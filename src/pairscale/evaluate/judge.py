@@ -4,31 +4,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from pairscale.core.comparisons import Condition, Outcome
 from pairscale.core.errors import InputError
 from pairscale.core.options import checked, require_int
 from pairscale.core.provenance import fingerprint, text_hash
 from pairscale.core.tables import listed
+from pairscale.core.traits import Trait
 from pairscale.evaluate.comparators import Ask, PairwiseOutcome, item_name, together
 from pairscale.evaluate.majority import majority
 from pairscale.evaluate.suite import Task, as_words
 from pairscale.evaluate.traces import Trace
-from pairscale.judges.answers import read_tag
+from pairscale.judges.answers import ParsedAnswer, read_tag
 from pairscale.judges.base import Item, Judge, JudgePair, Verdict, judge_member
-from pairscale.judges.llm import NO_ANSWER, unanswered, without_answer
+from pairscale.judges.build import make_judge, own_settings
+from pairscale.judges.llm import LLMJudge
 from pairscale.judges.orders import merge_orders, merge_preferences
-from pairscale.judges.resolve import make_judge, own_settings
 from pairscale.providers.catalog import PROVIDERS, split_model
-from pairscale.providers.client import Exchange, ProviderError
-from pairscale.providers.model import Model
 from pairscale.runtime import RETRIES, ask_unrecorded, close
-
-if TYPE_CHECKING:
-    from pairscale.providers.base import LLMRequest
-    from pairscale.providers.catalog import Price
-    from pairscale.providers.model import Reused
 
 __all__ = [
     "JudgeComparator",
@@ -381,7 +375,7 @@ def prompt_for(criterion: str, texts: Mapping[str, str | None]) -> str:
     return _PLACES.sub(lambda place: filling[place[1]], _HEAD)
 
 
-class TaskJudge:
+class TaskJudge(LLMJudge):
     """Asks a model which of two answers to a task is better, and lets it say that neither is.
 
     Args:
@@ -391,34 +385,16 @@ class TaskJudge:
     """
 
     def __init__(self, name: str, criterion: str, settings: Mapping[str, Any]) -> None:
-        provider, model = split_model(name)
-        self._model, self._criterion = Model(provider, model, **settings), criterion
-
-    def __repr__(self) -> str:
-        return f"<TaskJudge {self._model.provider}:{self._model.name}, {self._criterion!r}>"
+        super().__init__(*split_model(name), Trait(criterion, criterion), _HEAD, TEMPLATE_ID, **settings)
+        self._criterion = criterion
 
     @property
     def condition(self) -> Condition:
         """Model, criterion, prompt and every setting that may change an answer; never the key."""
         words = _HEAD + _REFERENCE_RULE + "".join(_BLOCKS.values())
-        settings = {"template": text_hash(words)[:16], **self._model.identity}
-        name = f"{self._model.provider}:{self._model.name}"
-        return Condition(name, self._model.provider, self._model.name, self._criterion, TEMPLATE_ID, settings)
-
-    @property
-    def price(self) -> Price | None:
-        """What the model costs; None when it is not known."""
-        return self._model.price
-
-    @property
-    def uses_cache(self) -> bool:
-        """Whether answers may come from the cache; the caller then says which ``occurrence`` a question is."""
-        return self._model.uses_cache
-
-    @property
-    def reused(self) -> Reused:
-        """How many answers came from the cache, and what that saved."""
-        return self._model.reused
+        settings = {"template": text_hash(words)[:16], **self.identity}
+        name = f"{self.provider}:{self.model}"
+        return Condition(name, self.provider, self.model, self._criterion, TEMPLATE_ID, settings)
 
     def prompt(self, pair: JudgePair) -> str:
         """The question for one pair."""
@@ -432,37 +408,9 @@ class TaskJudge:
             },
         )
 
-    def max_cost_of(self, pair: JudgePair) -> float | None:
-        """What asking about a pair may cost, on the safe side; None when the price is not known."""
-        return self._model.max_cost_of(self._model.request(self.prompt(pair)))
-
-    async def aclose(self) -> None:
-        """Close the connections."""
-        await self._model.aclose()
-
-    async def compare(self, pair: JudgePair) -> Verdict:
-        """Ask the model."""
-        request = self._model.request(self.prompt(pair))
-        found = self._model.remembered(request, str(pair.occurrence))
-        verdict = None if found is None else self._read(found, pair, request)
-        if verdict is not None and verdict.outcome.is_answer:
-            return verdict
-        try:
-            done = await self._model.ask(request)
-        except ProviderError as error:
-            return unanswered(error, {"prompt_hash": text_hash(request.prompt)})
-        return self._read(done, pair, request)
-
-    def _read(self, done: Exchange, pair: JudgePair, request: LLMRequest) -> Verdict:
-        """What a reply says; an answer is remembered for other runs, where that is wanted."""
-        reply = done.reply
-        known = {"prompt_hash": text_hash(request.prompt), **self._model.to_columns(done, request)}
+    def _read(self, text: str, pair: JudgePair) -> ParsedAnswer:
         texts = [str(side.get(name) or "") for side in (pair.first, pair.second) for name in ("text", "trace", "input")]
-        answer = read_tag(reply.text, PREFIX, SUFFIX, [*texts, str(pair.first.get("reference") or "")], ties=True)
-        if reply.stop_reason in NO_ANSWER or (answer.position is None and not answer.tie):
-            return without_answer(reply, answer, known)
-        self._model.accept(done, str(pair.occurrence))
-        return Verdict.tie(**known) if answer.position is None else Verdict.win(answer.position, **known)
+        return read_tag(text, PREFIX, SUFFIX, [*texts, str(pair.first.get("reference") or "")], ties=True)
 
 
 def _shown(side: Mapping[str, Any]) -> str:

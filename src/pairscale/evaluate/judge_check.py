@@ -31,7 +31,7 @@ from pairscale.evaluate.judge_measures import measures_of
 from pairscale.evaluate.labels import answers_digest, read_labels
 from pairscale.evaluate.manifest import MANIFEST
 from pairscale.judges.base import Judge, judge_member
-from pairscale.judges.resolve import judge_with, want_probability
+from pairscale.judges.build import judge_with, want_probability
 from pairscale.models.bayes import fit_btl
 from pairscale.models.logits import fit_logits
 from pairscale.pairing.make import some_pairs

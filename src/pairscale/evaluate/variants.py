@@ -23,13 +23,13 @@ from pairscale.evaluate.formats.reading import ANSWER_SUFFIXES, recorded, source
 from pairscale.evaluate.store import COST_IS_ESTIMATE, TIMED_OUT, EvaluationStore
 from pairscale.evaluate.suite import Task, as_words, id_key, input_key
 from pairscale.evaluate.traces import Trace, TraceRef, TraceSource, as_trace
+from pairscale.judges.build import imported
 from pairscale.judges.function import ends_run, in_thread, words_of
-from pairscale.judges.resolve import imported
-from pairscale.providers.base import LLMRequest
+from pairscale.judges.llm import Model
+from pairscale.providers.base import LLMRequest, Reply
 from pairscale.providers.catalog import PROVIDERS, Price, split_model
-from pairscale.providers.client import Exchange, ProviderError
-from pairscale.providers.model import Model
-from pairscale.runtime import Budget, close, retrying
+from pairscale.providers.client import ProviderError, retrying
+from pairscale.runtime import Budget, close
 from pairscale.runtime.sync import interrupt_of_call
 
 __all__ = [
@@ -260,12 +260,12 @@ class ModelVariant:
         self._jitter = random.Random(0)  # noqa: S311 - spreads retries, keeps no secret
 
     def __repr__(self) -> str:
-        return f"<ModelVariant {self._model.provider}:{self._model.name}>"
+        return f"<ModelVariant {self._model.provider}:{self._model.model}>"
 
     @property
     def identity(self) -> str:
         """Model, prompt and every setting that may change an answer."""
-        return f"model:{fingerprint([self._model.provider, self._model.name, self._prompt, self._model.identity])}"
+        return f"model:{fingerprint([self._model.provider, self._model.model, self._prompt, self._model.identity])}"
 
     @property
     def price(self) -> Price | None:
@@ -281,7 +281,7 @@ class ModelVariant:
 
     def max_cost_of(self, task: Task) -> float | None:
         """What an answer may cost, on the safe side; None when the price is not known."""
-        return self._model.max_cost_of(self._model.request(self.prompt_for(task)))
+        return self._model.request_cost(self._model.question(self.prompt_for(task)))
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -293,11 +293,12 @@ class ModelVariant:
         Raises:
             JudgeError: when every other question would fail, too: a wrong key, an unknown model.
         """
-        request = self._model.request(self.prompt_for(task))
-        done = self._model.remembered(request, str(repeat))
+        request = self._model.question(self.prompt_for(task))
+        key = self._model.cache_key(request, str(repeat))
+        reply = self._model.remembered(request, key)
         lost = 0.0  # what calls without a reply may have cost
 
-        async def ask() -> Exchange:
+        async def ask() -> Reply:
             nonlocal lost
             try:
                 return await self._model.ask(request)
@@ -305,24 +306,24 @@ class ModelVariant:
                 lost += error.cost or 0.0
                 raise
 
-        if done is None:
+        if reply is None:
             try:
-                done = await retrying(ask, self._retries, self._jitter)
+                reply = await retrying(ask, self._retries, self._jitter)
             except ProviderError as error:
                 if error.failure == "judge":
                     raise JudgeError(error.message) from None
                 marked = {COST_IS_ESTIMATE: True} if lost else {}
                 return Trace(exception=f"{error.code}: {error.message}", cost=lost or None, metadata=marked)
-        return self._trace(done, request, str(repeat), lost)
+        return self._trace(reply, request, key, lost)
 
-    def _trace(self, done: Exchange, request: LLMRequest, repeat: str, lost: float) -> Trace:
-        told, reply = self._model.to_columns(done, request), done.reply
+    def _trace(self, reply: Reply, request: LLMRequest, key: str | None, lost: float) -> Trace:
+        told = self._model.known_of(reply, request)
         cost = lost + (told["cost"] or 0.0) if lost else told["cost"]
-        known = {"tokens": told["total_tokens"], "cost": cost, "duration_ms": round(done.latency_s * 1000, 3)}
+        known = {"tokens": told["total_tokens"], "cost": cost, "duration_ms": round((reply.seconds or 0.0) * 1000, 3)}
         marked = {COST_IS_ESTIMATE: True} if lost or told["cost_is_estimate"] else {}
         if reply.stop_reason in {"refusal", "content_filter"} or reply.refusal:
             return Trace(exception=f"{reply.stop_reason}: {reply.refusal or reply.text}", metadata=marked, **known)
-        self._model.accept(done, repeat)
+        self._model.accept(reply, key)
         about = {"model": told["model"], "stop_reason": reply.stop_reason, **marked}
         return Trace(reply.text, metadata=about, **known)
 

@@ -2,6 +2,10 @@
 
 The tag must stand there once, or several times with the same answer. White space and case do not matter. A tag that
 stands there because the reply quotes one of the samples is no answer.
+
+Texts are data, and never altered. When one of them holds a tag of the prompt (its block's, or the answer's) or the line
+that the template puts before or behind a text, the blocks of this prompt are named by a digest of both texts as well.
+The author of a text cannot know it, and the same two texts always give the same prompt.
 """
 
 from __future__ import annotations
@@ -13,21 +17,24 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
+from pairscale.core.prompts import build_prompt
+from pairscale.core.provenance import text_hash
 from pairscale.providers.base import CHOICE_KEY
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pairscale.core.traits import Trait
     from pairscale.providers.base import TokenLogprob
 
 ANSWERS = ("SAMPLE_1", "SAMPLE_2")
+"""The two answers."""
 CONFIDENCE_QUESTION = (
     "\n\nAfter your answer, say how probable it is that your choice is right, in per cent from 50 (a guess) to 100 "
     "(certain), in this form: <CONFIDENCE>75</CONFIDENCE>"
 )
 """What is added to a prompt to ask how sure the model is."""
 _CONFIDENCE = re.compile(r"<CONFIDENCE>\s*(\d{1,3}(?:\.\d+)?)\s*%?\s*</CONFIDENCE>", re.IGNORECASE)
-"""The two answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,3 +189,60 @@ def declines(text: str) -> bool:
 def _start(text: str) -> str:
     words = " ".join(text.split())
     return repr(words[:120] + ("…" if len(words) > 120 else ""))
+
+
+# Fences around texts
+
+_PROMPT_TAGS = re.compile(r"<\s*/?\s*(?:SAMPLE_[12]|BETTER_SAMPLE)\b", re.IGNORECASE)
+_MARK_LENGTH = 12  # letters of the digest
+_SHORTEST_FENCE = 3  # a shorter fence stands in many texts, and means nothing to the model
+
+
+def holds_fences(text: str, template: str, *tags: str) -> bool:
+    """Whether a text contains something that means something to the prompt, or to the reader of the answer.
+
+    Args:
+        text: a sample.
+        template: the template that it is to stand in.
+        tags: what stands around the answer.
+    """
+    if _PROMPT_TAGS.search(text):
+        return True
+    small = squeezed(text)
+    return any(fence in small for fence in _fences(template, tags))
+
+
+@lru_cache(maxsize=64)
+def _fences(template: str, tags: tuple[str, ...]) -> frozenset[str]:
+    """The tags, and the lines, or parts of lines, right before and right behind the places of the texts."""
+    fences = {squeezed(tag) for tag in tags if tag}
+    for place in re.finditer(r"\{SAMPLE_[12]\}", template):
+        before = template[: place.start()].rstrip().rpartition("\n")[2]
+        after = template[place.end() :].lstrip().partition("\n")[0]
+        lines = (squeezed(before), squeezed(after))
+        fences |= {line for line in lines if len(line) >= _SHORTEST_FENCE and "{" not in line}
+    return frozenset(fences)
+
+
+def guarded_prompt(template: str, trait: Trait, text1: str, text2: str, *tags: str) -> str:
+    """The prompt for two texts, fenced by their digest when one of them holds the prompt's own fences.
+
+    Args:
+        template: the template.
+        trait: what to judge.
+        text1: the first text.
+        text2: the second text.
+        tags: what stands around the answer.
+    """
+    if any(holds_fences(text, template, *tags) for text in (text1, text2)):
+        template = _fenced(template, text_hash(f"{text_hash(text1)}{text_hash(text2)}")[:_MARK_LENGTH])
+    return build_prompt(template, trait.name, trait.description, text1, text2)
+
+
+def _fenced(template: str, mark: str) -> str:
+    for side in ("SAMPLE_1", "SAMPLE_2"):
+        block = re.compile(rf"<{side}>(\s*)\{{{side}\}}(\s*)</{side}>")
+        template, times = block.subn(rf"<{side} {mark}>\1{{{side}}}\2</{side} {mark}>", template)
+        if not times:
+            template = template.replace(f"{{{side}}}", f"<{side} {mark}>\n{{{side}}}\n</{side} {mark}>")
+    return template

@@ -58,6 +58,7 @@ _FIGURES: tuple[tuple[str, type[int] | type[float], int], ...] = (
 _TEXTS = ("content", "thoughts", "model", "object_type", "error_message", "prompt_hash")
 
 
+_ANSWERS = frozenset({Outcome.WIN, Outcome.TIE, Outcome.FLIP})
 _UNPAID = frozenset({"http_error", "rate_limited", "judge_error"})
 """Error codes of a question that nobody answered, so that nothing is paid for it."""
 
@@ -135,7 +136,7 @@ class Verdict:
             if value is not None and not isinstance(value, str):  # some servers name their models by numbers
                 object.__setattr__(self, name, str(value))
         object.__setattr__(self, "cached", bool(self.cached))
-        if self.outcome.is_answer != (self.error_code is None):
+        if (self.outcome in _ANSWERS) != (self.error_code is None):
             raise InputError("a verdict carries an error_code exactly when it is an abstention or an error")
         if self.error_code is not None and self.error_code not in ERROR_CODES:
             require_choice(self.error_code, "error_code", ERROR_CODES)

@@ -10,11 +10,11 @@ from pairscale.core.errors import InputError
 from pairscale.core.provenance import text_hash
 from pairscale.core.traits import Trait
 from pairscale.judges.base import Judge, JudgePair, Verdict
-from pairscale.judges.llm import LLMJudge
+from pairscale.judges.llm import LLMJudge, unanswered
 from pairscale.judges.orders import BothOrders, swapped, unwrapped
 from pairscale.providers.base import ReplyError
 from pairscale.providers.batches import batch_format
-from pairscale.providers.client import Exchange
+from pairscale.providers.client import ProviderError
 
 if TYPE_CHECKING:
     from pairscale.providers.base import HTTPCall
@@ -39,13 +39,13 @@ def is_both_orders(judge: BatchJudge) -> bool:
 
 def max_batch_cost(judge: BatchJudge, n_bytes: int, n_requests: int) -> float | None:
     """What requests of so many bytes may cost in a batch, on the safe side; None when the price is not known."""
-    cost: float | None = judge._model.max_batch_cost(n_bytes, n_requests)
+    cost: float | None = judge._cost_of_bytes(n_bytes, n_requests, batch=True)
     return cost
 
 
 def with_batch_cost(judge: BatchJudge, asked: JudgePair, verdict: Verdict) -> Verdict:
     """A verdict that does not say its cost, at the most that the question may cost in a batch."""
-    return verdict.with_cost_at_most(judge._model.max_cost_of(judge.request(asked), batch=True))
+    return verdict.with_cost_at_most(judge.request_cost(judge.request(asked), batch=True))
 
 
 def restored(description: Mapping[str, Any], api_key: str | None = None, base_url: str | None = None) -> BatchJudge:
@@ -86,33 +86,39 @@ def verdict_of(judge: BatchJudge, pair: JudgePair, line: Line, *, turned: bool =
     """
     asked = swapped(pair) if turned else pair
     request = judge.request(asked)
+    prompt_hash = text_hash(request.prompt)
     if line.kind != "succeeded":
-        return _failed(judge, line, text_hash(request.prompt))
+        return _failed(judge, line, prompt_hash)
     call = judge.client.prepared(request)
-    clean = judge.client.redactor
     try:
         reply = judge.client.provider.reply(call, line.body)
     except ReplyError as error:
-        return _failed(judge, replace(line, status=error.status, error=str(error)), text_hash(request.prompt))
+        return _failed(judge, replace(line, status=error.status, error=str(error)), prompt_hash)
     except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
-        words = clean.text(f"the reply is not one of {judge.provider} ({type(error).__name__}: {error})")[:2000]
-        known = {"prompt_hash": text_hash(request.prompt), "raw_response": clean.value(line.body)}
-        failed = Verdict.fail("parse_error", words, failure="transient", status_code=line.status, **known)
-        return with_batch_cost(judge, asked, failed)
-    verdict: Verdict = judge.read(Exchange(call, reply, line.status or 200, 0.0), asked, request, batch=True)
-    return replace(verdict, latency_s=None)
+        words = f"the reply is not one of {judge.provider} ({type(error).__name__}: {error})"
+        unread = ProviderError("parse_error", words, status=line.status, failure="transient")
+        return with_batch_cost(judge, asked, _without_keys(judge, unread, line, prompt_hash))
+    verdict: Verdict = judge.read(replace(reply, call=call, status=line.status or 200), asked, request, batch=True)
+    return verdict
+
+
+_ENDED = {"expired": "timeout", "cancelled": "cancelled"}
+"""The error codes of requests that ended with their batch, and are asked again."""
 
 
 def _failed(judge: BatchJudge, line: Line, prompt_hash: str) -> Verdict:
     """Why a request of a batch was not answered."""
-    clean = judge.client.redactor
-    words = clean.text(line.error or "there is no answer")[:2000]
-    known = {"prompt_hash": prompt_hash, "status_code": line.status, "raw_response": clean.value(line.body)}
-    if line.kind == "expired":
-        return Verdict.fail("timeout", words, failure="transient", **known)
-    if line.kind == "cancelled":
-        return Verdict.fail("cancelled", words, failure="transient", **known)
     error = judge.client.refused(line.status, {}, line.body)
-    if error.code == "content_filter":
-        return Verdict.abstain(words, error_code="content_filter", **known)
-    return Verdict.fail(error.code, words, failure=error.failure, **known)
+    error.message = line.error or "there is no answer"
+    error.retry_after = None
+    if line.kind in _ENDED:
+        error.code = _ENDED[line.kind]
+        error.failure = "transient"
+    return _without_keys(judge, error, line, prompt_hash)
+
+
+def _without_keys(judge: BatchJudge, error: ProviderError, line: Line, prompt_hash: str) -> Verdict:
+    """The verdict of a failure; a file of results may hold anything."""
+    error.message = judge.client.redactor.text(error.message)[:2000]
+    error.raw = judge.client.redactor.value(line.body)
+    return unanswered(error, prompt_hash=prompt_hash)

@@ -3,57 +3,68 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import KW_ONLY, asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from pairscale.core.comparisons import Condition
+from pairscale.core.errors import InputError
 from pairscale.core.failures import failure_of
-from pairscale.core.options import checked, require_choice
+from pairscale.core.notices import notice
+from pairscale.core.options import checked, require_choice, require_mapping, require_text
 from pairscale.core.provenance import text_hash
 from pairscale.core.traits import Trait, as_trait
-from pairscale.judges._guard import guarded_prompt
 from pairscale.judges.answers import (
     ANSWERS,
     CONFIDENCE_QUESTION,
     ParsedAnswer,
     declines,
+    guarded_prompt,
     probability_of_first,
     read_structured,
     read_tag,
     stated_confidence,
 )
 from pairscale.judges.base import JudgePair, Verdict
-from pairscale.providers.base import CHOICE_KEY
-from pairscale.providers.client import ProviderError, joined
-from pairscale.providers.model import Model
+from pairscale.providers.base import CHOICE_KEY, LLMRequest, Usage
+from pairscale.providers.cache import CacheMode, call_key, is_deterministic, open_cache
+from pairscale.providers.catalog import Price, cost_of, price_date, price_note, price_of, provider_named
+from pairscale.providers.client import LLMClient, ProviderError, joined
+from pairscale.providers.keys import ApiKey
+from pairscale.providers.limits import RateLimiter
 
 if TYPE_CHECKING:
-    from pairscale.providers.base import LLMReply, LLMRequest
-    from pairscale.providers.cache import CacheMode
-    from pairscale.providers.catalog import Price
-    from pairscale.providers.client import Exchange, LLMClient
-    from pairscale.providers.keys import ApiKey
-    from pairscale.providers.model import Reused
+    from pairscale.providers.base import Reply
 
 AnswerForm = Literal["tag", "structured", "confidence"]
 """How the model answers: between tags in free text, as JSON that it cannot get wrong, or between tags and followed by
 how sure it says it is."""
 
+_FEWEST_BYTES_PER_TOKEN = 2  # fewer than there mostly are, so that estimates are on the safe side
+_USUAL_ANSWER_TOKENS = 500
+_USUAL_ALTERNATIVES = 5
+_REQUEST = tuple(one.name for one in fields(LLMRequest) if one.name not in {"model", "prompt", "choices", "omit", "_"})
+_OTHER_NAMES = {
+    "max_output_tokens": "max_tokens",
+    "max_completion_tokens": "max_tokens",
+    "thinking_level": "reasoning",
+    "reasoning_effort": "reasoning",
+    "thinking_budget_tokens": "thinking_budget",
+    "host": "base_url",
+}
+_OF_PROVIDERS = {"anthropic_version": "version", "api_version": "api_version"}
+SETTING_NAMES = frozenset({*_REQUEST, *_OTHER_NAMES, *_OF_PROVIDERS, "think", "top_logprobs", "base_url"})
+"""Every name that a setting of a request may be given by."""
+_TEXT_FIELDS = frozenset({"messages", "input", "contents", "prompt", "system", "instructions", "systemInstruction"})
+"""Fields of a request that hold the texts, which the run file has already."""
+NO_ANSWER = frozenset({"content_filter", "refusal", "error"})
+"""Reasons for the end of a reply that holds no answer, whatever its text says."""
 
-class LLMJudge:
-    """Asks a model of a provider which of two texts has more of a trait.
 
-    Args:
-        provider: ``openai``, ``anthropic``, ``gemini``, ``together``, ``ollama``, ``compatible``, or a hosted
-            service; ``pairscale providers`` lists them.
-        model: the model's name.
-        trait: what to judge: the key of a built-in trait, or what :func:`trait_description` gives.
-        template: the prompt template's text.
-        template_id: its name.
-        answer: ``tag`` (between ``tag_prefix`` and ``tag_suffix``), ``structured`` (JSON with two choices) or
-            ``confidence`` (the tag, and how sure the model says it is, for models that give no log-probabilities).
-        tag_prefix: what stands before the answer.
-        tag_suffix: what stands behind it.
+@dataclass(frozen=True, slots=True)
+class ModelSettings:
+    """How a model is reached, and what is asked of it.
+
+    Attributes:
         api_key: the key; by default that of the environment. It is kept in no log and no file. Or a callable that gives
             a token, plain or ``async``: it is called before every request and may renew the token.
         base_url: where the provider is, when not at its own address.
@@ -67,10 +78,293 @@ class LLMJudge:
             user's folder for caches. A pair that one run asks several times keeps several answers.
         provider_args: settings of the provider: ``overrides`` (what its models can do), ``version`` and ``key_header``
             of Anthropic, ``api_version`` of Gemini.
-        settings: fields of the request: ``reasoning temperature top_p top_k max_tokens logprobs seed service_tier
-            include_thoughts thinking_budget endpoint num_ctx store system extra``; also by the names that the R
-            package's functions have for them (``thinking_level think max_output_tokens thinking_budget_tokens host
-            anthropic_version api_version``).
+        request: fields of the request: ``reasoning temperature top_p top_k max_tokens logprobs seed service_tier
+            include_thoughts thinking_budget endpoint num_ctx store system extra``.
+    """
+
+    _: KW_ONLY
+    api_key: ApiKey | None = field(default=None, repr=False)
+    base_url: str | None = None
+    timeout: float = 120.0
+    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    requests_per_minute: float | None = None
+    tokens_per_minute: float | None = None
+    price: Price | Mapping[str, Any] | None = None
+    cache: CacheMode = "auto"
+    provider_args: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    request: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    @classmethod
+    def of(cls, provider: str, given: Mapping[str, Any]) -> ModelSettings:
+        """The settings of a user: those of the request stand beside the others, also by the R package's names for them.
+
+        Raises:
+            InputError: when a setting is unknown or of the wrong kind.
+        """
+        found = {name: value for name, value in given.items() if value is not None}
+        for name in ("headers", "provider_args"):
+            found[name] = dict(require_mapping(found.get(name, {}), name))
+        if "base_url" in found:
+            require_text(found["base_url"], "base_url")
+        if "think" in found:
+            found.setdefault("reasoning", "enabled" if found.pop("think") else "none")
+        for old, new in _OTHER_NAMES.items():
+            if old in found:
+                found.setdefault(new, found.pop(old))
+        for old, new in _OF_PROVIDERS.items():
+            if old in found:
+                found["provider_args"].setdefault(new, found.pop(old))
+        _count_alternatives(found)
+        if provider != "openai":
+            found.pop("endpoint", None)
+        own = {one.name for one in fields(cls)} - {"request"}
+        unknown = sorted(set(found) - own - set(_REQUEST))
+        if unknown:
+            raise InputError(f"a model of {provider} has no setting {', '.join(unknown)}; it has {', '.join(_REQUEST)}")
+        request = {name: found.pop(name) for name in [*found] if name in _REQUEST}
+        return cls(**found, request=request)
+
+
+def _count_alternatives(found: dict[str, Any]) -> None:
+    """Make one number of ``logprobs``, which may be a flag, and ``top_logprobs``."""
+    alternatives = found.pop("top_logprobs", None)
+    if found.get("logprobs") is True:
+        found["logprobs"] = _USUAL_ALTERNATIVES
+    if found.get("logprobs") is False:
+        del found["logprobs"]
+    elif alternatives is not None:
+        found["logprobs"] = alternatives or found.get("logprobs", 0)
+
+
+@dataclass(slots=True)
+class Reused:
+    """What the answer cache was good for.
+
+    Attributes:
+        answers: how many were there already.
+        saved: US dollars that asking for them would have cost, as far as prices are known.
+        prices: of which date the prices are, in words.
+    """
+
+    answers: int = 0
+    saved: float = 0.0
+    prices: str = ""
+
+    def __str__(self) -> str:
+        noun = "answer" if self.answers == 1 else "answers"
+        saved = f", ${self.saved:.4f} saved{self.prices}" if self.saved else ""
+        return f"{self.answers:,} {noun} from the cache{saved}"
+
+
+class Model:
+    """A model of a provider with its settings: it makes requests, asks, and knows what they cost.
+
+    Args:
+        provider: the provider's name, such as ``openai``.
+        model: the model's name.
+        choices: the answers that structured output will be asked for, so that a model without it is refused at once.
+        settings: as :class:`ModelSettings` has them.
+
+    Raises:
+        InputError: when a setting is unknown or does not go with the model, or the key is missing.
+    """
+
+    def __init__(self, provider: str, model: str, choices: tuple[str, ...] | None = None, **settings: Any) -> None:
+        if not require_text(model, "model", empty=True):
+            raise InputError(f"name a model of {provider}, such as {provider}:MODEL")
+        self.provider = require_text(provider, "provider")
+        self.model = model
+        self.settings = ModelSettings.of(provider, settings)
+        self.client = LLMClient(
+            provider_named(provider, **self.settings.provider_args),
+            api_key=self.settings.api_key,
+            base_url=self.settings.base_url,
+            headers=self.settings.headers,
+            timeout=self.settings.timeout,
+            limiter=RateLimiter(self.settings.requests_per_minute, self.settings.tokens_per_minute),
+        )
+        self._cache = open_cache(self.settings.cache, self.client.base_url)
+        self.price = price_of(provider, model, self.settings.price)
+        self.reused = Reused(prices=price_note([price_date(self.price)]))
+        try:
+            self.client.provider.call(self.question("", choices))
+        except InputError:
+            raise
+        except (TypeError, AttributeError, ValueError) as error:
+            raise InputError(f"a setting of {provider}:{model} has a wrong value: {error}") from None
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.provider}:{self.model}>"
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """Every setting that may change an answer; never the key."""
+        settings = dict(self.settings.request)
+        if self.settings.provider_args:
+            settings["provider_args"] = self.settings.provider_args
+        if self.client.base_url != self.client.provider.base_url.rstrip("/"):  # also where the environment says it
+            settings["base_url"] = self.client.base_url
+        if self.client.open_headers:
+            settings["headers"] = self.client.open_headers
+        return settings
+
+    def question(self, prompt: str, choices: tuple[str, ...] | None = None) -> LLMRequest:
+        """A question, in no provider's words."""
+        return LLMRequest(model=self.model, prompt=prompt, choices=choices, **self.settings.request)
+
+    def request_cost(self, request: LLMRequest, *, batch: bool = False) -> float | None:
+        """What a question may cost (in a batch), on the safe side; None if the price is unknown.
+
+        Long answers cost more than this where ``max_tokens`` is not set.
+        """
+        sent = f"{request.system or ''}{request.prompt}".encode("utf-8", "surrogatepass")
+        return self._cost_of_bytes(len(sent), 1, batch=batch)
+
+    def _cost_of_bytes(self, n_bytes: int, n_requests: int, *, batch: bool) -> float | None:
+        """What requests of so many bytes may cost, on the safe side; None when the price is not known."""
+        prompt = n_bytes // _FEWEST_BYTES_PER_TOKEN + 100 * n_requests
+        answers = n_requests * (self.settings.request.get("max_tokens") or _USUAL_ANSWER_TOKENS)
+        return cost_of(Usage(prompt=prompt, completion=answers), self.price, batch=batch)
+
+    @property
+    def uses_cache(self) -> bool:
+        """Whether answers may come from the cache; the caller then says which repeat of a question it is."""
+        return self._cache is not None
+
+    def cache_key(self, request: LLMRequest, repeat: str = "1") -> str | None:
+        """What a reply is found by: all that is asked for, also what the model was found not to take; None for nothing.
+
+        Args:
+            request: the question.
+            repeat: which time it is asked, for those who ask the same on purpose more than once: every time has an
+                answer of its own.
+        """
+        if self._cache is None:
+            return None
+        if self.settings.cache == "auto" and not is_deterministic(self.client.prepared(request).body):
+            return None
+        return call_key(self.client, self.client.provider.call(request), repeat)
+
+    def remembered(self, request: LLMRequest, key: str | None) -> Reply | None:
+        """The answer that an earlier run got under the key, if it may be used again."""
+        if self._cache is None or key is None:
+            return None
+        try:
+            kept = self._cache.find(key)
+            if kept is None:
+                return None
+            call = self.client.prepared(request)
+            reply = self.client.provider.reply(call, kept.body)
+        except (ValueError, KeyError, TypeError, IndexError, AttributeError):  # of another version: asked again
+            return None
+        return replace(reply, call=call, status=kept.status, seconds=0.0, first_asked=kept.asked_at)
+
+    async def ask(self, request: LLMRequest) -> Reply:
+        """Ask once.
+
+        Raises:
+            ProviderError: when there is no reply; it says whether asking again makes sense, and what it may have cost.
+        """
+        try:
+            return await self.client.complete(request)
+        except ProviderError as error:
+            if error.may_cost:
+                error.cost = self.request_cost(request) or None
+            raise
+
+    def accept(self, reply: Reply, key: str | None) -> None:
+        """An answer was read and found good: it is remembered for other runs, or counted when it was one of theirs."""
+        if self._cache is None or key is None:
+            return
+        if reply.first_asked is None:
+            sent = {} if reply.call is None else reply.call.body
+            if self.settings.cache != "auto" or is_deterministic(sent):  # the model may have refused a temperature
+                self._cache.keep(key, reply.raw, reply.status or 200)
+            return
+        if not self.reused.answers:
+            notice(f"{self.provider}:{self.model}: answers of earlier runs are used again; cache=False asks again")
+        self.reused.answers += 1
+        self.reused.saved += self._cost(reply) or 0.0
+
+    def known_of(self, reply: Reply, request: LLMRequest, *, batch: bool = False) -> dict[str, Any]:
+        """What a reply says, under the names that a verdict has for it; without keys and texts.
+
+        A reply that does not say how many tokens it used counts as the most that it may have cost.
+
+        Args:
+            reply: what came back.
+            request: the question.
+            batch: whether it came in a batch, at its price.
+        """
+        usage = reply.usage
+        body = {} if reply.call is None else reply.call.body
+        sent = {name: value for name, value in body.items() if name not in _TEXT_FIELDS}
+        cost = self._cost(reply, batch=batch)
+        is_estimate = False
+        if cost is None:
+            cost = self.request_cost(request, batch=batch)
+            is_estimate = bool(cost)
+        content = reply.text
+        if not content and reply.stop_reason == "refusal":
+            content = reply.refusal or ""
+        known = {
+            "content": content,
+            "thoughts": reply.thoughts,
+            "model": reply.model or self.model,
+            "object_type": reply.object_type,
+            "status_code": reply.status,
+            "prompt_tokens": usage.prompt,
+            "completion_tokens": usage.completion,
+            "total_tokens": usage.total,
+            "prompt_cached_tokens": usage.cached,
+            "reasoning_tokens": usage.reasoning,
+            "latency_s": reply.seconds,
+            "cost": cost,
+            "cost_is_estimate": is_estimate,
+            "prompt_hash": text_hash(request.prompt),
+            "request": self.client.redactor.value(sent),
+            "raw_response": reply.raw,
+        }
+        if reply.first_asked is not None:  # nothing is sent now, so that there is no status, and no cost
+            known["request"] = {**known["request"], "from_cache_of": reply.first_asked}
+            known |= {"status_code": None, "cost": 0.0, "cost_is_estimate": False, "cached": True}
+            known["saved"] = self._cost(reply)
+        return known
+
+    def _cost(self, reply: Reply, *, batch: bool = False) -> float | None:
+        if reply.cost is not None:
+            return reply.cost
+        if not reply.usage.prompt:  # some servers send zeros, and no prompt has no tokens
+            return None
+        tier = reply.service_tier or self.settings.request.get("service_tier")  # not every provider says which it was
+        return cost_of(reply.usage, self.price, batch=batch, tier=tier)
+
+    async def aclose(self) -> None:
+        """Close the connections, and the file of answers."""
+        if self._cache is not None:
+            self._cache.close()
+        await self.client.aclose()
+
+
+class LLMJudge(Model):
+    """Asks a model of a provider which of two texts has more of a trait.
+
+    Args:
+        provider: ``openai``, ``anthropic``, ``gemini``, ``together``, ``ollama``, ``compatible``, or a hosted
+            service; ``pairscale providers`` lists them.
+        model: the model's name.
+        trait: what to judge: the key of a built-in trait, or what :func:`trait_description` gives.
+        template: the prompt template's text.
+        template_id: its name.
+        answer: ``tag`` (between ``tag_prefix`` and ``tag_suffix``), ``structured`` (JSON with two choices) or
+            ``confidence`` (the tag, and how sure the model says it is, for models that give no log-probabilities).
+        tag_prefix: what stands before the answer.
+        tag_suffix: what stands behind it.
+        settings: how the model is reached, ``api_key base_url timeout headers requests_per_minute tokens_per_minute
+            price cache provider_args``, and fields of the request, ``reasoning temperature top_p top_k max_tokens
+            logprobs seed service_tier include_thoughts thinking_budget endpoint num_ctx store system extra``; also by
+            the names that the R package's functions have for them (``thinking_level think max_output_tokens
+            thinking_budget_tokens host anthropic_version api_version``).
 
     Raises:
         InputError: when a setting is unknown or does not go with the model, or the key is missing.
@@ -95,44 +389,16 @@ class LLMJudge:
         answer: AnswerForm = "tag",
         tag_prefix: str = "<BETTER_SAMPLE>",
         tag_suffix: str = "</BETTER_SAMPLE>",
-        api_key: ApiKey | None = None,
-        base_url: str | None = None,
-        timeout: float = 120.0,
-        headers: Mapping[str, str] | None = None,
-        requests_per_minute: float | None = None,
-        tokens_per_minute: float | None = None,
-        price: Price | Mapping[str, Any] | None = None,
-        cache: CacheMode = "auto",
-        provider_args: Mapping[str, Any] | None = None,
         **settings: Any,
     ) -> None:
-        require_choice(answer, "answer", get_args(AnswerForm))
-        self._model = Model(
-            provider,
-            model,
-            choices=ANSWERS if answer == "structured" else None,
-            api_key=api_key,
-            base_url=base_url,
-            timeout=timeout,
-            headers=headers,
-            requests_per_minute=requests_per_minute,
-            tokens_per_minute=tokens_per_minute,
-            price=price,
-            cache=cache,
-            provider_args=provider_args,
-            **settings,
-        )
-        self.provider = provider
-        self.model = model
+        self._answer = require_choice(answer, "answer", get_args(AnswerForm))
+        self._choices = ANSWERS if answer == "structured" else None
+        super().__init__(provider, model, self._choices, **settings)
         self.trait = as_trait(trait)
         self._template = template
         self._template_id = template_id
-        self._answer = answer
         self._prefix = tag_prefix
         self._suffix = tag_suffix
-
-    def __repr__(self) -> str:
-        return f"<LLMJudge {self.provider}:{self.model}, {self.trait.name}, template {self._template_id}>"
 
     @property
     def condition(self) -> Condition:
@@ -141,31 +407,23 @@ class LLMJudge:
             "template": text_hash(self._template)[:16],
             "trait": text_hash(f"{self.trait.name}\n{self.trait.description}")[:16],
             "answer": self._answer,
-            **self._model.identity,
+            **self.identity,
         }
         if self._answer != "structured":
             settings["tags"] = [self._prefix, self._suffix]
-        return Condition(
-            f"{self.provider}:{self.model}",
-            self.provider,
-            self.model,
-            self.trait.key or self.trait.name,
-            self._template_id,
-            settings,
-        )
+        name = f"{self.provider}:{self.model}"
+        label = self.trait.key or self.trait.name
+        return Condition(name, self.provider, self.model, label, self._template_id, settings)
 
-    @property
-    def price(self) -> Price | None:
-        """What the model costs; None if unknown."""
-        return self._model.price
+    def prompt(self, pair: JudgePair) -> str:
+        """The question for one pair."""
+        texts = pair.first["text"], pair.second["text"]
+        prompt = guarded_prompt(self._template, self.trait, *texts, self._prefix, self._suffix)
+        return prompt + CONFIDENCE_QUESTION if self._answer == "confidence" else prompt
 
     def request(self, pair: JudgePair) -> LLMRequest:
         """The question for one pair, in no provider's words."""
-        texts = pair.first["text"], pair.second["text"]
-        prompt = guarded_prompt(self._template, self.trait, *texts, self._prefix, self._suffix)
-        if self._answer == "confidence":
-            prompt += CONFIDENCE_QUESTION
-        return self._model.request(prompt, ANSWERS if self._answer == "structured" else None)
+        return self.question(self.prompt(pair), self._choices)
 
     def preview(self, pair: JudgePair) -> tuple[str, Mapping[str, Any]]:
         """The address and the body that would be sent for a pair; nothing is."""
@@ -177,22 +435,7 @@ class LLMJudge:
 
         Long answers cost more than this where ``max_tokens`` is not set.
         """
-        return self._model.max_cost_of(self.request(pair))
-
-    @property
-    def client(self) -> LLMClient:
-        """Who speaks to the provider."""
-        return self._model.client
-
-    @property
-    def uses_cache(self) -> bool:
-        """Whether answers may come from the cache; the caller then says which ``occurrence`` a question is."""
-        return self._model.uses_cache
-
-    @property
-    def reused(self) -> Reused:
-        """How many answers came from the cache, and what that saved."""
-        return self._model.reused
+        return self.request_cost(self.request(pair))
 
     def describe(self) -> dict[str, Any]:
         """Everything that another process needs to be the same judge, as JSON holds it; never the key.
@@ -211,53 +454,50 @@ class LLMJudge:
             "base_url": self.client.base_url,
             "headers": self.client.open_headers,
             "price": None if self.price is None else self.price.to_dict(),
-            "provider_args": self._model.provider_args,
-            "settings": self._model.settings,
+            "provider_args": self.settings.provider_args,
+            "settings": self.settings.request,
         }
-
-    async def aclose(self) -> None:
-        """Close the connections."""
-        await self._model.aclose()
 
     async def compare(self, pair: JudgePair) -> Verdict:
         """Ask the model."""
         # The swapped question of one pair may be the question of another: each has answers of its own in the cache.
-        repeat = f"{pair.occurrence}{'~' * pair.is_swapped}"
         request = self.request(pair)
-        known = self._model.remembered(request, repeat)
-        if known is not None:
-            verdict = self._accepted(known, pair, request, repeat)
-            if verdict.winner_pos is not None:
+        key = self.cache_key(request, f"{pair.occurrence}{'~' * pair.is_swapped}")
+        reply = self.remembered(request, key)
+        if reply is not None:
+            verdict = self._accepted(reply, pair, request, key)
+            if verdict.failure is None:
                 return verdict  # else it was kept by a judge with other tags, say
         try:
-            done = await self._model.ask(request)
+            reply = await self.ask(request)
         except ProviderError as error:
-            return unanswered(error, {"prompt_hash": text_hash(request.prompt)})
-        return self._accepted(done, pair, request, repeat)
+            return unanswered(error, prompt_hash=text_hash(request.prompt))
+        return self._accepted(reply, pair, request, key)
 
-    def _accepted(self, done: Exchange, pair: JudgePair, request: LLMRequest, repeat: str) -> Verdict:
-        verdict = self.read(done, pair, request)
-        if verdict.winner_pos is not None:  # asking again may mend everything else
-            self._model.accept(done, repeat)
+    def _accepted(self, reply: Reply, pair: JudgePair, request: LLMRequest, key: str | None) -> Verdict:
+        verdict = self.read(reply, pair, request)
+        if verdict.failure is None:  # asking again may mend everything else
+            self.accept(reply, key)
         return verdict
 
-    def read(self, done: Exchange, pair: JudgePair, request: LLMRequest, *, batch: bool = False) -> Verdict:
+    def read(self, reply: Reply, pair: JudgePair, request: LLMRequest, *, batch: bool = False) -> Verdict:
         """The verdict that stands in a reply.
 
         Args:
-            done: what was sent, and what came back.
+            reply: what came back.
             pair: the question.
             request: the question as it was put.
             batch: whether it came in a batch, at its price.
         """
-        reply = done.reply
-        known = {"prompt_hash": text_hash(request.prompt), **self._model.to_columns(done, request, batch=batch)}
         answer = self._read(reply.text, pair)
-        if answer.position is not None and reply.stop_reason not in NO_ANSWER:
-            return Verdict.win(answer.position, probability=self._probability(reply, answer.position), **known)
-        return without_answer(reply, answer, known)
+        known = self.known_of(reply, request, batch=batch)
+        if reply.stop_reason in NO_ANSWER or answer.code is not None:
+            return _without_answer(reply, answer, known)
+        if answer.position is None:
+            return Verdict.tie(**known)
+        return Verdict.win(answer.position, probability=self._probability(reply, answer.position), **known)
 
-    def _probability(self, reply: LLMReply, position: int) -> float | None:
+    def _probability(self, reply: Reply, position: int) -> float | None:
         if self._answer == "confidence":
             return stated_confidence(reply.text, position)
         if reply.probabilities is not None:
@@ -271,56 +511,41 @@ class LLMJudge:
     def _read(self, text: str, pair: JudgePair) -> ParsedAnswer:
         samples = (pair.first["text"], pair.second["text"])
         tagged = read_tag(text, self._prefix, self._suffix, samples)
-        if self._answer == "structured" and (tagged.position is None or text.lstrip().startswith("{")):
+        if self._choices is not None and (tagged.position is None or text.lstrip().startswith("{")):
             return read_structured(text)
         return tagged  # also when the server does without structured output: the template asks for the tag
 
 
-def unanswered(error: ProviderError, known: Mapping[str, Any]) -> Verdict:
+def unanswered(error: ProviderError, **known: Any) -> Verdict:
     """The verdict that a request without a reply is."""
+    known |= {"status_code": error.status, "raw_response": error.raw}
     if error.code == "content_filter":
-        more = {"status_code": error.status, "raw_response": error.raw}
-        return Verdict.abstain(error.message, error_code="content_filter", **known, **more)
-    return Verdict.fail(
-        error.code,
-        error.message,
-        failure=error.failure,
-        retry_after=error.retry_after,
-        status_code=error.status,
-        raw_response=error.raw,
-        cost=error.cost,
-        cost_is_estimate=error.cost is not None,
-        **known,
-    )
+        return Verdict.abstain(error.message, error_code="content_filter", **known)
+    known |= {"cost": error.cost, "cost_is_estimate": error.cost is not None, "retry_after": error.retry_after}
+    return Verdict.fail(error.code, error.message, failure=error.failure, **known)
 
 
-NO_ANSWER = frozenset({"content_filter", "refusal", "error"})
-"""Reasons for the end of a reply that holds no answer, whatever its text says."""
-
-
-def without_answer(reply: LLMReply, answer: ParsedAnswer, known: Mapping[str, Any]) -> Verdict:
+def _without_answer(reply: Reply, answer: ParsedAnswer, known: Mapping[str, Any]) -> Verdict:
     """An error, a refusal, a filter, a cut-off, an empty answer or an unreadable one: each its own code."""
-    stop_reason = reply.stop_reason
-    text = reply.text
-    refusal = reply.refusal
-    if stop_reason == "content_filter":
-        reason = f"the provider's filter stopped the answer{f': {refusal}' if refusal else ''}"
+    end = reply.stop_reason
+    if end == "content_filter":
+        reason = f"the provider's filter stopped the answer{f': {reply.refusal}' if reply.refusal else ''}"
         return Verdict.abstain(reason, error_code="content_filter", **known)
-    if stop_reason == "refusal" or refusal:
-        return Verdict.abstain(refusal or "the model declined to answer", error_code="refusal", **known)
-    if answer.code == "parse_error" and stop_reason not in {"length", "error"} and declines(text):
-        return Verdict.abstain(" ".join(text.split())[:300], error_code="refusal", **known)
-    return _unreadable(reply, answer, known)
-
-
-def _unreadable(reply: LLMReply, answer: ParsedAnswer, known: Mapping[str, Any]) -> Verdict:
-    """Why there is no answer in a reply that is no refusal."""
-    if (problem := reply.problem) is not None:
+    if end == "refusal" or reply.refusal:
+        return Verdict.abstain(reply.refusal or "the model declined to answer", **known)
+    if answer.code == "parse_error" and end not in {"length", "error"} and declines(reply.text):
+        return Verdict.abstain(" ".join(reply.text.split())[:300], **known)
+    problem = reply.problem
+    if problem is not None:
         failure = failure_of(problem.status, problem.code, problem.message)
         words = f"the provider broke the answer off: {problem.message}"
         return Verdict.fail("http_error", words, failure=failure, **known)
-    if reply.stop_reason == "length":
-        return Verdict.fail("truncated", "the answer was cut off before it was given; raise max_tokens", **known)
-    if not reply.text.strip():
-        return Verdict.fail("empty_answer", "the model gave an empty answer", **known)
-    return Verdict.fail(answer.code or "parse_error", answer.reason or "the answer cannot be read", **known)
+    code = answer.code or "parse_error"
+    words = answer.reason or "the answer cannot be read"
+    if end == "length":
+        code = "truncated"
+        words = "the answer was cut off before it was given; raise max_tokens"
+    elif not reply.text.strip():
+        code = "empty_answer"
+        words = "the model gave an empty answer"
+    return Verdict.fail(code, words, **known)

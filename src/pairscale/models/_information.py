@@ -21,7 +21,7 @@ import scipy
 
 from pairscale.core.arrays import WITHOUT_SCIPY, Floats
 from pairscale.models._cholesky import cholesky, cholesky_inverse, cholesky_solve, triangular_inverse
-from pairscale.models._counts import Counts
+from pairscale.models.data import Counts
 
 __all__ = [
     "EXACT_LIMIT",

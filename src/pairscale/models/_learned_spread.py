@@ -25,7 +25,7 @@ from pairscale.models.likelihood import with_weights
 
 if TYPE_CHECKING:
     from pairscale.core.arrays import Floats
-    from pairscale.models._counts import Counts
+    from pairscale.models.data import Counts
     from pairscale.models.likelihood import Root
 
 __all__ = ["averaged_information", "learned_spread"]

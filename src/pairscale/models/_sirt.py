@@ -27,7 +27,7 @@ from pairscale.models.likelihood import Root, log_likelihood, make_room, moments
 
 if TYPE_CHECKING:
     from pairscale.core.arrays import Floats
-    from pairscale.models._counts import Counts
+    from pairscale.models.data import Counts
     from pairscale.models.likelihood import Parameters, Room
 
 __all__ = ["solve_adjusted"]

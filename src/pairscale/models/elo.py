@@ -8,9 +8,8 @@ Ratings depend on the order of the decisions, and decisions about texts have non
 orders and the ratings are averaged. EloChoice keeps its ratings in whole points, and so does this: it is visible in the
 reliability (two items are "equal" more often), and it makes ratings exact, so that no result hangs on rounding errors.
 
-A game can only be rated after the last one of either item, so one order is a plain loop over games: 0.3 s of CPU for a
-million of them, less than it takes to find out which of them could be rated together. Many orders of few games are
-rated side by side instead, one step for all orders. Both give the same points.
+A game can only be rated after the last one of either item, so an order is a plain loop over games: 0.3 s of CPU for a
+million of them, less than it takes to find out which of them could be rated together.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ import hashlib
 import math
 import secrets
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -32,19 +30,15 @@ from pairscale.core.notices import notice
 from pairscale.core.options import checked, require_int, require_number, require_seed
 from pairscale.core.provenance import Provenance, fingerprint
 from pairscale.core.tables import Table, listed, to_frame
-from pairscale.models._counts import named_parts
+from pairscale.models.data import named_parts
 from pairscale.pairing.edges import linked_groups, numbered
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 __all__ = ["EloFit", "EloRuns", "fit_elo_model"]
 
 AS_GAMES = f"each of them counts as a further game. {DROP_COPIES}"
 _SCALE = 400.0
 _LARGEST_K = 1_000_000
-_SIDE_BY_SIDE = 64  # from so many orders on, a step for all of them costs less than a loop for each
-_BLOCK = 2_000_000  # games of all orders that are rated side by side, for the memory
+_PER_RUN = {"run": pl.Int64, "reliability": pl.Float64, "reliability_weighted": pl.Float64, "foreseen": pl.Int64}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -138,7 +132,11 @@ def fit_elo_model(
         >>> fit_elo_model(games, seed=1).elo["ID"].to_list()
         ['a', 'b', 'c']
     """
-    runs, k, start, seed = _options(runs, k, start, seed)
+    runs = require_int(runs, "runs", least=1)
+    k = require_int(k, "k", least=1, most=_LARGEST_K)  # ratings are in whole points
+    start = require_number(start, "start")
+    number = require_seed(seed)
+    seed = secrets.randbits(48) if number is None else number
     ids, winner, loser, notices = _decisions(elo_data)
     parts = linked_groups(winner, loser, len(ids))
     if len(parts) > 1:
@@ -176,16 +174,6 @@ def fit_elo_model(
     )
 
 
-def _options(runs: int, k: int, start: float, seed: int | None) -> tuple[int, int, float, int]:
-    number = require_seed(seed)
-    return (
-        require_int(runs, "runs", least=1),
-        require_int(k, "k", least=1, most=_LARGEST_K),  # ratings are in whole points
-        require_number(start, "start"),
-        secrets.randbits(48) if number is None else number,
-    )
-
-
 def _decisions(elo_data: Table) -> tuple[list[str], Ints, Ints, list[str]]:
     """The ids in code-point order, winners and losers as places among them, and what was left out."""
     frame = to_frame(elo_data, "elo_data")
@@ -217,27 +205,16 @@ def _gains(k: int) -> Ints:
 
 def _averaged(games: Ints, n_items: int, gains: Ints, runs: int, seed: int) -> tuple[Ints, Ints, pl.DataFrame]:
     """Per item, the sum of the ratings over all orders and of their squares; per order, the reliabilities."""
-    total, squares = np.zeros(n_items, dtype=np.int64), np.zeros(n_items, dtype=np.int64)
-    indices = []
-    block = max(1, min(runs, _BLOCK // len(games)))
-    for orders in _blocks(games, runs, block, seed):
-        if len(orders) >= _SIDE_BY_SIDE:
-            ratings, lead = _rate_together(orders, n_items, gains)
-        else:
-            each = [_rate_in_turn(order, n_items, gains) for order in orders]
-            ratings, lead = (np.stack(parts) for parts in zip(*each, strict=True))
-        total += ratings.sum(axis=0)
-        squares += (ratings * ratings).sum(axis=0)
-        indices.append(_indices(lead))
-    per_run = pl.concat(indices).with_row_index("run", offset=1).with_columns(pl.col("run").cast(pl.Int64))
-    return total, squares, per_run
-
-
-def _blocks(games: Ints, runs: int, block: int, seed: int) -> Iterator[Ints]:
-    """The games in random orders, one row per order, so many orders at a time; every order has a seed of its own."""
-    for first in range(0, runs, block):
-        numbers = range(first, min(first + block, runs))
-        yield np.stack([np.random.default_rng([seed, number]).permutation(games) for number in numbers])
+    total = np.zeros(n_items, dtype=np.int64)
+    squares = np.zeros(n_items, dtype=np.int64)
+    per_run = []
+    for run in range(runs):
+        order = np.random.default_rng([seed, run]).permutation(games)
+        ratings, lead = _rate_in_turn(order, n_items, gains)
+        total += ratings
+        squares += ratings * ratings
+        per_run.append({"run": run + 1, **_consistency(lead)})
+    return total, squares, pl.DataFrame(per_run, schema=_PER_RUN)
 
 
 def _rate_in_turn(order: Ints, n_items: int, gains: Ints) -> tuple[Ints, Ints]:
@@ -262,30 +239,13 @@ def _rate_in_turn(order: Ints, n_items: int, gains: Ints) -> tuple[Ints, Ints]:
     return np.array(rating, dtype=np.int64), np.array(leads, dtype=np.int64)
 
 
-def _rate_together(orders: Ints, n_items: int, gains: Ints) -> tuple[Ints, Ints]:
-    """The same for all orders at once: the first game of each, then the second, and so on."""
-    far = len(gains) // 2
-    shelf = np.arange(len(orders))[:, None] * n_items  # where each order's own ratings start
-    winners, losers = (np.ascontiguousarray((side + shelf).T) for side in np.divmod(orders, n_items))
-    rating = np.zeros(len(orders) * n_items, dtype=np.int64)
-    leads = np.empty(winners.shape, dtype=np.int64)
-    for winner, loser, lead in zip(winners, losers, leads, strict=True):
-        up, down = rating[winner], rating[loser]
-        np.subtract(up, down, out=lead)
-        points = gains.take(lead + far, mode="clip")
-        rating[winner] = up + points
-        rating[loser] = down - points
-    return rating.reshape(len(orders), n_items), leads.T
-
-
-def _indices(lead: Ints) -> pl.DataFrame:
-    """Per order, how often and how far the leader won."""
-    foreseen, apart = (lead != 0).sum(axis=1), np.abs(lead).sum(axis=1)
-    right, right_apart = (lead > 0).sum(axis=1), np.maximum(lead, 0).sum(axis=1)
-    table = pl.DataFrame({"foreseen": foreseen, "apart": apart, "right": right, "right_apart": right_apart})
-    index = pl.when(pl.col("foreseen") > 0)
-    return table.select(
-        reliability=index.then(pl.col("right") / pl.col("foreseen")),
-        reliability_weighted=index.then(pl.col("right_apart") / pl.col("apart")),
-        foreseen=pl.col("foreseen"),
-    )
+def _consistency(lead: Ints) -> dict[str, float | None]:
+    """How often and how far the leader won, of the games between unequal items."""
+    foreseen = int((lead != 0).sum())
+    if not foreseen:
+        return {"reliability": None, "reliability_weighted": None, "foreseen": 0}
+    return {
+        "reliability": float((lead > 0).sum() / foreseen),
+        "reliability_weighted": float(lead[lead > 0].sum() / np.abs(lead).sum()),
+        "foreseen": foreseen,
+    }

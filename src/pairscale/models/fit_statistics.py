@@ -20,17 +20,19 @@ import polars as pl
 from pairscale.core.columns import judge_column
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import FitError, InputError
-from pairscale.core.notices import notice
-from pairscale.core.tables import Table, listed, times_of, to_frame
-from pairscale.models._bt_fit import BTFit
-from pairscale.models._rows import read_decided
+from pairscale.core.notices import notice, plural
+from pairscale.core.tables import Table, listed, times_of
+from pairscale.models.bradley_terry import BTFit
+from pairscale.models.data import as_results, read_outcomes
 from pairscale.models.likelihood import outcome_probabilities
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy.typing as npt
+
     from pairscale.core.arrays import Floats, Ints
-    from pairscale.models._rows import Decided, Ties
+    from pairscale.models.data import Outcomes, Ties
 
 __all__ = ["ITEM_WORDS", "JUDGE_WORDS", "FitStatistics", "fit_statistics", "flagged", "mean_squares"]
 
@@ -59,24 +61,11 @@ class FitStatistics(ReprMixin, table="items"):
     def __str__(self) -> str:
         tables = {"item": self.items, "judge": self.judges}
         said = [
-            f"{int(table['misfit'].sum()):,} of {table.height:,} {word}{'s' * (table.height != 1)} misfit"
+            f"{int(table['misfit'].sum()):,} of {plural(table.height, word)} misfit"
             for word, table in tables.items()
             if table is not None
         ]
         return ", ".join(said)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Residuals:
-    """Per comparison, its sides, the squared residual, the variance, and how far it went with the scores."""
-
-    first: Ints
-    second: Ints
-    square: Floats
-    variance: Floats
-    agrees: Floats
-    judge: Ints | None
-    times: Floats
 
 
 def fit_statistics(
@@ -104,76 +93,78 @@ def fit_statistics(
         bt_data = getattr(fit, "comparisons", None)
     if not isinstance(fit, BTFit) or bt_data is None:
         raise InputError("fit_statistics takes a Bradley-Terry fit, ps.fit(results), or other results and a fit")
-    frame = to_frame(bt_data, "bt_data")
+    results = as_results(bt_data)
     if judge is None:
-        judge = judge_column(frame)
-    counted = []
-    if judge is None and times_of(frame) is not None:
-        counted.append(notice("so many comparisons were counted, without their judges; none has statistics"))
+        judge = judge_column(results.table)
+    notices = []
+    if judge is None and times_of(results.table) is not None:
+        notices.append(notice("so many comparisons were counted, without their judges; none has statistics"))
     ties = cast("Ties", fit.provenance.settings.get("ties", "drop"))
-    decided = read_decided(frame, ties=ties, cluster=judge)
-    residuals, said = _residuals(decided, fit)
+    outcomes = read_outcomes(results, ties=ties, cluster=judge)
     ids = fit.theta["ID"].to_list()
-    both = np.concatenate([residuals.first, residuals.second])
-    square = np.tile(residuals.square, 2)
-    variance = np.tile(residuals.variance, 2)
-    items = mean_squares(both, square, variance, len(ids), np.tile(residuals.times, 2))
+    place = {name: at for at, name in enumerate(ids)}
+    number = np.array([place.get(name, -1) for name in outcomes.ids], dtype=np.int64)
+    kept = _with_scores(outcomes, number, fit, notices)
+    first = number[outcomes.first[kept]]
+    second = number[outcomes.second[kept]]
+    result = outcomes.result[kept]
+    times = outcomes.times[kept].astype(np.float64)
+    square, variance = _residuals(first, second, result, fit)
+    both = np.concatenate([first, second])
+    items = mean_squares(both, np.tile(square, 2), np.tile(variance, 2), len(ids), np.tile(times, 2))
     items = items.insert_column(0, pl.Series("ID", ids, dtype=pl.String)).filter(pl.col("comparisons") > 0)
     judges = None
-    if residuals.judge is not None:
-        size = len(decided.clusters)
-        judges = mean_squares(residuals.judge, residuals.square, residuals.variance, size, residuals.times)
-        judges = judges.insert_column(0, pl.Series("judge_id", decided.clusters, dtype=pl.String))
-        sure = np.isfinite(residuals.agrees)
-        times = np.bincount(residuals.judge[sure], residuals.times[sure], size)
-        agreed = np.bincount(residuals.judge[sure], residuals.times[sure] * residuals.agrees[sure], size)
-        share = pl.Series("agreement", np.divide(agreed, times, out=np.full(size, np.nan), where=times > 0))
-        judges = judges.with_columns(share.fill_nan(None)).filter(pl.col("comparisons") > 0)
-        judges = flagged(judges, "judge_id", JUDGE_WORDS)
-    return FitStatistics(flagged(items, "ID", ITEM_WORDS), judges, (*decided.notices, *said, *counted))
+    if outcomes.cluster is not None:
+        who = outcomes.cluster[kept]
+        size = len(outcomes.clusters)
+        judges = mean_squares(who, square, variance, size, times)
+        judges = judges.insert_column(0, pl.Series("judge_id", outcomes.clusters, dtype=pl.String))
+        judges = judges.with_columns(agreement=_agreement(first, second, result, who, size, times, fit))
+        judges = flagged(judges.filter(pl.col("comparisons") > 0), "judge_id", JUDGE_WORDS)
+    return FitStatistics(flagged(items, "ID", ITEM_WORDS), judges, (*outcomes.notices, *notices))
 
 
-def _residuals(decided: Decided, fit: BTFit) -> tuple[_Residuals, list[str]]:
-    place = {name: at for at, name in enumerate(fit.theta["ID"])}
-    number = np.array([place.get(name, -1) for name in decided.ids], dtype=np.int64)
-    first, second, result = number[decided.first], number[decided.second], decided.result
-    known = (first >= 0) & (second >= 0)
+def _with_scores(outcomes: Outcomes, number: Ints, fit: BTFit, notices: list[str]) -> npt.NDArray[np.bool_]:
+    """Which comparisons are of two items with a score; those of an item with itself count where the fit counts them."""
+    known = (number[outcomes.first] >= 0) & (number[outcomes.second] >= 0)
     if not known.any():
         raise FitError("no comparison of bt_data is of two items with a score in this fit")
-    said = []
     if not known.all():
-        strange = [name for name, at in zip(decided.ids, number, strict=True) if at < 0]
+        strange = [name for name, place in zip(outcomes.ids, number, strict=True) if place < 0]
         left = int((~known).sum())
-        said.append(notice(f"left out {left:,} of {len(known):,} comparisons: no score for {listed(strange)}"))
-    kept = known if fit.engine == "sirt" and fit.position is None and fit.ties is None else known & (first != second)
-    first, second, result = first[kept], second[kept], result[kept]
-    if not len(first):
+        notices.append(notice(f"left out {left:,} of {len(known):,} comparisons: no score for {listed(strange)}"))
+    if fit.engine == "sirt" and fit.position is None and fit.ties is None:
+        return known
+    known &= outcomes.first != outcomes.second
+    if not known.any():
         raise InputError("no comparison of bt_data is between two different items")
+    return known
+
+
+def _residuals(first: Ints, second: Ints, result: Floats, fit: BTFit) -> tuple[Floats, Floats]:
+    """Per comparison, the squared difference of result and expectation, and the variance."""
+    theta = fit.theta["theta"].to_numpy()
+    gap = theta[first] - theta[second]
+    if fit.position:
+        gap = gap + fit.position.b * (first != second)
+    won, lost, tie = outcome_probabilities(gap, fit.ties.nu if fit.ties else 0.0)
+    half = 0.0 if tie is None else tie / 2
+    variance = won * lost if tie is None else (won + lost) / 4 - ((won - lost) / 2) ** 2
+    # 1 - E as the other side's share, which keeps its digits where the first is almost sure to win.
+    surplus = np.where(result == 1, lost + half, result - (won + half))
+    return surplus**2, variance
+
+
+def _agreement(first: Ints, second: Ints, result: Floats, who: Ints, size: int, times: Floats, fit: BTFit) -> pl.Series:
+    """Per judge, the share of decisions for the item with the higher score; equal scores count half."""
     theta = fit.theta["theta"].to_numpy()
     apart = theta[first] - theta[second]
-    gap = apart + (fit.position.b if fit.position else 0.0) * (first != second)
-    won, lost, tie = outcome_probabilities(gap, fit.ties.nu if fit.ties else 0.0)
-    if tie is None:
-        expected, variance = won, won * lost
-    else:
-        half = (won - lost) / 2
-        expected, variance = won + tie / 2, (won + lost) / 4 - half * half
     ahead = np.where(np.abs(apart) > _SAME_THETA, np.sign(apart), 0.0)
-    # 1 - E as the other side's share, which keeps its digits where the first is almost sure to win.
-    other = lost if tie is None else lost + tie / 2
-    left_over = np.where(result == 1, other, result - expected)
-    return (
-        _Residuals(
-            first=first,
-            second=second,
-            square=left_over**2,
-            variance=variance,
-            agrees=np.where(result == 0.5, np.nan, (1 + ahead * (2 * result - 1)) / 2),
-            judge=None if decided.cluster is None else decided.cluster[kept],
-            times=np.ones(len(first)) if decided.times is None else decided.times[kept].astype(np.float64),
-        ),
-        said,
-    )
+    decided = times * (result != 0.5)
+    right = decided * (1 + ahead * (2 * result - 1)) / 2
+    total = np.bincount(who, decided, size)
+    share = np.bincount(who, right, size) / np.where(total > 0, total, np.nan)
+    return pl.Series(share).fill_nan(None)
 
 
 def mean_squares(number: Ints, square: Floats, variance: Floats, size: int, times: Floats) -> pl.DataFrame:

@@ -18,6 +18,7 @@ from pairscale.core.errors import InputError
 from pairscale.core.files import read_table
 from pairscale.core.notices import notice
 from pairscale.core.options import ProgressMode, checked, require_choice
+from pairscale.core.results import Results
 from pairscale.core.tables import as_text, is_blank, listed, times_of
 from pairscale.models._bayes_rows import PROBABILITY, read_graded_rows
 from pairscale.models._progress import showing_progress
@@ -29,10 +30,9 @@ if TYPE_CHECKING:
 
     from pairscale.core.tables import Table
     from pairscale.models._bayes_rows import BayesTies
-    from pairscale.models._evidence import Chosen
-    from pairscale.models._rows import Ties
     from pairscale.models.bayes import BayesFit
-    from pairscale.models.bradley_terry import BTFit
+    from pairscale.models.bradley_terry import BTFit, Chosen
+    from pairscale.models.data import Ties
     from pairscale.models.elo import EloFit
     from pairscale.models.sampling import Repeats, Variant
     from pairscale.store.runfile import RunFile
@@ -97,9 +97,9 @@ def fit(
 
     Args:
         data: A run file or its database, several run files (a list, their folder or a pattern), a file of results or of
-            people's labels, a table, or Parquet files by a pattern, of any form that the guide to results lists. Of
-            more than 200,000 comparisons in Parquet files, a LazyFrame or run files, only the different ones are held,
-            counted.
+            people's labels, a table, Parquet files by a pattern, or a lazy table of another engine (Polars, DuckDB,
+            Dask, Ibis, PySpark), of any form that the guide to results lists. More than 200,000 comparisons that are
+            not in memory are grouped where they lie, and only the different ones are fetched, counted.
         model: ``bt`` (Bradley-Terry), ``elo`` (EloChoice) or ``bayes`` (the whole posterior).
         answer: What is evidence: the ``winner``, or, of bayes, the ``probability`` that the first text is better, from
             the column of that name. Scores are then in the judge's logits.
@@ -197,7 +197,7 @@ def fit(
 
     with showing_progress(show=progress):
         found = fit_bt_model(
-            known.table, engine=engine, ids=names, prior_sd=fixed, ties="drop" if ties is None else ties,
+            Results(known.table), engine=engine, ids=names, prior_sd=fixed, ties="drop" if ties is None else ties,
             level=0.95 if level is None else level, seed=seed, unconnected="separate" if separate else "error",
             repeats=by_default if repeats is None else repeats,
             chosen=chosen or known.chosen or "beforehand", **of_bt,

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pairscale.models._counts import connected_parts, pieces
 from pairscale.models._information import (
     Covariance,
     Information,
@@ -31,13 +30,14 @@ from pairscale.models._information import (
     solve,
 )
 from pairscale.models._progress import at_work
+from pairscale.models.data import connected_parts
 from pairscale.pairing.edges import group_labels
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pairscale.core.arrays import Floats, Ints
-    from pairscale.models._counts import Counts
+    from pairscale.models.data import Counts
 
 __all__ = [
     "RUNAWAY",
@@ -65,6 +65,7 @@ _OVERSHOT = 0.9
 _MAX_STEPS = 100
 _WIDEST = 600.0  # exp(-d) is a number up to here
 _MAX_SCORING = 1_000
+_PIECE = 1 << 16  # pairs whose figures stay in the processor's cache
 RUNAWAY = 20.0
 """A distance of 20 is a probability of 2e-9. A pair may be that far apart when others lie between the two; groups that
 nothing shorter joins have run away from each other, for no number of comparisons says such a thing."""
@@ -109,7 +110,8 @@ class Parameters:
         wide = np.abs(self.theta).max() + abs(self.b) > _WIDEST / 2
         gaps = self.gaps(counts) if wide else None
         low, high = (self.theta, self.theta) if wide else (np.exp(-self.theta - self.b), np.exp(self.theta))
-        for piece in pieces(len(counts.times)):
+        for begin in range(0, len(counts.times), _PIECE):
+            piece = slice(begin, begin + _PIECE)
             if gaps is not None:
                 yield piece, np.exp(-np.clip(gaps[piece], -_WIDEST, _WIDEST))
                 continue
@@ -359,7 +361,7 @@ def _root(
 
 
 def maximise_penalised(counts: Counts, start: Parameters) -> Root:
-    """The highest point of Firth's penalised likelihood, by scoring steps that must each raise it."""
+    """The highest point of Firth's penalised likelihood without ties, by scoring steps that must each raise it."""
     at, converged, steps = start, False, 0
     now, here = _penalised(counts, at)
     while here is not None and not converged and steps < _MAX_SCORING:
@@ -368,13 +370,9 @@ def maximise_penalised(counts: Counts, start: Parameters) -> Root:
         spread = covariance(now.information)
         if spread is None:
             break
-        of_d, of_tie, weights = _penalty(counts, at, spread, now.information.weights)
+        of_d, weights = _penalty(counts, at, spread, now.information.weights)
         gradient = counts.wins - now.expected + pair_sums(counts, of_d, -of_d)
-        left = now.left.copy()
-        if at.position:
-            left[0] += of_d.sum()
-        if at.ties:
-            left[-1] += of_tie
+        left = now.left + of_d.sum()  # of the position effect, the only further parameter
         step = solve(with_weights(now.information, at, weights), gradient, left)
         if step is None:
             break
@@ -398,33 +396,20 @@ def _penalised(counts: Counts, at: Parameters) -> tuple[Moments, float | None]:
     return now, None if determinant is None else log_likelihood(counts, at) + determinant / 2
 
 
-def _penalty(counts: Counts, at: Parameters, spread: Covariance, weights: Floats) -> tuple[Floats, float, Floats]:
-    """The slope of half the log-determinant along each pair's d and along log nu, and the weights of a good step.
+def _penalty(counts: Counts, at: Parameters, spread: Covariance, weights: Floats) -> tuple[Floats, Floats]:
+    """The slope of half the log-determinant along each pair's d, and the weights of a good step.
 
-    The slope along a parameter is half the trace of the covariance times the information's derivative, and that is
-    made of third cumulants of the outcomes: (±1/2 or 0 for who won, 0 or 1 for a tie).
+    Half a win more for each side, shared by leverage: as if there were so many more comparisons.
     """
-    first, second, theta = counts.first, counts.second, spread.theta
-    own = np.diag(theta)
-    of_d = own[first] + own[second] - 2 * theta[first, second]
+    first = counts.first
+    second = counts.second
+    own = np.diag(spread.theta)
+    of_d = own[first] + own[second] - 2 * spread.theta[first, second]
     if at.position:
         of_d += 2 * (spread.cross[first, 0] - spread.cross[second, 0]) + spread.extra[0, 0]
-    won, lost, tie = outcome_probabilities(at.gaps(counts), at.nu)
-    if tie is None:
-        # Half a win more for each side, shared by leverage: as if there were so many more comparisons.
-        leverage = weights * of_d
-        return leverage * (lost - won) / 2, 0.0, weights * (1 + leverage / counts.times)
-    joint = spread.cross[first, -1] - spread.cross[second, -1]
-    if at.position:
-        joint = joint + spread.extra[0, -1]
-    middle = (won - lost) / 2
-    slope_d, slope_tie = np.zeros_like(won), np.zeros_like(won)
-    for p, half, tied in ((won, 0.5, 0.0), (lost, -0.5, 0.0), (tie, 0.0, 1.0)):
-        d, t = half - middle, tied - tie
-        trace = p * (of_d * d * d + 2 * joint * d * t + spread.extra[-1, -1] * t * t)
-        slope_d += trace * d
-        slope_tie += trace * t
-    return counts.times * slope_d / 2, float(counts.times @ slope_tie / 2), weights
+    won, lost, _ = outcome_probabilities(at.gaps(counts), 0.0)
+    leverage = weights * of_d
+    return leverage * (lost - won) / 2, weights * (1 + leverage / counts.times)
 
 
 def with_weights(information: Information, at: Parameters, weights: Floats) -> Information:

@@ -7,10 +7,7 @@ scores agree? Kinnear, Jones & Davies (2025, doi 10.31219/osf.io/c9q3b) give bot
 
 from __future__ import annotations
 
-import logging
 import secrets
-import threading
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -22,16 +19,15 @@ from pairscale.core.columns import judge_column
 from pairscale.core.comparisons import as_comparisons, decided
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import FitError, InputError, TableError
-from pairscale.core.notices import notice
+from pairscale.core.notices import notice, plural, without_notices
 from pairscale.core.options import checked, require_choice, require_int, require_number, require_seed
 from pairscale.core.provenance import Provenance, fingerprint
+from pairscale.core.results import Results
 from pairscale.core.tables import Table, listed, require_ids
 from pairscale.models.bradley_terry import fit_bt_model
 from pairscale.pairing.edges import linked_groups, numbered
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import numpy.typing as npt
 
     from pairscale.core.arrays import Floats
@@ -194,10 +190,9 @@ class SplitHalf(ReprMixin, table="splits"):
 
     def __str__(self) -> str:
         full = "" if self.full is None else f"; stepped up to the whole data {self.full:.3f}"
-        n = self.splits.height
         return (
             f"correlation {self.correlation:.3f}, {self.lower:.3f} to {self.upper:.3f}, of halves by {self.by} "
-            f"in {n:,} split{'s' * (n != 1)}{full}"
+            f"in {plural(self.splits.height, 'split')}{full}"
         )
 
 
@@ -241,13 +236,20 @@ def split_half_reliability(
     require_choice(by, "by", get_args(SplitBy))
     splits, number = require_int(splits, "splits", least=1), require_seed(seed)
     seed = secrets.randbits(48) if number is None else number
-    frame, notices = _decided(data)
+    results = as_comparisons(data, "data")
+    frame, notices = decided(results)
+    if frame.is_empty():
+        raise FitError(f"none of the {results.height:,} rows of data has a winner: there is nothing to split")
     unit = _judges(frame, judge) if by == "judge" else np.arange(frame.height)
     n_units = int(unit.max()) + 1
     if n_units < 2:
         raise FitError(f"there is only one {by}: nothing to split" + (' (by="comparison" may do)' * (by == "judge")))
 
-    rows, unconnected, too_few, failed, heard = [], 0, 0, list[str](), list[str]()
+    rows = []
+    unconnected = 0
+    too_few = 0
+    failed: list[str] = []
+    heard: list[str] = []
     games = frame.select("ID1", "ID2", "better_id")
     for split in range(splits):
         first = np.zeros(n_units, dtype=bool)
@@ -257,12 +259,13 @@ def split_half_reliability(
             unconnected += 1
             continue
         try:
-            with _unsaid(heard):
-                one, two = (fit_bt_model(half, engine=engine).theta.select("ID", "theta", "se") for half in halves)
+            with without_notices():  # hundreds of fits would say the same hundreds of times
+                one, two = (fit_bt_model(Results(half), engine=engine) for half in halves)
         except FitError as error:
             failed.append(str(error))
             continue
-        agreement = _agreement(one.join(two, on="ID", suffix="_2"))
+        heard += [*one.notices, *two.notices]
+        agreement = _agreement(one.theta.join(two.theta, on="ID", suffix="_2"))
         if agreement is None:
             too_few += 1
         else:
@@ -305,14 +308,6 @@ _SPLITS = {
     "separation_1": pl.Float64(),
     "separation_2": pl.Float64(),
 }
-
-
-def _decided(data: Table) -> tuple[pl.DataFrame, list[str]]:
-    frame = as_comparisons(data, "data")
-    kept, said = decided(frame)
-    if kept.is_empty():
-        raise FitError(f"none of the {frame.height:,} rows of data has a winner: there is nothing to split")
-    return kept, said
 
 
 def _judges(frame: pl.DataFrame, judge: str | None) -> Ints:
@@ -358,24 +353,6 @@ def _say_splits(splits: int, unconnected: int, too_few: int, failed: list[str], 
         fits = 2 * (splits - unconnected)
         said.append(notice(f"{len(heard):,} notices from the {fits:,} fits of halves, the first: {heard[0]}"))
     return said
-
-
-@contextmanager
-def _unsaid(heard: list[str]) -> Iterator[None]:
-    """Collect what this thread says meanwhile: hundreds of fits would say the same hundreds of times."""
-    here, log = threading.get_ident(), logging.getLogger("pairscale")
-
-    def keep(record: logging.LogRecord) -> bool:
-        if record.thread != here:
-            return True
-        heard.append(record.getMessage())
-        return False
-
-    log.addFilter(keep)
-    try:
-        yield
-    finally:
-        log.removeFilter(keep)
 
 
 def _numbers(values: npt.ArrayLike, name: str) -> Floats:

@@ -10,8 +10,10 @@ import polars as pl
 
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import TableError
-from pairscale.core.tables import Table, listed, require_ids, row_numbers, to_frame
+from pairscale.core.notices import plural
+from pairscale.core.tables import Table, listed, require_ids, to_frame
 from pairscale.pairing.edges import count_cells, linked_groups, numbered
+from pairscale.pairing.table import require_two
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -45,9 +47,8 @@ class PairSummary(ReprMixin, table="degrees"):
         low = degrees.min()
         high = degrees.max()
         each = f"{low} each" if low == high else f"{low} to {high} each"
-        pairs = "pair" if self.n_pairs == 1 else "pairs"
         linked = "all linked" if self.connected else f"{len(self.components)} separate groups"
-        return f"{self.n_items:,} samples in {self.n_pairs:,} {pairs}, {each}, {linked}"
+        return f"{self.n_items:,} samples in {plural(self.n_pairs, 'pair')}, {each}, {linked}"
 
 
 def summarize_pairs(pairs: Table, ids: Sequence[str] | None = None) -> PairSummary:
@@ -66,19 +67,20 @@ def summarize_pairs(pairs: Table, ids: Sequence[str] | None = None) -> PairSumma
         (False, (('a', 'b'), ('c', 'd')))
     """
     frame = require_ids(to_frame(pairs, "pairs"), ["ID1", "ID2"], "pairs")
-    themselves = frame["ID1"] == frame["ID2"]
-    if themselves.any():
-        who = listed(frame["ID1"].filter(themselves).to_list())
-        raise TableError(f"pairs: {who} is compared with itself in {row_numbers(themselves)}; leave those rows out")
-    present = pl.concat([frame["ID1"], frame["ID2"].alias("ID1")]).unique()
-    names = present if ids is None else _named(ids)
-    if unknown := sorted(set(present) - set(names)):
-        raise TableError(f"pairs: {listed(unknown)} not among the samples (ids=)")
+    require_two(frame)
+    names = pl.concat([frame["ID1"], frame["ID2"].alias("ID1")])
+    if ids is not None:
+        named = require_ids(to_frame({"ID": list(ids)}, "ids"), ["ID"], "ids")["ID"]
+        unknown = sorted(set(names) - set(named))
+        if unknown:
+            raise TableError(f"pairs: {listed(unknown)} not among the samples (ids=)")
+        names = named
     names = names.unique().sort()
     n = len(names)
     if n == 0:
         raise TableError("pairs: no rows; there is nothing to summarize")
-    first, second = (numbered(frame[name], names) for name in ("ID1", "ID2"))
+    first = numbered(frame["ID1"], names)
+    second = numbered(frame["ID2"], names)
     low, high, _ = count_cells(np.minimum(first, second), np.maximum(first, second), n)
     groups = linked_groups(low, high, n)
     component = np.empty(n, dtype=np.int64)
@@ -93,16 +95,11 @@ def summarize_pairs(pairs: Table, ids: Sequence[str] | None = None) -> PairSumma
             "component": component,
         }
     )
-    known = names.to_list()
     return PairSummary(
         n_items=n,
         n_pairs=frame.height,
         n_unordered=len(low),
         degrees=degrees,
-        components=tuple(tuple(known[at] for at in group.tolist()) for group in groups),
+        components=tuple(tuple(names.gather(group)) for group in groups),
         unpaired=tuple(degrees.filter(pl.col("degree") == 0)["ID"]),
     )
-
-
-def _named(ids: Sequence[str]) -> pl.Series:
-    return require_ids(to_frame({"ID": list(ids)}, "ids"), ["ID"], "ids")["ID"]

@@ -11,8 +11,7 @@ from pairscale.core.columns import column_at
 from pairscale.core.errors import InputError
 from pairscale.core.files import TABLE_SUFFIXES, read_table
 from pairscale.core.provenance import text_hash
-from pairscale.core.reading import SamplesReport
-from pairscale.core.samples import inspect_samples, require_all_read, say_report
+from pairscale.core.samples import SamplesReport, inspect_samples, require_all_read, say_report
 from pairscale.core.tables import as_text, to_frame
 from pairscale.pairing.make import make_pairs
 from pairscale.pairing.table import as_pairs
@@ -54,24 +53,14 @@ def read_pairs(
     Raises:
         InputError: If there are neither pairs nor texts.
     """
-    given = data
-    names_no_texts = id_col is None and text_col is None
-    if isinstance(data, SamplesReport):
-        pass
-    elif not isinstance(data, str | os.PathLike):
-        given = to_frame(data)
-        if names_no_texts and (pairs := _as_given(given, a_col, b_col, "the table")) is not None:
+    if id_col is None and text_col is None and not isinstance(data, SamplesReport):
+        pairs = _pairs_in(data, encoding, a_col, b_col)
+        if pairs is not None:
             return pairs, None
-    elif Path(data).suffix.lower() in TABLE_SUFFIXES and not Path(data).is_dir() and names_no_texts:
-        table = _table(data, encoding, a_col, b_col)
-        if (pairs := _as_given(table, a_col, b_col, str(data))) is not None:
-            return pairs, None
-    report = inspect_samples(
-        given, id_col=id_col, text_col=text_col, encoding=encoding, skip_unreadable=skip_unreadable
-    )
+    report = inspect_samples(data, id_col=id_col, text_col=text_col, encoding=encoding, skip_unreadable=skip_unreadable)
     if strict:
         require_all_read(report)
-    if report is not given:
+    if report is not data:
         tell(report)
     return make_pairs(report.samples), report.samples["ID"].to_list()
 
@@ -94,47 +83,47 @@ def read_given_pairs(
     Raises:
         InputError: If it is a folder, or holds no pairs.
     """
+    found = _pairs_in(pairs, encoding, a_col, b_col)
+    if found is not None and found.height:
+        return found
     if not isinstance(pairs, str | os.PathLike):
-        found = _as_given(to_frame(pairs, "pairs"), a_col, b_col, "pairs")
-        return as_pairs(pairs) if found is None else found
-    make = f"make them with `pairscale pairs {pairs} --out pairs.csv`, then judge pairs.csv"
-    if Path(pairs).is_dir():
-        raise InputError(f"{pairs} is a folder, not a table of pairs; {make}")
-    table = _table(pairs, encoding, a_col, b_col)
-    if table.height == 0:
-        raise InputError(f"{pairs} holds no pairs: it has a header and no rows")
-    if (found := _as_given(table, a_col, b_col, str(pairs))) is None:
-        raise InputError(
-            f"{pairs} holds no pairs (ID1 text1 ID2 text2); {make}, or name the columns of the two texts "
-            "(`a_col=`, `b_col=`)"
-        )
-    return found
+        return as_pairs(pairs)
+    raise InputError(
+        f"{pairs} holds no pairs (ID1 text1 ID2 text2); make them with `pairscale pairs {pairs} --out pairs.csv`, then "
+        "judge pairs.csv, or name the columns of the two texts (`a_col=`, `b_col=`)"
+    )
 
 
-def _table(path: str | os.PathLike[str], encoding: str | None, a_col: str | None, b_col: str | None) -> pl.DataFrame:
-    texts = [name for name in (a_col, b_col) if name is not None]
-    return read_table(path, text=texts, encoding=encoding, paths=texts)
-
-
-def _as_given(table: pl.DataFrame, a_col: str | None, b_col: str | None, what: str) -> pl.DataFrame | None:
-    """The pairs of a table; None when it holds none.
+def _pairs_in(
+    data: Table | str | os.PathLike[str], encoding: str | None, a_col: str | None, b_col: str | None
+) -> pl.DataFrame | None:
+    """The pairs of a table or a file; None when it holds none.
 
     Where the two texts are in columns that the user names, and nothing names the texts, the same text has the same id.
     """
-    if a_col is None and b_col is None:
-        return as_pairs(table) if {"ID1", "ID2"} <= set(table.columns) else None
     import polars as pl
 
-    for position, given in (("1", a_col), ("2", b_col)):
-        if given is None and f"text{position}" not in table.columns:
+    what = "the table"
+    if not isinstance(data, str | os.PathLike):
+        table = to_frame(data)
+    elif Path(data).suffix.lower() in TABLE_SUFFIXES and not Path(data).is_dir():
+        what = str(data)
+        named = [name for name in (a_col, b_col) if name is not None]
+        table = read_table(data, text=named, encoding=encoding, paths=named)
+    else:
+        return None
+    if a_col is None and b_col is None:
+        return as_pairs(table) if {"ID1", "ID2"} <= set(table.columns) else None
+    for position, column, argument in (("1", a_col, "a_col"), ("2", b_col, "b_col")):
+        text = f"text{position}"
+        if column is None and text not in table.columns:
             raise InputError(f"{what}: `a_col=` and `b_col=` name the two texts of a pair; give both")
-        if given is not None and given != f"text{position}":
-            column_at(table.columns, given, "a_col" if position == "1" else "b_col", what)
-            if f"text{position}" in table.columns:
-                raise InputError(f"{what} has a column 'text{position}' beside {given!r}; rename it or leave it out")
-            table = table.rename({given: f"text{position}"})
+        if column is not None and column != text:
+            column_at(table.columns, column, argument, what)
+            if text in table.columns:
+                raise InputError(f"{what} has a column {text!r} beside {column!r}; rename it or leave it out")
+            table = table.rename({column: text})
         if f"ID{position}" not in table.columns:
-            texts = as_text(table[f"text{position}"], what)
-            names = [None if text is None else text_hash(text)[:12] for text in texts]
+            names = [None if cell is None else text_hash(cell)[:12] for cell in as_text(table[text], what)]
             table = table.with_columns(pl.Series(f"ID{position}", names, pl.String))
     return as_pairs(table)

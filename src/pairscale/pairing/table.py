@@ -41,13 +41,20 @@ def as_pairs(pairs: Table) -> pl.DataFrame:
         blank = is_blank(frame[name])
         if blank.any():
             raise TableError(f"pairs: column {name!r} is empty in {row_numbers(blank)}; leave those pairs out")
-    themselves = frame["ID1"] == frame["ID2"]
-    if themselves.any():
-        ids = frame["ID1"].filter(themselves).to_list()
-        raise TableError(
-            f"pairs: {listed(ids)} would be compared with itself in {row_numbers(themselves)}; leave those pairs out"
-        )
+    require_two(frame)
     return frame.select(*PAIRS, *(name for name in frame.columns if name not in PAIRS))
+
+
+def require_two(pairs: pl.DataFrame) -> None:
+    """Refuse pairs of a sample with itself.
+
+    Raises:
+        TableError: that names the samples and rows.
+    """
+    same = pairs["ID1"] == pairs["ID2"]
+    if same.any():
+        ids = listed(pairs["ID1"].filter(same).to_list())
+        raise TableError(f"pairs: {ids} is compared with itself in {row_numbers(same)}; leave those pairs out")
 
 
 def swapped(pairs: pl.DataFrame, where: NDArray[np.bool_]) -> pl.DataFrame:

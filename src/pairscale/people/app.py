@@ -17,9 +17,8 @@ from pairscale.core.notices import notice
 from pairscale.people._guard import Guard, is_signed, signature
 from pairscale.people._markdown import shown
 from pairscale.people._pages import STATIC, Signature, Token, add_errors, page, problem, see
-from pairscale.people.labels import Labeller
 from pairscale.people.overview import FAST_LETTERS, Overview, label_table, overview
-from pairscale.people.source import LabelQuestion, LabelSource, StoredLabelSource
+from pairscale.people.queue import Labeller, LabelQuestion, LabelQuestions, LabelStore
 
 SKIP_REASONS = (
     "I cannot tell which is better",
@@ -38,12 +37,12 @@ _WAIT_SECONDS = {True: 15, False: 2}  # for others' held cases; for the next pai
 
 
 def create_app(
-    source: LabelSource, *, instructions: str = "", plain: bool = False, hosts: Iterable[str] = ()
+    source: LabelQuestions, *, instructions: str = "", plain: bool = False, hosts: Iterable[str] = ()
 ) -> FastAPI:
     """The labelling page as an ASGI application.
 
     Args:
-        source: where questions come from and answers go to; a :class:`StoredLabelSource` has an owner's page, too.
+        source: where questions come from and answers go to; a :class:`LabelStore` has an owner's page, too.
         instructions: for labellers, in Markdown.
         plain: show texts as they are written, not as Markdown.
         hosts: names that it is served under, besides ``localhost`` and addresses in numbers.
@@ -53,7 +52,7 @@ def create_app(
     app.add_middleware(Guard, hosts=tuple(hosts))
     add_errors(app, _HEADING, _not_saved)
     _add_labelling(app, source, instructions, plain)
-    if isinstance(source, StoredLabelSource):
+    if isinstance(source, LabelStore):
         _add_owner(app, source)
     return app
 
@@ -66,7 +65,7 @@ def _not_saved(error: PairscaleError) -> str:
 # Labelling
 
 
-def _add_labelling(app: FastAPI, source: LabelSource, instructions: str, plain: bool) -> None:
+def _add_labelling(app: FastAPI, source: LabelQuestions, instructions: str, plain: bool) -> None:
     @app.get("/")
     def without_link() -> Response:
         return problem(_HEADING, "To label, open the link that you were given. It is yours alone.")
@@ -143,15 +142,14 @@ def _clean(text: str) -> str:
 # The owner's page
 
 
-def _add_owner(app: FastAPI, source: StoredLabelSource) -> None:
+def _add_owner(app: FastAPI, store: LabelStore) -> None:
     """Progress, links, agreement, warnings and downloads."""
-    store = source.store
     seen: dict[tuple[int, ...], Overview] = {}  # the last one: with many labellers, agreement takes seconds
 
     def look() -> Overview:
         state = store.state()
         if state not in seen:
-            view = overview(store, source.cases)
+            view = overview(store)
             seen.clear()
             seen[state] = view
         return seen[state]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from pairscale.people.cases import Case
-    from pairscale.people.labels import Labeller, LabelStore
+    from pairscale.people.queue import Labeller, LabelStore
 
 _Row: TypeAlias = Mapping[str, Any]
 
@@ -106,8 +106,9 @@ class Overview:
     stuck: int
 
 
-def overview(store: LabelStore, cases: Mapping[str, Case]) -> Overview:
+def overview(store: LabelStore) -> Overview:
     """Everything that the owner's page shows."""
+    cases = store.cases
     rows = store.rows()
     labels, wanted = store.totals()
     by_name = _grouped(rows, "labeller")
@@ -181,12 +182,12 @@ def _stuck(rows: Sequence[_Row], cases: Mapping[str, Case], people: int, k: int)
 
 
 def label_table(store: LabelStore) -> pl.DataFrame:
-    """The standing labels as a table; see :data:`pairscale.people.labels.LABEL_COLUMNS`.
+    """The standing labels as a table; see :data:`pairscale.people.queue.LABEL_COLUMNS`.
 
     Where texts have ids, ``ID1 ID2 swapped`` follow: the two texts in the order of the case, and whether the labeller
     saw the second one first. With them the file can be ranked.
     """
-    from pairscale.people.labels import LABEL_COLUMNS
+    from pairscale.people.queue import LABEL_COLUMNS
 
     labels = store.run.labels()
     columns = list(LABEL_COLUMNS)

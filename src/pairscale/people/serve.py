@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 
     from pairscale.core.traits import Trait
     from pairscale.judges.human import QuestionQueue
-    from pairscale.people.cases import Case
-    from pairscale.people.labels import Labeller, LabelStore
-    from pairscale.people.source import LabelSource
+    from pairscale.people.queue import LabelQuestions, LabelStore
 
 DEFAULT_PORT = 8484
 _START_S = 30.0
@@ -91,7 +89,6 @@ class LabelSite:
 @contextmanager
 def serve_labels(
     store: LabelStore,
-    cases: Sequence[Case],
     *,
     address: Address | None = None,
     instructions: str = "",
@@ -101,7 +98,6 @@ def serve_labels(
 
     Args:
         store: the labels.
-        cases: what is labelled.
         address: where.
         instructions: for labellers, in Markdown.
         plain: show texts as they are written, not as Markdown.
@@ -110,11 +106,9 @@ def serve_labels(
         InputError: the port is taken, or there is no such address.
         MissingExtraError: the packages of the extra ``web`` are not installed.
     """
-    from pairscale.people.source import StoredLabelSource
-
-    app = _labelling(StoredLabelSource(store, cases), instructions, plain)
+    app = _labelling(store, instructions, plain)
     with _serving(app, address or Address(), "the labelling page") as url:
-        yield LabelSite(url, _links(url, store.labellers()), f"{url}/owner/{store.owner_token}")
+        yield LabelSite(url, _links(url, store), f"{url}/owner/{store.owner_token}")
 
 
 @contextmanager
@@ -143,21 +137,21 @@ def serve_questions(
         InputError: the port is taken, or no one is named.
         MissingExtraError: the packages of the extra ``web`` are not installed.
     """
-    from pairscale.people.source import QuestionQueueSource
+    from pairscale.people.queue import LiveQuestions
 
-    source = QuestionQueueSource(queue, people, trait)
+    questions = LiveQuestions(queue, people, trait)
     queue.open(people)
     try:
-        with _serving(_labelling(source, instructions, plain), address or Address(), "the labelling page") as url:
-            yield LabelSite(url, _links(url, source.labellers))
+        with _serving(_labelling(questions, instructions, plain), address or Address(), "the labelling page") as url:
+            yield LabelSite(url, _links(url, questions))
             queue.close()
             time.sleep(linger)
     finally:
         queue.close()
 
 
-def _links(url: str, labellers: Sequence[Labeller]) -> dict[str, str]:
-    return {one.name: f"{url}/l/{one.token}" for one in labellers}
+def _links(url: str, questions: LabelQuestions) -> dict[str, str]:
+    return {labeller.name: f"{url}/l/{labeller.token}" for labeller in questions.labellers()}
 
 
 @contextmanager
@@ -201,12 +195,12 @@ def require_page() -> None:
         raise MissingExtraError("the labelling page", "web") from error
 
 
-def _labelling(source: LabelSource, instructions: str, plain: bool) -> Callable[[Sequence[str]], FastAPI]:
+def _labelling(questions: LabelQuestions, instructions: str, plain: bool) -> Callable[[Sequence[str]], FastAPI]:
     def made(hosts: Sequence[str]) -> FastAPI:
         require_page()
         from pairscale.people.app import create_app
 
-        return create_app(source, instructions=instructions, plain=plain, hosts=hosts)
+        return create_app(questions, instructions=instructions, plain=plain, hosts=hosts)
 
     return made
 

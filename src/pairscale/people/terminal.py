@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pairscale.evaluate.human import for_terminal
-from pairscale.people.source import LabelQuestion, StoredLabelSource
+from pairscale.people.queue import LabelQuestion
 
 if TYPE_CHECKING:
-    from pairscale.people.cases import Case
-    from pairscale.people.labels import Labeller, LabelStore
+    from pairscale.people.queue import Labeller, LabelStore
 
 
 def label_in_terminal(
     store: LabelStore,
-    cases: Sequence[Case],
     name: str,
     *,
     ask: Callable[[str], str] | None = None,
@@ -26,7 +24,6 @@ def label_in_terminal(
 
     Args:
         store: the labels.
-        cases: what is labelled.
         name: who labels.
         ask: shows a prompt and returns what was typed; EOFError quits. Standard input by default.
         show: shows a text; on standard error by default, so that results can be piped.
@@ -36,20 +33,23 @@ def label_in_terminal(
     """
     say = show or _to_stderr
     asked = ask or _from_stdin
-    source = StoredLabelSource(store, cases)
     labeller = store.add_labeller(name)
     before = store.standing(labeller).mine
     choices = "1 / 2 / tie" if store.ties else "1 / 2"
     say("Also: skip REASON, undo, quit.")
-    while isinstance(found := source.next(labeller), LabelQuestion):
-        say(_shown(found))
+    question = store.next(labeller)
+    while isinstance(question, LabelQuestion):
+        say(_shown(question))
         try:
-            if not _answered(source, labeller, found, asked(f"Which is better? {choices}: "), say):
+            if not _answered(store, labeller, question, asked(f"Which is better? {choices}: "), say):
                 break
         except EOFError:
             break
-    else:
-        say("Done. Thank you!" if found == "done" else "What is left is with other people now; come back later.")
+        question = store.next(labeller)
+    if question == "done":
+        say("Done. Thank you!")
+    elif question == "waiting":
+        say("What is left is with other people now; come back later.")
     return store.standing(labeller).mine - before
 
 
@@ -59,7 +59,7 @@ def _shown(question: LabelQuestion) -> str:
 
 
 def _answered(
-    source: StoredLabelSource, labeller: Labeller, question: LabelQuestion, typed: str, say: Callable[[str], None]
+    store: LabelStore, labeller: Labeller, question: LabelQuestion, typed: str, say: Callable[[str], None]
 ) -> bool:
     """Do what was typed; False to quit."""
     word, _, rest = typed.strip().partition(" ")
@@ -67,13 +67,13 @@ def _answered(
     if word == "quit":
         return False
     if word == "undo":
-        say("Taken back." if source.undo(labeller) else "There is nothing to take back.")
+        say("Taken back." if store.undo(labeller) else "There is nothing to take back.")
     elif word == "skip" and rest.strip():
-        source.answer(labeller, question.question_id, None, skipped=rest.strip())
-    elif word in {"1", "2"} or (word == "tie" and source.ties):
-        source.answer(labeller, question.question_id, word, comment=rest.strip() or None)  # type: ignore[arg-type]
+        store.answer(labeller, question.question_id, None, skipped=rest.strip())
+    elif word in {"1", "2"} or (word == "tie" and store.ties):
+        store.answer(labeller, question.question_id, word, comment=rest.strip() or None)  # type: ignore[arg-type]
     else:
-        say("To skip, say why: skip REASON." if word == "skip" else "Please answer 1 or 2" + ", or tie." * source.ties)
+        say("To skip, say why: skip REASON." if word == "skip" else "Please answer 1 or 2" + ", or tie." * store.ties)
     return True
 
 

@@ -16,8 +16,8 @@ from pairscale.core.errors import InputError
 from pairscale.core.files import TABLE_SUFFIXES
 from pairscale.core.options import checked, require_int
 from pairscale.people.cases import Case, read_cases, to_rank
-from pairscale.people.labels import LabelStore
 from pairscale.people.overview import Overview, label_table, overview
+from pairscale.people.queue import LabelStore
 from pairscale.people.serve import Address, require_page, serve_labels
 from pairscale.people.terminal import label_in_terminal
 from pairscale.runtime.sync import Terminated, leave_sigterm, terminable
@@ -140,10 +140,10 @@ def label(
     code = 0
     with terminable(), LabelStore(kept, cases, labellers=names, **settings) as store:  # type: ignore[arg-type]
         if terminal:
-            label_in_terminal(store, cases, names[0] if names else "terminal")
+            label_in_terminal(store, names[0] if names else "terminal")
         else:
-            code = _serve(store, cases, address, read_instructions(instructions), plain)
-        return _found(store, cases, kept, code)
+            code = _serve(store, address, read_instructions(instructions), plain)
+        return _found(store, kept, code)
 
 
 def _status(run: str, cases: Sequence[Case], names: Sequence[str], settings: Mapping[str, Any]) -> Labelling:
@@ -153,16 +153,15 @@ def _status(run: str, cases: Sequence[Case], names: Sequence[str], settings: Map
     if "://" not in run and not Path(run).exists():
         raise InputError(f"{run}: no labels yet; run it without `status=` to collect them")
     with LabelStore(run, cases, write=False) as store:
-        known = store.case_ids()
-        return _found(store, [case for case in cases if case.case_id in known], run)
+        return _found(store, run)
 
 
-def _found(store: LabelStore, cases: Sequence[Case], run: str, exit_code: int = 0) -> Labelling:
-    view = overview(store, {case.case_id: case for case in cases})
+def _found(store: LabelStore, run: str, exit_code: int = 0) -> Labelling:
+    view = overview(store)
     return Labelling(label_table(store), view, run, view.labels, view.wanted, exit_code)
 
 
-def _serve(store: LabelStore, cases: Sequence[Case], address: Address, instructions: str, plain: bool) -> int:
+def _serve(store: LabelStore, address: Address, instructions: str, plain: bool) -> int:
     """Serve until Ctrl-C or SIGTERM; gives the exit code of that."""
     if not store.labellers():
         store.add_labeller("labeller-1")
@@ -170,8 +169,8 @@ def _serve(store: LabelStore, cases: Sequence[Case], address: Address, instructi
     wanted = store.labels_per_case
     if there < wanted:
         _say(f"note: each case needs {wanted} labels by different people, and there are {there}; add labellers")
-    with serve_labels(store, cases, address=address, instructions=instructions, plain=plain) as site:
-        _say(f"{len(cases):,} cases, {wanted} label{'s' * (wanted != 1)} each, kept in {store.name}")
+    with serve_labels(store, address=address, instructions=instructions, plain=plain) as site:
+        _say(f"{len(store.cases):,} cases, {wanted} label{'s' * (wanted != 1)} each, kept in {store.name}")
         show_links({"owner": site.owner, **site.links})
         _say("send each labeller their link; Ctrl-C stops, and the same command continues")
         try:

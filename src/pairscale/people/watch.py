@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -84,39 +83,23 @@ def create_watch_app(run: str, hosts: Iterable[str] = ()) -> FastAPI:
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     app.add_middleware(Guard, hosts=tuple(hosts))
     add_errors(app, "Run", lambda error: f"The run cannot be read now: {error}", again_s=_AGAIN_S)
-    seen = _SeenRows(run)
+
+    def look() -> dict[str, Any]:
+        began = time.monotonic()
+        with open_run(run) as store:
+            moment = look_at(store)
+        wait_s = max(_OFTENEST_S, _REST * (time.monotonic() - began))
+        return {"moment": moment, "run": run, "wait_ms": round(1000 * wait_s)}
 
     @app.get("/")
     def whole() -> Response:
-        return page("watch.html", seen.now())
+        return page("watch.html", look())
 
     @app.get("/now")
     def part() -> Response:
-        return page("_watch.html", seen.now())
+        return page("_watch.html", look())
 
     return app
-
-
-class _SeenRows:
-    """The last look at a run: many readers share it, and a run that costs time to read is read less often."""
-
-    def __init__(self, run: str) -> None:
-        self._run = run
-        self._lock = threading.Lock()
-        self._values: dict[str, Any] = {}
-        self._until = 0.0
-
-    def now(self) -> dict[str, Any]:
-        with self._lock:
-            began = time.monotonic()
-            if began >= self._until:
-                with open_run(self._run) as store:
-                    moment = look_at(store)
-                took = time.monotonic() - began
-                wait = max(_OFTENEST_S, _REST * took)
-                self._until = began + wait
-                self._values = {"moment": moment, "run": self._run, "wait_ms": round(1000 * wait)}
-            return self._values
 
 
 def look_at(store: RunFile, now: datetime | None = None) -> Moment:
@@ -179,7 +162,8 @@ def _title(status: Mapping[str, Any] | None, conditions: pl.DataFrame) -> str:
 
 def _reliability(refits: pl.DataFrame, per_minute: float) -> list[tuple[str, str]]:
     last = refits.row(-1, named=True)
-    if (top := top_sought(last)) is not None:
+    top = top_sought(last)
+    if top is not None:
         shown = f"wrong members expected in the top {top:,}, of at most {last['top_wrong_allowed']:g}"
         return [(number(last["top_wrong"], 2), shown)]
     reached = last["reliability"]
@@ -199,18 +183,14 @@ def _reliability(refits: pl.DataFrame, per_minute: float) -> list[tuple[str, str
 
 def _judge(last: Mapping[str, Any]) -> list[tuple[str, str]]:
     """How the judge answers, by the last refit."""
-    tiles = list[tuple[str, str]]()
-    n_reversed = last["n_reversed"] or 0
-    n_repeats = n_reversed + (last["n_repeated_same_order"] or 0)
+    tiles: list[tuple[str, str]] = []
     if last["first_win_rate"] is not None:
         effect = "" if last["b_mean"] is None else f" (position effect {last['b_mean']:+.2f})"
         tiles.append((f"{last['first_win_rate']:.0%}", f"won by the text shown first{effect}"))
     if last["epsilon_mean"] is not None:
         tiles.append((f"{last['epsilon_mean']:.0%}", "answers by chance (lapses)"))
-    if n_reversed:
-        tiles.append((f"{last['n_flips']:,} of {n_reversed:,}", "reversed pairs with the opposite answer"))
-    if n_repeats:
-        tiles.append((f"{last['n_repeats_agreeing']:,} of {n_repeats:,}", "repeats with the same answer"))
+    if last["n_reversed"]:
+        tiles.append((f"{last['n_flips']:,} of {last['n_reversed']:,}", "reversed pairs with the opposite answer"))
     return tiles
 
 
@@ -220,8 +200,8 @@ def _pictures(items: Sequence[Mapping[str, Any]], refits: pl.DataFrame) -> list[
         series = {"reliability": refits["reliability"].to_list(), "rank stability": refits["rho_rank"].to_list()}
         target = refits["eap_reliability_min"].to_list()[-1]
         label = "Reliability and rank stability along the run, refit by refit"
-        on_the_way = Lines(refits["total_pairs_done"].to_list(), series, label, target)
-        charts.insert(0, ("On the way", svg(on_the_way)))
+        progress = Lines(refits["total_pairs_done"].to_list(), series, label, target)
+        charts.insert(0, ("Progress", svg(progress)))
     return charts
 
 

@@ -10,9 +10,7 @@ from urllib.parse import quote
 
 from pairscale.core.errors import InputError
 from pairscale.core.failures import status_named
-from pairscale.providers._read import field, joined_text, number, objects, problem, refused, text
-from pairscale.providers._write import SCHEMA_NAME, checked, choice_schema, level, sampling, send, without
-from pairscale.providers.base import HTTPCall, LLMReply, LLMRequest, Provider, StopReason, Usage
+from pairscale.providers.base import HTTPCall, LLMRequest, Provider, Reply, StopReason, Usage
 from pairscale.providers.batch_http import BatchHTTP
 from pairscale.providers.batches import (
     BatchFormat,
@@ -28,6 +26,22 @@ from pairscale.providers.batches import (
     state_of,
 )
 from pairscale.providers.catalog import Capabilities
+from pairscale.providers.wire import (
+    SCHEMA_NAME,
+    checked,
+    choice_schema,
+    field,
+    joined_text,
+    level,
+    number,
+    objects,
+    problem,
+    refused,
+    sampling,
+    send,
+    text,
+    without,
+)
 
 _PLAIN_TOKENS = 768
 _THINKING_TOKENS = 2048
@@ -107,7 +121,7 @@ class Anthropic(Provider):
         }
         return send("/v1/messages", body, request, "messages")
 
-    def reply(self, call: HTTPCall, body: Any) -> LLMReply:  # noqa: ARG002
+    def reply(self, call: HTTPCall, body: Any) -> Reply:  # noqa: ARG002
         """What the model said."""
         if field(body, "type") != "message" or not isinstance(body.get("content"), list):
             raise refused(body, "a message of Anthropic")
@@ -115,7 +129,7 @@ class Anthropic(Provider):
         answers = [block.get("text") for block in blocks if block.get("type") == "text"]
         forced = [json.dumps(block.get("input")) for block in blocks if block.get("type") == "tool_use"]
         thoughts = [block.get("thinking") for block in blocks if block.get("type") == "thinking"]
-        return LLMReply(
+        return Reply(
             text=joined_text(forced[:1] or answers) or "",
             stop_reason=_ENDS.get(body.get("stop_reason"), "other"),
             thoughts=joined_text(thoughts, "\n\n"),

@@ -1,7 +1,7 @@
 """The seam between judging and the providers: a neutral request goes in, a neutral reply comes out.
 
 A provider knows its wire format and nothing else: no pairs, no traits, no files, no HTTP library. It turns a
-:class:`LLMRequest` into an :class:`HTTPCall`, what came back into an :class:`LLMReply`, and an error body into a
+:class:`LLMRequest` into an :class:`HTTPCall`, what came back into an :class:`Reply`, and an error body into a
 :class:`ProviderProblem`. Live judging sends the call at once; batch judging writes its body into a file.
 """
 
@@ -142,7 +142,7 @@ class TokenLogprob:
 
 
 @dataclass(frozen=True, slots=True)
-class LLMReply:
+class Reply:
     """What a model said.
 
     Attributes:
@@ -159,6 +159,10 @@ class LLMReply:
         problem: why the provider broke the answer off; only with the stop reason ``error``.
         cost: US dollars that the provider says it cost, where it does.
         raw: the reply as it came, parsed.
+        call: what was sent; this and the next three are filled in by the client.
+        status: of HTTP.
+        seconds: from sending to the last byte.
+        first_asked: when the reply came, if it is one of an earlier run; None when it came now.
     """
 
     text: str
@@ -174,6 +178,10 @@ class LLMReply:
     cost: float | None = None
     raw: Any = field(default=None, repr=False)
     probabilities: Mapping[str, float] | None = None
+    call: HTTPCall | None = None
+    status: int | None = None
+    seconds: float | None = None
+    first_asked: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +259,7 @@ class Provider:
         """
         raise NotImplementedError
 
-    def reply(self, call: HTTPCall, body: Any) -> LLMReply:
+    def reply(self, call: HTTPCall, body: Any) -> Reply:
         """A successful reply; ``call`` is what was asked.
 
         Raises:
@@ -261,12 +269,12 @@ class Provider:
 
     def problem(self, status: int, body: Any) -> ProviderProblem:
         """What an error reply says; ``body`` is parsed JSON, or text when it is none."""
-        from pairscale.providers._read import problem
+        from pairscale.providers.wire import problem
 
         return problem(status, body)
 
     def without(self, request: LLMRequest, parameter: str) -> LLMRequest | None:
         """The request without a field that the server named as unsupported; None when it cannot do without."""
-        from pairscale.providers._write import without
+        from pairscale.providers.wire import without
 
         return without(request, parameter, self.call)

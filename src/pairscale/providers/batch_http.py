@@ -13,8 +13,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from pairscale.core.files import open_private
-from pairscale.core.notices import notice
-from pairscale.providers.client import LLMClient, ProviderError, joined
+from pairscale.providers.client import LLMClient, ProviderError, joined, retrying
 
 if TYPE_CHECKING:
     import aiohttp
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _CHUNK = 1024 * 1024
-_LONGEST_WAIT = 60.0
 _MOST_JSON = 256 * 1024 * 1024
 MOST_RESULTS = 16 * 1024**3
 """Bytes that a file of results may have where it is not known how many requests there were."""
@@ -54,7 +52,6 @@ class BatchHTTP:
         self._retries = retries
         self._timeout = timeout
         self._opened: list[IO[bytes]] = []
-        self._last_problem = ""  # that the user was told of
 
     @property
     def base_url(self) -> str:
@@ -160,26 +157,7 @@ class BatchHTTP:
 
     async def _tried(self, once: Callable[[], Awaitable[T]], *, again: bool) -> T:
         """Call once, or again while a failure may pass."""
-        turn = 0
-        while True:
-            try:
-                return await self._told(once)
-            except ProviderError as error:
-                if not again or error.failure != "transient" or turn == self._retries:
-                    raise
-                wait = min(2.0**turn if error.retry_after is None else error.retry_after, _LONGEST_WAIT)
-                if turn:  # one failure is nothing to speak of
-                    self._explain(error.message, wait)
-                await self.sleep(wait)
-                turn += 1
-
-    def _explain(self, problem: str, wait: float) -> None:
-        """Say why there is a pause; the problem in full when it is new."""
-        if problem == self._last_problem:
-            notice(f"{self.provider.name}: the same again; trying again in {wait:g} s")
-        else:
-            notice(f"{problem}; trying again in {wait:g} s; Ctrl-C breaks off, and the same call continues later")
-        self._last_problem = problem
+        return await retrying(partial(self._told, once), self._retries if again else 0, sleep=self.sleep)
 
     async def _told(self, once: Callable[[], Awaitable[T]]) -> T:
         """Failures of the network in the words of the client."""

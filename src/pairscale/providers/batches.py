@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, get_args
 from urllib.parse import quote
 
 from pairscale.core.errors import InputError
-from pairscale.providers._read import field, objects, problem, text
 from pairscale.providers.batch_http import MOST_RESULTS, BatchHTTP
 from pairscale.providers.client import ProviderError
+from pairscale.providers.wire import field, objects, problem, text
 
 if TYPE_CHECKING:
     from pairscale.providers.base import HTTPCall

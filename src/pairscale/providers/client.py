@@ -11,11 +11,13 @@ import asyncio
 import inspect
 import json
 import os
+import random
 import re
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from itertools import count
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qsl, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 from weakref import WeakKeyDictionary
@@ -35,12 +37,15 @@ from pairscale.providers.limits import Breaker, RateLimiter, retry_after
 if TYPE_CHECKING:
     import aiohttp
 
-    from pairscale.providers.base import HTTPCall, LLMReply, LLMRequest, Provider, ProviderProblem
+    from pairscale.providers.base import HTTPCall, LLMRequest, Provider, ProviderProblem, Reply
 
 
 _LARGEST = 32 * 1024 * 1024
 _DOWN = frozenset({500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
 _BYTES_A_TOKEN = 4
+_LONGEST_WAIT_S = 60.0
+_UNSAID_WAIT_S = 20.0
+T = TypeVar("T")
 _OWN_HEADERS = {"Content-Type": "application/json", "User-Agent": f"pairscale/{__version__}"}
 
 
@@ -74,27 +79,6 @@ class ProviderError(Exception):
         self.code, self.message, self.status, self.failure = code, message, status, failure
         self.retry_after, self.raw, self.may_cost = wait, raw, may_cost
         self.cost: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Exchange:
-    """One question and its reply.
-
-    Attributes:
-        call: what was sent.
-        reply: what came back.
-        status: of HTTP.
-        latency_s: seconds from sending to the last byte.
-        first_asked: when the reply came, if it is one of before that was kept; None when it came now.
-        wanted: what would have been sent if the model took every field; None when it does.
-    """
-
-    call: HTTPCall
-    reply: LLMReply
-    status: int
-    latency_s: float
-    first_asked: str | None = None
-    wanted: HTTPCall | None = None
 
 
 class LLMClient:
@@ -154,11 +138,7 @@ class LLMClient:
             request = self.provider.without(request, parameter) or request
         return self.provider.call(request)
 
-    def wanted(self, request: LLMRequest) -> HTTPCall | None:
-        """What would be sent if this model took every field; None when nothing is left out."""
-        return self.provider.call(request) if self._dropped.get(request.model) else None
-
-    async def complete(self, request: LLMRequest) -> Exchange:
+    async def complete(self, request: LLMRequest) -> Reply:
         """Ask once.
 
         Raises:
@@ -170,7 +150,7 @@ class LLMClient:
             status, headers, body, seconds = await self._send(call)
             if 200 <= status < 300:
                 reply = self._reply(call, body, status, headers)
-                return Exchange(call, reply, status, seconds, wanted=self.wanted(request))
+                return replace(reply, call=call, status=status, seconds=seconds)
             problem = self.provider.problem(status, body)
             if status in {400, 422} and problem.parameter and self._drop(request, problem.parameter, call):
                 continue
@@ -211,11 +191,11 @@ class LLMClient:
         if len(content) > _LARGEST:
             words = f"the reply is larger than {_LARGEST:,} bytes"
             raise ProviderError("parse_error", words, status=status, may_cost=200 <= status < 300)
+        if status != 429 and status not in _DOWN:  # which says nothing of how fast one may ask
+            self.limiter.answered(headers, ticket)
         body = self.redactor.document(content)
         if status == 429:
             self.limiter.refused(self._wait(headers, self.provider.problem(status, body)), headers, ticket)
-        elif status not in _DOWN:  # which says nothing of how fast one may ask
-            self.limiter.answered(headers, ticket)
         return status, headers, body, seconds
 
     def _is_down(self, reason: str, tried: bool, *, heard: bool = False, may_cost: bool = False) -> None:
@@ -272,7 +252,7 @@ class LLMClient:
                 content += more
             return response.status, response.headers, content
 
-    def _reply(self, call: HTTPCall, body: Any, status: int, headers: Mapping[str, str]) -> LLMReply:
+    def _reply(self, call: HTTPCall, body: Any, status: int, headers: Mapping[str, str]) -> Reply:
         try:
             return self.provider.reply(call, body)
         except ReplyError as error:
@@ -353,6 +333,50 @@ class LLMClient:
             )
             self._sessions[loop] = session
         return session
+
+
+async def retrying(
+    ask: Callable[[], Awaitable[T]],
+    retries: int,
+    jitter: random.Random | None = None,
+    sleep: Callable[[float], Awaitable[Any]] | None = None,
+) -> T:
+    """Ask a provider, and again after a transient failure, at most ``retries`` times.
+
+    Raises:
+        ProviderError: the last failure.
+    """
+    for turn in count():
+        try:
+            return await ask()
+        except ProviderError as error:
+            if error.failure != "transient" or turn >= retries:
+                raise
+            wait = pause(error.retry_after, turn, jitter)
+            say_wait(wait, error.message)
+            await (sleep or asyncio.sleep)(wait)
+    raise AssertionError  # count() never ends
+
+
+def pause(retry_after: float | None, turn: int, jitter: random.Random | None = None, first: float = 1.0) -> float:
+    """Seconds to wait before asking again after a transient failure.
+
+    Args:
+        retry_after: what the provider asks for; else the wait doubles each time, up to a minute.
+        turn: 0 after the first time, 1 after the second, and so on.
+        jitter: spreads requests that were refused together; None for one that is alone.
+        first: seconds after the first time.
+    """
+    wait = min(first * 2**turn if retry_after is None else retry_after, _LONGEST_WAIT_S)
+    return wait if jitter is None else wait * (1 + jitter.random() / 4)
+
+
+def say_wait(seconds: float, why: str | None) -> bool:
+    """Say a wait before a question is asked again, if it is long; whether it was said."""
+    if seconds <= _UNSAID_WAIT_S:
+        return False
+    notice(f"waiting {seconds:.0f} s before asking again: {why or 'there was no answer'}"[:300])
+    return True
 
 
 _CODES: dict[int | None, str] = {429: "rate_limited", 408: "timeout"}

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from pairscale.providers._write import checked, planned
-from pairscale.providers.base import HTTPCall, LLMReply, LLMRequest, Provider
+from pairscale.providers.base import HTTPCall, LLMRequest, Provider, Reply
 from pairscale.providers.catalog import Capabilities, Preset
-from pairscale.providers.openai import chat_call, read_chat
+from pairscale.providers.openai import chat_call
+from pairscale.providers.wire import checked, planned, read_chat
 
 _ANY = Preset(
     name="compatible",
@@ -99,7 +99,7 @@ class Compatible(Provider):
             return {"reasoning_effort": self.preset.switched_on}
         return {"reasoning_effort": level}
 
-    def reply(self, call: HTTPCall, body: Any) -> LLMReply:
+    def reply(self, call: HTTPCall, body: Any) -> Reply:
         """What the model said; a ``<think>`` block becomes its thoughts."""
         think_tags = self.capabilities(str(call.body.get("model"))).think_tags
         return read_chat(body, think_tags=think_tags, states_cost=self.preset.cost_in_reply)

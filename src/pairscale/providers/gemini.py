@@ -13,9 +13,7 @@ from urllib.parse import quote
 from pairscale.core.errors import InputError
 from pairscale.core.files import open_private
 from pairscale.core.notices import notice
-from pairscale.providers._read import field, joined_text, number, objects, refused, text, token_logprobs
-from pairscale.providers._write import checked, choice_schema, forbid, level, sampling, send, stated
-from pairscale.providers.base import HTTPCall, LLMReply, LLMRequest, Provider, StopReason, TokenLogprob, Usage
+from pairscale.providers.base import HTTPCall, LLMRequest, Provider, Reply, StopReason, TokenLogprob, Usage
 from pairscale.providers.batch_http import MOST_RESULTS, BatchHTTP
 from pairscale.providers.batches import (
     BatchFormat,
@@ -31,6 +29,22 @@ from pairscale.providers.batches import (
 )
 from pairscale.providers.catalog import Capabilities
 from pairscale.providers.client import ProviderError
+from pairscale.providers.wire import (
+    checked,
+    choice_schema,
+    field,
+    forbid,
+    joined_text,
+    level,
+    number,
+    objects,
+    refused,
+    sampling,
+    send,
+    stated,
+    text,
+    token_logprobs,
+)
 
 _BUDGETS = {"none": 0, "minimal": 512, "low": 1024, "medium": 8192, "high": 24_576, "enabled": -1}
 _DYNAMIC = -1
@@ -94,7 +108,7 @@ class Gemini(Provider):
         kind = "" if model.startswith("tunedModels/") else "models/"
         return send(f"/{self.api_version}/{kind}{model}:generateContent", body, request, "generateContent")
 
-    def reply(self, call: HTTPCall, body: Any) -> LLMReply:
+    def reply(self, call: HTTPCall, body: Any) -> Reply:
         """What the model said; a prompt that was blocked is a reply, too."""
         candidates = objects(body, "candidates")
         if not candidates and not field(body, "promptFeedback", "blockReason"):
@@ -106,7 +120,7 @@ class Gemini(Provider):
             end = _ENDS.get(candidate.get("finishReason"), "other")
         reasons = [field(body, "promptFeedback", name) for name in ("blockReasonMessage", "blockReason")]
         refusal = joined_text([*reasons, candidate.get("finishMessage")], ": ")
-        return LLMReply(
+        return Reply(
             text=joined_text(part.get("text") for part in parts if not part.get("thought")) or "",
             stop_reason=end,
             thoughts=joined_text((part.get("text") for part in parts if part.get("thought")), "\n\n"),

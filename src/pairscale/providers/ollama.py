@@ -6,21 +6,25 @@ from dataclasses import replace
 from typing import Any
 
 from pairscale.core.errors import InputError
-from pairscale.providers._read import (
+from pairscale.providers.base import HTTPCall, LLMRequest, Provider, Reply, StopReason, Usage
+from pairscale.providers.batch_http import BatchHTTP
+from pairscale.providers.client import LLMClient, ProviderError
+from pairscale.providers.wire import (
+    checked,
+    choice_schema,
     field,
     joined_text,
     number,
     objects,
+    planned,
     refused,
+    send,
     split_thoughts,
+    stated,
     text,
     token_logprobs,
     visible,
 )
-from pairscale.providers._write import checked, choice_schema, planned, send, stated
-from pairscale.providers.base import HTTPCall, LLMReply, LLMRequest, Provider, StopReason, Usage
-from pairscale.providers.batch_http import BatchHTTP
-from pairscale.providers.client import LLMClient, ProviderError
 
 _NUM_CTX = 8192
 _ENDS: dict[Any, StopReason] = {"stop": "stop", "length": "length", None: "stop"}
@@ -63,7 +67,7 @@ class Ollama(Provider):
         }
         return send("/api/generate", body, request, "ollama.generate")
 
-    def reply(self, call: HTTPCall, body: Any) -> LLMReply:
+    def reply(self, call: HTTPCall, body: Any) -> Reply:
         """What the model said, from generate or from chat."""
         content = field(body, "response")
         if content is None:
@@ -73,7 +77,7 @@ class Ollama(Provider):
         inside, answer = split_thoughts(content, self.capabilities(str(call.body.get("model"))).think_tags)
         prompt = number(body, "prompt_eval_count")
         completion = number(body, "eval_count")
-        return LLMReply(
+        return Reply(
             text=answer,
             stop_reason=_ENDS.get(body.get("done_reason"), "other"),
             thoughts=joined_text([text(body, "thinking") or text(body, "message", "thinking"), inside], "\n\n"),

@@ -11,28 +11,12 @@ from typing import Any
 from urllib.parse import quote
 
 from pairscale.core.errors import InputError
-from pairscale.providers._read import (
-    amount,
-    field,
-    joined_text,
-    number,
-    objects,
-    problem,
-    refused,
-    split_thoughts,
-    text,
-    token_logprobs,
-    visible,
-)
-from pairscale.providers._write import SCHEMA_NAME, checked, choice_schema, planned, send, stated
 from pairscale.providers.base import (
     CHOICE_KEY,
     HTTPCall,
-    LLMReply,
     LLMRequest,
     Provider,
-    StopReason,
-    TokenLogprob,
+    Reply,
     Usage,
 )
 from pairscale.providers.batch_http import BatchHTTP
@@ -46,6 +30,25 @@ from pairscale.providers.batches import (
     reading,
     seconds_of,
     state_of,
+)
+from pairscale.providers.wire import (
+    CHAT_ENDS,
+    SCHEMA_NAME,
+    amount,
+    checked,
+    choice_schema,
+    field,
+    joined_text,
+    number,
+    objects,
+    planned,
+    problem,
+    read_chat,
+    refused,
+    send,
+    stated,
+    text,
+    token_logprobs,
 )
 
 _CHAT = "chat.completions"
@@ -95,7 +98,7 @@ class OpenAI(Provider):
             raise InputError(f"OpenAI has no endpoint {endpoint!r}; there are {_CHAT}, {_RESPONSES} and {_DECISIONS}")
         return chat_call(request, {"reasoning_effort": effort}, samplers, max_tokens="max_completion_tokens")
 
-    def reply(self, call: HTTPCall, body: Any) -> LLMReply:
+    def reply(self, call: HTTPCall, body: Any) -> Reply:
         """What the model said, from any endpoint."""
         if call.endpoint == _DECISIONS:
             return read_decision(body)
@@ -185,98 +188,7 @@ def _decisions(request: LLMRequest) -> HTTPCall:
     return send("/decisions", {"model": request.model, "input": prompt, "questions": [question]}, request, _DECISIONS)
 
 
-_ENDS: dict[Any, StopReason] = {
-    "stop": "stop",
-    "eos": "stop",
-    "length": "length",
-    "max_output_tokens": "length",
-    "content_filter": "content_filter",
-}
-
-
-def read_chat(body: Any, *, think_tags: bool = False, states_cost: bool = False) -> LLMReply:
-    """A chat completion, of OpenAI or of a server that speaks like it.
-
-    Args:
-        body: the parsed reply.
-        think_tags: whether thoughts may stand in the answer without an opening tag.
-        states_cost: whether its usage states the cost in US dollars.
-
-    Raises:
-        ValueError: when it is not one.
-    """
-    choices = objects(body, "choices")
-    if not choices:
-        raise refused(body, "a chat completion")
-    choice = choices[0]
-    content = _content(field(choice, "message", "content"))
-    inside, answer = split_thoughts(content, think_tags)
-    refusal = text(choice, "message", "refusal")
-    end = _ENDS.get(choice.get("finish_reason"), "other")
-    failure = None
-    if refusal:
-        end = "refusal"
-    if choice.get("finish_reason") == "error" or choice.get("error"):
-        end = "error"
-        failure = problem(0, {"error": choice.get("error") or "it does not say why"})
-    return LLMReply(
-        text=answer,
-        stop_reason=end,
-        thoughts=joined_text([*_thoughts(choice.get("message")), inside], "\n\n"),
-        model=body.get("model"),
-        object_type=body.get("object"),
-        usage=_chat_usage(body.get("usage")),
-        logprobs=visible(_chat_logprobs(choice.get("logprobs")), content, answer),
-        refusal=refusal,
-        service_tier=text(body, "service_tier"),
-        problem=failure,
-        cost=amount(body, "usage", "cost") if states_cost else None,
-        raw=body,
-    )
-
-
-def _thoughts(message: Any) -> list[str | None]:
-    """The thoughts beside the answer, or those of its parts that are thoughts."""
-    parts = [_content(part.get("thinking")) for part in objects(message, "content") if part.get("type") == "thinking"]
-    return [text(message, "reasoning_content") or text(message, "reasoning"), *parts]
-
-
-def _content(content: Any) -> str:
-    """The answer, which some servers give in parts."""
-    if isinstance(content, list):
-        return joined_text(part.get("text") for part in objects(content)) or ""
-    return content if isinstance(content, str) else ""
-
-
-def _chat_logprobs(logprobs: Any) -> tuple[TokenLogprob, ...] | None:
-    """Log-probabilities of a chat completion, in OpenAI's shape or in the older one of lists."""
-    tokens = field(logprobs, "tokens")
-    values = field(logprobs, "token_logprobs")
-    if field(logprobs, "content") is not None or not isinstance(tokens, list) or not isinstance(values, list):
-        return token_logprobs(field(logprobs, "content"))
-    tops = field(logprobs, "top_logprobs") or []
-    rows = []
-    for place, (token, value) in enumerate(zip(tokens, values, strict=False)):
-        top = tops[place] if place < len(tops) and isinstance(tops[place], dict) else {}
-        alternatives = [{"token": other, "logprob": logprob} for other, logprob in top.items()]
-        rows.append({"token": token, "logprob": value, "top_logprobs": alternatives})
-    return token_logprobs(rows)
-
-
-def _chat_usage(usage: Any) -> Usage:
-    cached = number(usage, "prompt_tokens_details", "cached_tokens")
-    reasoning = number(usage, "completion_tokens_details", "reasoning_tokens")
-    return Usage(
-        number(usage, "prompt_tokens"),
-        number(usage, "completion_tokens"),
-        number(usage, "total_tokens"),
-        number(usage, "cached_tokens") if cached is None else cached,
-        number(usage, "reasoning_tokens") if reasoning is None else reasoning,
-        number(usage, "prompt_tokens_details", "cache_write_tokens"),
-    )
-
-
-def read_response(body: Any) -> LLMReply:
+def read_response(body: Any) -> Reply:
     """A reply of the responses endpoint.
 
     Raises:
@@ -290,11 +202,11 @@ def read_response(body: Any) -> LLMReply:
     parts = [part for item in output if item.get("type") == "message" for part in objects(item, "content")]
     answers = [part for part in parts if part.get("type") == "output_text"]
     refusal = joined_text(part.get("refusal") for part in parts)
-    end = _ENDS.get(field(body, "incomplete_details", "reason"), "other")
+    end = CHAT_ENDS.get(field(body, "incomplete_details", "reason"), "other")
     if body.get("status", "completed") == "completed":
         end = "stop"
     tokens = [token for part in answers for token in token_logprobs(part.get("logprobs")) or ()]
-    return LLMReply(
+    return Reply(
         text=joined_text(part.get("text") for part in answers) or "",
         stop_reason="refusal" if refusal else end,
         thoughts=joined_text((part.get("text") for part in thoughts), "\n\n"),
@@ -308,7 +220,7 @@ def read_response(body: Any) -> LLMReply:
     )
 
 
-def read_decision(body: Any) -> LLMReply:
+def read_decision(body: Any) -> Reply:
     """The choice, as the JSON document that structured output would be, and the probabilities of all choices.
 
     Raises:
@@ -320,7 +232,7 @@ def read_decision(body: Any) -> LLMReply:
     if not is_refusal and (answer.get("type") != "choice" or not isinstance(choice, str)):
         raise refused(body, "a decision between given answers")
     probabilities = {str(row.get("value")): amount(row, "probability") for row in objects(answer, "probabilities")}
-    return LLMReply(
+    return Reply(
         text="" if is_refusal else json.dumps({CHOICE_KEY: choice}),
         stop_reason="refusal" if is_refusal else "stop",
         model=body.get("model"),

@@ -7,13 +7,12 @@ from collections.abc import Collection, Mapping
 from typing import Any
 from urllib.parse import quote
 
-from pairscale.providers._read import field, objects, text
-from pairscale.providers._write import checked, planned
-from pairscale.providers.base import HTTPCall, LLMReply, LLMRequest, Provider
+from pairscale.providers.base import HTTPCall, LLMRequest, Provider, Reply
 from pairscale.providers.batch_http import BatchHTTP
 from pairscale.providers.batches import BatchJob, BatchLimits, Draft, name_of, reading, seconds_of, state_of
 from pairscale.providers.client import ProviderError
-from pairscale.providers.openai import OpenAIBatches, chat_call, read_chat
+from pairscale.providers.openai import OpenAIBatches, chat_call
+from pairscale.providers.wire import checked, field, objects, planned, read_chat, text
 
 
 class Together(Provider):
@@ -37,7 +36,7 @@ class Together(Provider):
             dialect |= {"reasoning": {"enabled": level == "enabled"}, "reasoning_effort": None}
         return chat_call(request, dialect, samplers)
 
-    def reply(self, call: HTTPCall, body: Any) -> LLMReply:
+    def reply(self, call: HTTPCall, body: Any) -> Reply:
         """What the model said; a ``<think>`` block becomes its thoughts."""
         return read_chat(body, think_tags=self.capabilities(str(call.body.get("model"))).think_tags)
 

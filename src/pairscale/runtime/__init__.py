@@ -1,6 +1,6 @@
 """Ask judges: retries, budget, recording, progress, interrupts and resuming, for every kind of run."""
 
-from pairscale.runtime.asking import Stopwatch, ask_once, ask_unrecorded, close, comparison_of, pause, retrying
+from pairscale.runtime.asking import Stopwatch, ask_once, ask_unrecorded, close, comparison_of
 from pairscale.runtime.budget import (
     Budget,
     BudgetExceeded,
@@ -42,11 +42,9 @@ __all__ = [
     "close",
     "comparison_of",
     "max_cost_of",
-    "pause",
     "record_prices",
     "recorded_prices",
     "require_prices",
     "resumable",
-    "retrying",
     "run_sync",
 ]

@@ -6,11 +6,10 @@ import asyncio
 import inspect
 import random
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from itertools import count
 from operator import attrgetter
-from typing import Any, TypeVar
+from typing import Any
 
 from pairscale.core.errors import JudgeError, PairscaleError
 from pairscale.core.notices import notice
@@ -19,13 +18,9 @@ from pairscale.core.timelimit import TimeLimit, TimeLimitError
 from pairscale.judges.base import Judge, JudgePair, Verdict, judge_member
 from pairscale.judges.function import ends_run, raised
 from pairscale.judges.panel import members_of
-from pairscale.providers.client import ProviderError
+from pairscale.providers.client import pause, say_wait
 
-__all__ = ["Stopwatch", "ask_once", "ask_unrecorded", "close", "comparison_of", "pause", "retrying", "say_wait"]
-
-T = TypeVar("T")
-_LONGEST_WAIT = 60.0
-_UNSAID_S = 20.0
+__all__ = ["Stopwatch", "ask_once", "ask_unrecorded", "close", "comparison_of"]
 
 _FROM_VERDICT = (
     "failure", "error_code", "error_message", "status_code", "prompt_hash", "request", "raw_response", "model",
@@ -47,8 +42,11 @@ class Stopwatch:
     def attempt(self, verdict: Verdict, number: int) -> dict[str, Any]:
         """The columns of the attempt that has just ended; ``number`` is 1 for the first of its question."""
         values = dict(zip(_FROM_VERDICT, _from_verdict(verdict), strict=True))
-        values["latency_s"] = time.perf_counter() - self._start if verdict.latency_s is None else verdict.latency_s
-        values["attempt"], values["attempted_at"] = number, utc_text(self._asked_at)
+        values["latency_s"] = verdict.latency_s
+        if verdict.latency_s is None:
+            values["latency_s"] = time.perf_counter() - self._start
+        values["attempt"] = number
+        values["attempted_at"] = utc_text(self._asked_at)
         values["outcome"] = str(verdict.outcome)
         if verdict.cost_is_estimate:
             sent = {} if verdict.request is None else verdict.request
@@ -107,45 +105,6 @@ async def ask_unrecorded(judge: Judge, pair: JudgePair, retries: int) -> Verdict
         say_wait(wait, verdict.error_message)
         await asyncio.sleep(wait)
     return verdict
-
-
-async def retrying(ask: Callable[[], Awaitable[T]], retries: int, jitter: random.Random) -> T:
-    """Ask a provider, and again after a transient failure, at most ``retries`` times.
-
-    Raises:
-        ProviderError: the last failure.
-    """
-    for turn in count():
-        try:
-            return await ask()
-        except ProviderError as error:
-            if error.failure != "transient" or turn >= retries:
-                raise
-            wait = pause(error.retry_after, turn, jitter)
-            say_wait(wait, error.message)
-            await asyncio.sleep(wait)
-    raise AssertionError  # count() never ends
-
-
-def pause(retry_after: float | None, turn: int, jitter: random.Random, first: float = 1.0) -> float:
-    """Seconds to wait before asking again after a transient failure.
-
-    Args:
-        retry_after: what the provider asks for; else the wait doubles each time, up to a minute.
-        turn: 0 after the first time, 1 after the second, and so on.
-        jitter: spreads requests that were refused together.
-        first: seconds after the first time.
-    """
-    wait = retry_after if retry_after is not None else first * 2**turn
-    return min(wait, _LONGEST_WAIT) * (1 + jitter.random() / 4)
-
-
-def say_wait(seconds: float, why: str | None) -> bool:
-    """Say a wait before a question is asked again, if it is long; whether it was said."""
-    if seconds <= _UNSAID_S:
-        return False
-    notice(f"waiting {seconds:.0f} s before asking again: {why or 'there was no answer'}"[:300])
-    return True
 
 
 def comparison_of(verdict: Verdict, first: str, second: str) -> dict[str, Any]:

@@ -96,12 +96,6 @@ class Progress:
         elif self._lines and self._is_due():
             self._line()
 
-    def catch_up(self, n: int) -> None:
-        """So many more are done, by others."""
-        self._done += n
-        if self._progress is not None:
-            self._progress.update(self._task, advance=n)
-
     def _is_due(self) -> bool:
         return self._new % self._every == 0 if self._every is not None else self._clock() >= self._next_line
 

@@ -22,7 +22,8 @@ from pairscale.core.notices import notice
 from pairscale.core.options import optional, require_int, require_number
 from pairscale.core.timelimit import TimeLimit
 from pairscale.judges.base import Verdict, judge_member
-from pairscale.runtime.asking import Stopwatch, ask_once, comparison_of, pause, say_wait
+from pairscale.providers.client import pause, say_wait
+from pairscale.runtime.asking import Stopwatch, ask_once, comparison_of
 from pairscale.runtime.budget import Budget, BudgetExceeded, Reservation, max_cost_of
 from pairscale.runtime.progress import Progress
 from pairscale.runtime.source import LogRows, Question, Recorded, Source, Wait
@@ -242,9 +243,10 @@ class Runtime:
         turn = used = 0
         refused_since = math.inf
         while (found := await self._attempt(question, turn)) is not None:
-            verdict, values = found
+            verdict, watch = found
+            number = question.attempt + turn
             if verdict.failure == "judge":
-                await self._record(question, values)
+                await self._record(question, watch.attempt(verdict, number))
                 message = verdict.error_message or "the judge cannot be asked"
                 self.stop("judge", JudgeError(f"{message}. Every answer is stored; run it again to continue"))
                 break
@@ -253,9 +255,9 @@ class Runtime:
                 refused_since = min(refused_since, self._clock())
                 is_free = self._are_others_answered(refused_since)
             if verdict.failure != "transient" or (used == retries and not is_free):
-                await self._finish(question, verdict, values)
+                await self._finish(question, verdict, watch, number)
                 return True
-            await self._record(question, values)
+            await self._record(question, watch.attempt(verdict, number))
             wait = pause(verdict.retry_after, turn, self._jitter, self._options.retry_wait)
             if self._deadline is not None and self._is_late(wait):
                 if self._open > 1:  # others have the time that is left
@@ -276,7 +278,7 @@ class Runtime:
         is_recent = now - self._answered_at < _ANSWERED_LATELY_S
         return self._open > 1 and is_recent and now - refused_since < _REFUSED_AT_MOST_S
 
-    async def _attempt(self, question: Question, turn: int) -> tuple[Verdict, dict[str, Any]] | None:
+    async def _attempt(self, question: Question, turn: int) -> tuple[Verdict, Stopwatch] | None:
         """Ask once, if the budget allows it; None when nothing may be asked any more."""
         if self.budget.limit is None:
             found = await self._ask(question, turn)
@@ -296,9 +298,7 @@ class Runtime:
             return None
         return await self._paid(question, turn, reserved)
 
-    async def _paid(
-        self, question: Question, turn: int, reserved: Reservation
-    ) -> tuple[Verdict, dict[str, Any]] | None:
+    async def _paid(self, question: Question, turn: int, reserved: Reservation) -> tuple[Verdict, Stopwatch] | None:
         found = None
         try:
             found = await self._ask(question, turn)
@@ -309,15 +309,16 @@ class Runtime:
                 self.stop("judge", error)
         return found
 
-    async def _ask(self, question: Question, turn: int) -> tuple[Verdict, dict[str, Any]] | None:
-        number, watch = question.attempt + turn, Stopwatch()
+    async def _ask(self, question: Question, turn: int) -> tuple[Verdict, Stopwatch] | None:
+        watch = Stopwatch()
         limit = None if judge_member(question.judge, "waits_for_people") else self._limit
         try:
             verdict = await ask_once(question.judge, question.pair(turn), limit)
         except asyncio.CancelledError:  # it may be paid for all the same
             stopped = Verdict.fail("cancelled", "interrupted before the answer came", failure="transient")
             stopped = self._with_cost(stopped, question, turn)
-            self._writer.put(self._entry(question, watch.attempt(stopped, number), None, question.open_rows))
+            values = watch.attempt(stopped, question.attempt + turn)
+            self._writer.put(self._entry(question, values, None, question.open_rows))
             raise
         except PairscaleError as error:  # the judge can judge none of these pairs
             self.stop("judge", error)
@@ -330,7 +331,7 @@ class Runtime:
             self.saved += verdict.saved or 0.0
         else:
             self.asked += 1
-        return verdict, watch.attempt(verdict, number)
+        return verdict, watch
 
     @staticmethod
     def _with_cost(verdict: Verdict, question: Question, turn: int) -> Verdict:
@@ -362,8 +363,9 @@ class Runtime:
         else:
             await self._writer.write(entry)
 
-    async def _finish(self, question: Question, verdict: Verdict, values: Mapping[str, Any]) -> None:
+    async def _finish(self, question: Question, verdict: Verdict, watch: Stopwatch, number: int) -> None:
         """Write the attempt that settles a question, and hand its outcome over."""
+        values = watch.attempt(verdict, number)
         comparison = comparison_of(verdict, str(question.first["ID"]), str(question.second["ID"]))
         recorded = Recorded(verdict, values, comparison)
         if isinstance(self._writer, JournalWriter):

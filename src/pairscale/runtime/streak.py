@@ -1,4 +1,4 @@
-"""When does a failure concern the judge rather than a question? When it repeats on questions of different texts."""
+"""When does a failure concern the judge rather than a question? When it repeats on ten questions in a row."""
 
 from __future__ import annotations
 
@@ -11,9 +11,6 @@ __all__ = ["MOST_ALIKE", "FailureStreak"]
 MOST_ALIKE = 10
 """The same failure on so many different questions, without a success between, concerns the judge."""
 
-_DISJOINT = 3
-"""So many of these questions must share no text: one or two texts that always fail do not explain them all."""
-
 
 @dataclass(slots=True)
 class FailureStreak:
@@ -25,7 +22,7 @@ class FailureStreak:
 
     most: int = MOST_ALIKE
     _kind: str | None = None
-    _questions: dict[tuple[str, str], None] = field(default_factory=dict[tuple[str, str], None])
+    _questions: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
 
     def count(self, verdict: Verdict, first: str, second: str) -> bool:
         """Count the final outcome of a question; True when the judge itself fails.
@@ -46,17 +43,10 @@ class FailureStreak:
             self._kind = kind
             self._questions.clear()
         if kind is not None:
-            self._questions[first, second] = None
+            self._questions.add((first, second))
         return len(self._questions) >= self.most and self.is_general
 
     @property
     def is_general(self) -> bool:
-        """Whether the failures in a row concern different texts."""
-        used: set[str] = set()
-        disjoint = 0
-        for first, second in self._questions:
-            if first not in used and second not in used:
-                used |= {first, second}
-                disjoint += 1
-        texts = len({text for question in self._questions for text in question})
-        return disjoint >= min(_DISJOINT, texts // 2) and disjoint > 1
+        """Whether no single text is in all of these questions, so that it is not the text that fails."""
+        return bool(self._questions) and not set.intersection(*map(set, self._questions))

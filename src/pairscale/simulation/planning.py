@@ -14,7 +14,7 @@ from pairscale.adaptive.presets import OURS, Preset, answering_by, resolve_prese
 from pairscale.adaptive.selectors import OwnSelector, selector_for
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError
-from pairscale.core.jobs import run_tasks, values_of
+from pairscale.core.jobs import values_of
 from pairscale.core.options import (
     ProgressMode,
     checked,
@@ -26,17 +26,14 @@ from pairscale.core.options import (
     require_probability,
 )
 from pairscale.models.sampling import Answer
-from pairscale.runtime import Progress
-from pairscale.simulation.run import MOST_PER_ITEM, simulate_run
+from pairscale.simulation.run import MOST_PER_ITEM, simulate_all
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     import polars as pl
 
     from pairscale.simulation.run import SimulatedRun
-
-__all__ = ["ComparisonPlan", "plan"]
 
 LARGEST = 100
 """So many items are simulated at most; the comparisons per item hardly depend on their number."""
@@ -191,13 +188,21 @@ def plan(
     concurrency = require_int(concurrency, "concurrency", least=1)
     price = optional(require_number, price, "price", least=0)
     seconds = optional(require_number, seconds, "seconds", least=0)
-    sd, lapse = require_number(sd, "sd", above=0), require_probability(lapse, "lapse")
+    sd = require_number(sd, "sd", above=0)
+    lapse = require_probability(lapse, "lapse")
     invalid_rate = require_probability(invalid_rate, "invalid_rate")
-    simulated, seeds = min(n, LARGEST), require_int(seeds, "seeds", least=1)
-    size = None if top is None else max(1, round(top * simulated / n))
+    seeds = require_int(seeds, "seeds", least=1)
+    simulated = min(n, LARGEST)
+    size = None
+    target = None
+    stop_rule = {}
+    if top is not None:
+        size = max(1, round(top * simulated / n))
+    else:
+        target = 0.9 if wanted is None else wanted
+        stop_rule = {"eap_reliability_min": target}
     settings = with_goal("order" if size is None else f"top:{size}", None, wanted)
-    target = None if size is not None else 0.9 if wanted is None else wanted
-    given = answering_by(answer, {} if target is None else {"eap_reliability_min": target})
+    given = answering_by(answer, stop_rule)
     error, slopes = _judging(answer, error, judge_slopes, given)
     adaptive, btl = resolve_preset(preset, settings, given)
     selector = selector_for(selector, settings.get("goal", "order"))
@@ -206,22 +211,16 @@ def plan(
         "invalid_rate": invalid_rate, "concurrency": concurrency, "checkpoints": (), "adaptive_config": adaptive,
         "btl_config": btl, "error": error, "judge_slopes": slopes,
     }  # fmt: skip
-    done = []
-    with Progress(seeds, 0, show=progress, label="simulating") as bar:
-        for one in run_tasks(_simulated, [options | {"seed": seed + at} for at in range(seeds)], n_jobs):
-            done.append(one)
-            bar.count(failed=one.error is not None, cost=None)
-    runs = values_of(done, "run")
-    found = replace(_plan(n, target, runs, price, seconds, concurrency), answer=answer)
+    tasks = [options | {"seed": number} for number in range(seed, seed + seeds)]
+    runs = values_of(simulate_all(tasks, n_jobs, progress), "run")
+    found = replace(_plan(n, target, runs, price, seconds, concurrency), answer=answer, preset=preset)
     if top is None or size is None:
-        return replace(found, preset=preset)
-    said = () if size == top else (f"they were for the top {size:,} of {simulated:,}: about the same share",)
+        return found
+    notices = list(found.notices)
+    if size != top:
+        notices.append(f"they were for the top {size:,} of {simulated:,}: about the same share")
     right = float(np.mean([_right(run, size) for run in runs])) * top / size
-    return replace(found, preset=preset, goal=f"top:{top}", top_right=right, notices=found.notices + said)
-
-
-def _simulated(options: Mapping[str, Any]) -> SimulatedRun:
-    return simulate_run(**options)
+    return replace(found, goal=f"top:{top}", top_right=right, notices=tuple(notices))
 
 
 def _judging(
@@ -245,8 +244,9 @@ def _judging(
 
 def _right(run: SimulatedRun, top: int) -> int:
     """How many of the K items that a run named are of the true K best."""
-    named, true = (set(np.argsort(-scores)[:top].tolist()) for scores in (run.theta, run.abilities))
-    return len(named & true)
+    named = np.argsort(-run.theta)[:top]
+    true = np.argsort(-run.abilities)[:top]
+    return len(np.intersect1d(named, true))
 
 
 def _plan(
@@ -260,7 +260,8 @@ def _plan(
     size = runs[0].n_items
     ends = [math.ceil(run.comparisons * n / size) for run in runs]
     needed = [end if run.stopped_at is not None else math.inf for end, run in zip(ends, runs, strict=True)]
-    middle, there = median(needed), sum(map(math.isfinite, needed))
+    middle = median(needed)
+    there = sum(map(math.isfinite, needed))
     comparisons = round(middle) if math.isfinite(middle) else None
     asked_for_each = sum(run.asked for run in runs) / max(1, sum(run.comparisons for run in runs))
     questions = None if comparisons is None else math.ceil(comparisons * asked_for_each)
@@ -309,7 +310,8 @@ def _table(runs: list[SimulatedRun]) -> pl.DataFrame:
 
 
 def _notices(n: int, runs: list[SimulatedRun]) -> list[str]:
-    size, said = runs[0].n_items, []
+    size = runs[0].n_items
+    said = []
     if n > size:
         said.append(f"runs of {size:,} items were simulated, and their comparisons per item taken for {n:,}")
     short = [run for run in runs if run.stopped_at is None]

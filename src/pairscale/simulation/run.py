@@ -17,9 +17,11 @@ from pairscale.adaptive.selectors import POLLITT, OwnSelector
 from pairscale.core.comparisons import panel_member
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError
-from pairscale.core.options import optional, require_int, require_list, require_number
+from pairscale.core.jobs import Done, run_tasks
+from pairscale.core.options import ProgressMode, optional, require_int, require_list, require_number
 from pairscale.judges.simulated import SimulatedJudge
 from pairscale.models.correlations import kendall, pearson, spearman
+from pairscale.runtime import Progress
 from pairscale.simulation._estimate import MapEstimate
 from pairscale.simulation._summary import three_decimals
 
@@ -189,6 +191,22 @@ def simulate_run(
     )
 
 
+def simulate_all(
+    tasks: Sequence[Mapping[str, Any]], n_jobs: int | None, progress: ProgressMode
+) -> list[Done[SimulatedRun]]:
+    """Runs with these options of :func:`simulate_run`, ``n_jobs`` at a time."""
+    done = []
+    with Progress(len(tasks), 0, show=progress, label="simulating") as bar:
+        for run in run_tasks(_simulate, tasks, n_jobs):
+            done.append(run)
+            bar.count(failed=run.error is not None, cost=None)
+    return done
+
+
+def _simulate(options: Mapping[str, Any]) -> SimulatedRun:
+    return simulate_run(**options)
+
+
 class _Judge:
     """Answers by the truth and by luck that depends on the pair and on how often it was asked, not on when."""
 
@@ -203,9 +221,14 @@ class _Judge:
         slopes: Sequence[float] | None = None,
     ) -> None:
         like = SimulatedJudge("truth", bias=bias, lapse=lapse, invalid_rate=invalid_rate, error=error)  # validates them
-        self._error, self._slopes = like.error, slopes
-        self.truth, self._seed, self._n = truth, seed, len(truth)
-        self._bias, self._lapse, self._invalid = like.bias, like.lapse, like.invalid_rate
+        self._error = like.error
+        self._slopes = slopes
+        self.truth = truth
+        self._seed = seed
+        self._n = len(truth)
+        self._bias = like.bias
+        self._lapse = like.lapse
+        self._invalid = like.invalid_rate
         self._asked: dict[int, int] = {}
         self._luck: list[Floats] = []  # per asking, a number for every pair
         self._silence: list[Floats] = []
@@ -266,8 +289,13 @@ class _Drive:
         fit_fn: FitFn | str | None,
         stop_early: bool,
     ) -> None:
-        self._engine, self._judge, self._concurrency, self._limit = engine, judge, concurrency, limit
-        self._marks, self._fit_fn, self._stop_early = marks, fit_fn, stop_early
+        self._engine = engine
+        self._judge = judge
+        self._concurrency = concurrency
+        self._limit = limit
+        self._marks = marks
+        self._fit_fn = fit_fn
+        self._stop_early = stop_early
         self._arrival = np.random.default_rng((engine.seed, _ARRIVAL))
         self._map = MapEstimate(engine.ledger.n)
         self._warm: Any = None

@@ -14,7 +14,7 @@ from pairscale.adaptive.presets import OURS, Preset, resolve_preset, stopping_at
 from pairscale.adaptive.selectors import POLLITT, OwnSelector, named_selector, selector_name
 from pairscale.core.display import PlotMixin
 from pairscale.core.errors import InputError
-from pairscale.core.jobs import Done, require_jobs, run_tasks, values_of
+from pairscale.core.jobs import Done, require_jobs, values_of
 from pairscale.core.options import (
     ProgressMode,
     checked,
@@ -27,14 +27,11 @@ from pairscale.core.options import (
 )
 from pairscale.core.tables import listed
 from pairscale.judges.simulated import SimulatedJudge
-from pairscale.runtime import Progress
 from pairscale.simulation._summary import crossing, differences, means, three_decimals
-from pairscale.simulation.run import CURVE, REFITS, SimulatedRun, simulate_run
+from pairscale.simulation.run import CURVE, REFITS, SimulatedRun, simulate_all
 
 if TYPE_CHECKING:
     from pairscale.adaptive.refits import FitFn
-
-__all__ = ["RUNS", "SETTING", "SimulationStudy", "simulate", "simulated"]
 
 SETTING: dict[str, pl.DataType] = {
     "n_items": pl.Int64(),
@@ -232,7 +229,8 @@ def simulate(
     for n in sizes:  # refused before any run
         btl = BTLConfig.for_items(n, model)
         AdaptiveConfig.for_items(n, adaptive, refit_pairs_target=btl.refit_pairs_target)
-    seed, seeds = require_int(seed, "seed", least=0), require_int(seeds, "seeds", least=1)
+    seed = require_int(seed, "seed", least=0)
+    seeds = require_int(seeds, "seeds", least=1)
     n_jobs = require_jobs(n_jobs)
     same = {"stop_early": stops, "fit_fn": fit, "adaptive_config": adaptive, "btl_config": model}
     tasks = [
@@ -242,11 +240,7 @@ def simulate(
         )
         for n, spread, judge, k, at, name in product(sizes, spreads, faults, flights, range(seed, seed + seeds), chosen)
     ]
-    done = []
-    with Progress(len(tasks), 0, show=progress, label="simulating") as bar:
-        for one in run_tasks(simulated, tasks, n_jobs):
-            done.append(one)
-            bar.count(failed=one.error is not None, cost=None)
+    done = simulate_all([_options(*task) for task in tasks], n_jobs, progress)
     settings = {
         "items": sizes, "selector": list(chosen), "seeds": seeds, "seed": seed, "sd": spreads, "judges": faults,
         "concurrency": flights, "per_item": limit, "stop_early": stops, "preset": preset,
@@ -262,11 +256,9 @@ def _lengths(n: int, limit: float | None, marks: Sequence[float] | None) -> dict
     }
 
 
-def simulated(task: tuple[Mapping[str, Any], Mapping[str, Any]]) -> SimulatedRun:
-    """One run: its labels, of which ``judge`` and ``selector`` are names, and the other options of `simulate_run`."""
-    labels, options = task
-    named = {name: value for name, value in labels.items() if name not in {"judge", "selector"}}
-    return simulate_run(**named, **options)
+def _options(labels: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a run: its labels, of which ``judge`` is a name, and what goes with them."""
+    return {name: value for name, value in labels.items() if name != "judge"} | dict(options)
 
 
 def _gathered(
@@ -286,7 +278,8 @@ def _gathered(
     refits = _stacked(labels, (run.refits for run in runs), REFITS).with_columns(
         excess=pl.col("reliability_claimed") - pl.col("reliability_true")
     )
-    by, good = _sorting(settings), ends.filter(pl.col("error").is_null())
+    by = _sorting(settings)
+    good = ends.filter(pl.col("error").is_null())
     return SimulationStudy(
         runs=ends,
         curves=curves,
@@ -301,13 +294,9 @@ def _gathered(
 
 def _sorting(settings: Mapping[str, Any]) -> list[pl.Expr]:
     """Settings, selectors and judges in the order in which they were given; then comparisons."""
-    given = {"selector": settings["selector"], "judge": list(settings["judges"])}
-    return [
-        pl.col(name).replace_strict({one: at for at, one in enumerate(given[name])}, return_dtype=pl.Int64)
-        if name in given
-        else pl.col(name)
-        for name in (*_SAME, "selector", "comparisons")
-    ]
+    judge = pl.col("judge").cast(pl.Enum(list(settings["judges"])))
+    selector = pl.col("selector").cast(pl.Enum(settings["selector"]))
+    return [pl.col("n_items"), pl.col("ability_sd"), judge, pl.col("concurrency"), selector, pl.col("comparisons")]
 
 
 def _of_all(table: pl.DataFrame, ends: pl.DataFrame) -> pl.DataFrame:

@@ -8,11 +8,21 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import polars as pl
 
-from pairscale.core.counting import MOST_IN_MEMORY, columns_read, count_rows, is_many, is_pattern, scanned, scanned_rows
+from pairscale.core.counting import (
+    MOST_IN_MEMORY,
+    collected,
+    columns_read,
+    count_rows,
+    is_many,
+    is_pattern,
+    scanned,
+    scanned_columns,
+    scanned_height,
+)
 from pairscale.core.encodings import encoding_of, read_bytes
 from pairscale.core.errors import InputError, TableError
 from pairscale.core.files import TABLE_SUFFIXES, read_rows, read_table
@@ -25,6 +35,8 @@ from pairscale.store.several import joined_samples, named_runs, require_one_job
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    import narwhals as nw
 
     from pairscale.store.runfile import RunFile
 
@@ -90,7 +102,7 @@ def labels_variants(
 def _may_be_labels(path: Path) -> bool:
     """Whether a file may have the columns of labels; it is read, with a notice on its encoding, only where it may."""
     if (lazy := scanned(path)) is not None:
-        return {"case_id", "preferred"} <= set(scanned_rows(lazy, str(path))[1])
+        return {"case_id", "preferred"} <= set(scanned_columns(lazy, str(path)).columns)
     if path.suffix.lower() == ".xlsx":
         return True
     content = read_bytes(path, _HEAD).replace(b"\0", b"")  # UTF-16 and UTF-32, too
@@ -253,26 +265,26 @@ def _with_answers(table: pl.DataFrame, what: str, columns: ResultColumns) -> pl.
 
 
 def _of_lazy(
-    lazy: pl.LazyFrame,
+    lazy: nw.LazyFrame[Any],
     what: str,
     columns: ResultColumns,
     key: str | os.PathLike[str] | None,
     keep: Sequence[str] | None,
 ) -> Results:
     """Results that are not in memory: few are read, and the different ones of many are counted."""
-    rows, schema = scanned_rows(lazy, what)
-    names = _with_answers(pl.DataFrame(schema=schema), what, columns)
+    names = _with_answers(scanned_columns(lazy, what), what, columns)
+    rows = scanned_height(lazy, what)
     if keep is None and rows > MOST_IN_MEMORY:
         raise InputError(
             f"{what} has {rows:,} rows, and this needs each of them in memory, not only how often each stands there; "
             "give a part of them, or a table that you have read yourself"
         )
-    if keep is None or not is_many(rows) or "case_id" in schema:
-        return _of_table(lazy, what, columns, key)
+    if keep is None or not is_many(rows) or "case_id" in names.columns:
+        return _of_table(collected(lazy, what), what, columns, key)
     if key is not None:
         raise InputError(f"`key=` belongs to labels of cases, with case_id and preferred; {what} holds none")
     wanted = columns_read(names, what, columns)
-    wanted += [name for name in keep if name in schema and name not in wanted]
+    wanted += [name for name in keep if name in names.columns and name not in wanted]
     with unnumbered():
         return read_form(count_rows(lazy, wanted, what), what, columns)
 

@@ -6,24 +6,22 @@ import json
 import random
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aiohttp import web
 
 from pairscale.core.errors import InputError
-from pairscale.testing._formats import error_body, read_request, reply_body
-from pairscale.testing._judging import answer
+from pairscale.testing._formats import RefusedError
 
 if TYPE_CHECKING:
     from pairscale.testing.simulator import ProviderSimulator
 
-_KINDS = {"openai": "chat", "together": "chat", "anthropic": "messages", "gemini": "gemini"}
-_PREFIXES = {"openai": "batch_", "together": "batch_", "anthropic": "msgbatch_", "gemini": "batches/b"}
 _ENDS = ("done", "expired", "failed", "cancelled")
-_DAY = 86_400
+_DAY_S = 86_400
 
 
 @dataclass(slots=True)
@@ -37,8 +35,7 @@ class _File:
     created: float
 
 
-@dataclass(frozen=True, slots=True)
-class _Result:
+class _Result(NamedTuple):
     """What became of one request: ``succeeded``, ``errored``, ``expired`` or ``cancelled``, and a document."""
 
     custom_id: str
@@ -53,13 +50,11 @@ class _SimulatedBatch:
 
     id: str
     provider: str
+    body: Mapping[str, Any]
     model: str
-    name: str
-    endpoint: str
+    source: str | None
     requests: list[tuple[str, Mapping[str, Any]]]
     created: float
-    source: str | None
-    metadata: Mapping[str, Any] | None
     state: str = "validating"
     looks: int = 0
     cancelled: bool = False
@@ -72,22 +67,33 @@ class _SimulatedBatch:
     def has_ended(self) -> bool:
         return self.state in _ENDS
 
+    @property
+    def kind(self) -> str:
+        """The format of its requests."""
+        if str(self.body.get("endpoint")).endswith("/responses"):
+            return "responses"
+        return _DIALECTS[self.provider].kind
+
     def count(self, fate: str) -> int:
         return sum(result.fate == fate for result in self.results)
 
 
-@dataclass(frozen=True, slots=True)
-class _Call:
-    """A request, whose API it is for, the server, and the file, batch or model that its path names."""
+class Call(NamedTuple):
+    """A request of a batch API.
+
+    ``name`` is the file, batch or model that its path names, ``counted`` the faults that it may meet.
+    """
 
     request: web.Request
     provider: str
     server: ProviderSimulator
-    name: str = ""
+    name: str
+    handle: Callable[[Call], Awaitable[web.Response]]
+    counted: str
 
-    def refuse(self, status: int, message: str) -> web.Response:
-        """An error in the provider's format."""
-        return web.json_response(error_body(_KINDS[self.provider], status, message), status=status)
+    @property
+    def kind(self) -> str:
+        return _DIALECTS[self.provider].kind
 
 
 @dataclass(slots=True)
@@ -107,14 +113,12 @@ class Batches:
             down.
         failing: the share of requests that end in an error of their own; drawn by the batch and their place in it.
         gone: the share of requests of which the results say nothing; drawn likewise.
-        unordered: whether results come in another order than requests.
         garbage: how many lines of each file of results are no JSON.
         create_faults: what happens to the first creations: a status, ``lost`` (it is created, and the connection is
             cut), ``reset`` (it is not), or ``ok``.
         look_faults: what happens to the first looks.
         download_faults: what happens to the first downloads.
         upload_faults: what happens to the first uploads.
-        page: how many batches a page of a list shows, at the most.
         jobs: every batch by its id.
         created: how many were created.
     """
@@ -126,13 +130,11 @@ class Batches:
     finished: float = 0.5
     failing: float = 0.0
     gone: float = 0.0
-    unordered: bool = True
     garbage: int = 0
     create_faults: Sequence[int | str] = ()
     look_faults: Sequence[int | str] = ()
     download_faults: Sequence[int | str] = ()
     upload_faults: Sequence[int | str] = ()
-    page: int = 20
     jobs: dict[str, _SimulatedBatch] = field(default_factory=dict[str, _SimulatedBatch], init=False, repr=False)
     created: int = field(default=0, init=False)
     _files: dict[str, _File] = field(default_factory=dict[str, _File], init=False, repr=False)
@@ -144,39 +146,26 @@ class Batches:
         if unknown:
             raise InputError(f"batches end as {', '.join(_ENDS)}, not as {', '.join(unknown)}")
 
-    async def answer(self, request: web.Request, server: ProviderSimulator, number: int) -> web.StreamResponse | None:
-        """Answer a request that is about batches; None when it is not."""
-        provider = _provider_of(request)
-        path = request.path.removeprefix("/together")
+    def call_of(self, request: web.Request, server: ProviderSimulator) -> Call | None:
+        """What a request that is about batches asks for; None when it is about something else."""
+        path = re.sub(r"^/together|^/download|/v1(?:beta)?|/messages", "", request.path)
         for method, pattern, handler, counted in _ROUTES:
             match = re.fullmatch(pattern, path)
-            if method != request.method or match is None:
-                continue
-            fate = self._fate(counted)
-            refused = server._refused(request, _KINDS[provider], fate)
-            if refused is not None:
-                server._note(number, request, None, refused[0], str(fate))
-                return web.json_response(refused[1], status=refused[0], headers=refused[2])
-            if fate == "reset":
-                server._note(number, request, None, 0, "reset")
-                return cut(request)
-            response: web.Response = await handler(self, _Call(request, provider, server, *match.groups()))
-            server._note(number, request, None, response.status, str(fate))
-            return cut(request) if fate == "lost" else response
+            if method == request.method and match is not None:
+                handle = partial(handler, self)
+                return Call(request, _provider_of(request), server, match[match.lastindex or 0], handle, counted)
         return None
 
-    def _fate(self, counted: str) -> int | str:
+    def fate(self, counted: str) -> int | str:
         """What happens to this request, the next of its sort."""
-        if not counted:
-            return "ok"
-        faults: Sequence[int | str] = getattr(self, f"{counted}_faults")
+        faults: Sequence[int | str] = getattr(self, f"{counted}_faults", ())
         count = self._counts.get(counted, 0)
         self._counts[counted] = count + 1
         return faults[count] if count < len(faults) else "ok"
 
     # Files
 
-    async def _upload(self, call: _Call) -> web.Response:
+    async def _upload(self, call: Call) -> web.Response:
         form = await call.request.post()
         purpose = str(form.get("purpose"))
         if call.provider == "together":  # which says where to put the content
@@ -185,131 +174,117 @@ class Batches:
             return web.Response(status=302, headers=headers)
         part = form.get("file")
         if not isinstance(part, web.FileField):
-            return call.refuse(400, "there is no file in the form")
+            raise RefusedError(400, "there is no file in the form")
         return web.json_response(_file_document(self._stored("file-", part.filename, purpose, part.file.read())))
 
-    async def _put(self, call: _Call) -> web.Response:
-        self._files[call.name].content = await call.request.read()
-        return web.Response()
-
-    async def _start(self, call: _Call) -> web.Response:
+    async def _start_upload(self, call: Call) -> web.Response:
         """Begin Gemini's upload in two steps."""
-        described = await call.request.json() if call.request.can_read_body else {}
-        about = described.get("file") or {}
+        body = await call.request.json() if call.request.can_read_body else {}
+        about = body.get("file") or {}
         file = self._stored("files/f", str(about.get("displayName") or about.get("display_name") or ""), "batch")
-        where = f"{call.server.url}/upload/session/{file.id}"
+        where = f"{call.server.url}/upload/{file.id}"
         return web.json_response({}, headers={"X-Goog-Upload-URL": where, "X-Goog-Upload-Status": "active"})
 
-    async def _chunk(self, call: _Call) -> web.Response:
-        file = self._files[call.name]
+    async def _put(self, call: Call) -> web.Response:
+        """The content of a file, whole or a part of it."""
+        file = self._file(call.name)
         file.content += await call.request.read()
-        if "finalize" not in call.request.headers.get("X-Goog-Upload-Command", ""):
-            return web.json_response({}, headers={"X-Goog-Upload-Status": "active"})
-        return web.json_response({"file": _file_document(file)}, headers={"X-Goog-Upload-Status": "final"})
+        is_final = "finalize" in call.request.headers.get("X-Goog-Upload-Command", "")
+        headers = {"X-Goog-Upload-Status": "final" if is_final else "active"}
+        return web.json_response({"file": _file_document(file)}, headers=headers)
 
-    async def _file(self, call: _Call) -> web.Response:
-        if call.name not in self._files:
-            return call.refuse(404, f"no such file: {call.name}")
-        return web.json_response(_file_document(self._files[call.name]))
+    async def _describe(self, call: Call) -> web.Response:
+        return web.json_response(_file_document(self._file(call.name)))
 
-    async def _list_files(self, _call: _Call) -> web.Response:
+    async def _list_files(self, _call: Call) -> web.Response:
         return web.json_response({"object": "list", "data": [_file_document(file) for file in self._files.values()]})
 
-    async def _content(self, call: _Call) -> web.Response:
-        if call.name not in self._files:
-            return call.refuse(404, f"there is nothing to download of {call.name}")
-        return web.Response(body=self._files[call.name].content, content_type="application/octet-stream")
+    async def _content(self, call: Call) -> web.Response:
+        name = call.name
+        if name in self.jobs:
+            name = str(self.jobs[name].output)
+        return web.Response(body=self._file(name).content, content_type="application/octet-stream")
+
+    def _file(self, name: str) -> _File:
+        if name not in self._files:
+            raise RefusedError(404, f"no such file: {name}")
+        return self._files[name]
 
     def _stored(self, prefix: str, name: str, purpose: str, content: bytes = b"") -> _File:
         file = _File(f"{prefix}{len(self._files) + 1:06d}", name, purpose, content, self.clock())
         self._files[file.id] = file
         return file
 
-    # Batches
-
-    async def _create(self, call: _Call) -> web.Response:
-        body = await call.request.json()
-        try:
-            batch = self._made(call.provider, body, call.name)
-        except (KeyError, ValueError, TypeError) as error:
-            return call.refuse(400, f"the batch cannot be made: {error}")
-        self.jobs[batch.id] = batch
-        self.created += 1
-        document = _document(batch, call.server.url)
-        return web.json_response({"job": document} if call.provider == "together" else document)
-
-    def _made(self, provider: str, body: Mapping[str, Any], model: str) -> _SimulatedBatch:
-        name = ""
-        if provider == "anthropic":
-            source = None
-            requests = [(row["custom_id"], row["params"]) for row in body["requests"]]
-        elif provider == "gemini":
-            name = str(body["batch"].get("displayName", ""))
-            config = body["batch"]["inputConfig"]
-            source = config.get("fileName")
-            if source is not None:
-                requests = [(row["key"], row["request"]) for row in self._rows(source)]
-            else:
-                inline = enumerate(config["requests"]["requests"])
-                requests = [(row.get("metadata", {}).get("key", f"request-{n}"), row["request"]) for n, row in inline]
-        else:
-            source = body["input_file_id"]
-            requests = [(row["custom_id"], row["body"]) for row in self._rows(source)]
-        if not requests or len(dict(requests)) != len(requests):
-            raise ValueError("there are no requests, or two of one name")
-        batch_id = f"{_PREFIXES[provider]}{self.created + 1:06d}"
-        model = str(requests[0][1].get("model", model))
-        endpoint = str(body.get("endpoint", ""))
-        return _SimulatedBatch(
-            batch_id, provider, model, name, endpoint, requests, self.clock(), source, body.get("metadata")
-        )
-
     def _rows(self, file_id: str) -> list[Any]:
         if file_id not in self._files:
             raise ValueError(f"no such file: {file_id}")
         return [json.loads(line) for line in self._files[file_id].content.splitlines() if line.strip()]
 
-    async def _get(self, call: _Call) -> web.Response:
-        batch = self.jobs.get(call.name)
-        if batch is None:
-            return call.refuse(404, f"no such batch: {call.name}")
-        self._advance(batch, call.server)
-        return web.json_response(_document(batch, call.server.url))
+    # Batches
 
-    async def _list(self, call: _Call) -> web.Response:
+    async def _create(self, call: Call) -> web.Response:
+        body = await call.request.json()
+        try:
+            source, requests = self._requests(body)
+            if not requests or len(dict(requests)) != len(requests):
+                raise ValueError("there are no requests, or two of one name")
+        except (KeyError, ValueError, TypeError) as error:
+            raise RefusedError(400, f"the batch cannot be made: {error}") from None
+        self.created += 1
+        name = f"{_DIALECTS[call.provider].prefix}{self.created:06d}"
+        model = str(requests[0][1].get("model", call.name))
+        batch = _SimulatedBatch(name, call.provider, body, model, source, requests, self.clock())
+        self.jobs[name] = batch
+        document = _document(batch, call.server)
+        return web.json_response({"job": document} if call.provider == "together" else document)
+
+    def _requests(self, body: Mapping[str, Any]) -> tuple[str | None, list[tuple[str, Any]]]:
+        """The file with the requests, if there is one, and the requests by their names."""
+        if "requests" in body:
+            return None, [(row["custom_id"], row["params"]) for row in body["requests"]]
+        if "batch" not in body:
+            source = body["input_file_id"]
+            return source, [(row["custom_id"], row["body"]) for row in self._rows(source)]
+        config = body["batch"]["inputConfig"]
+        source = config.get("fileName")
+        if source is not None:
+            return source, [(row["key"], row["request"]) for row in self._rows(source)]
+        return None, [(row["metadata"]["key"], row["request"]) for row in config["requests"]["requests"]]
+
+    async def _get(self, call: Call) -> web.Response:
+        batch = self._batch(call.name)
+        self._advance(batch, call.server)
+        return web.json_response(_document(batch, call.server))
+
+    async def _list(self, call: Call) -> web.Response:
         mine = [batch for batch in reversed(self.jobs.values()) if batch.provider == call.provider]
-        rows = [_document(batch, call.server.url) for batch in mine]
+        rows = [_document(batch, call.server) for batch in mine]
         if call.provider == "together":
             return web.json_response(rows)
         names = [batch.id for batch in mine]
         query = call.request.query
         after = query.get("after") or query.get("after_id") or query.get("pageToken")
         start = names.index(after) + 1 if after in names else 0
-        end = start + min(self.page, int(query.get("limit") or query.get("pageSize") or self.page))
-        more = end < len(mine)
+        end = start + int(query.get("limit") or query.get("pageSize") or 20)
+        shown = names[start:end]
+        document = {"object": "list", "data": rows[start:end], "has_more": end < len(names)}
         if call.provider == "gemini":
-            document: dict[str, Any] = {"operations": rows[start:end]}
-            if more:
-                document["nextPageToken"] = names[end - 1]
-        else:
-            document = {"object": "list", "data": rows[start:end], "has_more": more}
-            if start < len(names):
-                document |= {"first_id": names[start], "last_id": names[start:end][-1]}
+            document = {"operations": rows[start:end]}
+        if shown:
+            document["last_id"] = shown[-1]
+        if end < len(names):
+            document["nextPageToken"] = shown[-1]
         return web.json_response(document)
 
-    async def _cancel(self, call: _Call) -> web.Response:
-        batch = self.jobs.get(call.name)
-        if batch is None:
-            return call.refuse(404, f"no such batch: {call.name}")
-        if not batch.has_ended:
-            batch.cancelled = True
-        return web.json_response({} if call.provider == "gemini" else _document(batch, call.server.url))
+    async def _cancel(self, call: Call) -> web.Response:
+        batch = self._batch(call.name)
+        batch.cancelled = not batch.has_ended
+        return web.json_response({} if call.provider == "gemini" else _document(batch, call.server))
 
-    async def _results(self, call: _Call) -> web.Response:
-        batch = self.jobs.get(call.name)
-        if batch is None or batch.output is None:
-            return call.refuse(404, f"there is nothing to download of {call.name}")
-        return web.Response(body=self._files[batch.output].content, content_type="application/x-jsonl")
+    def _batch(self, name: str) -> _SimulatedBatch:
+        if name not in self.jobs:
+            raise RefusedError(404, f"no such batch: {name}")
+        return self.jobs[name]
 
     # Working off
 
@@ -317,30 +292,28 @@ class Batches:
         if batch.has_ended:
             return
         batch.looks += 1
-        if self.seconds is None:
-            share = batch.looks / max(1, self.looks)
-        else:
+        share = batch.looks / max(1, self.looks)
+        if self.seconds is not None:
             share = (self.clock() - batch.created) / max(self.seconds, 1e-9)
         if batch.cancelled or share >= 1:
+            batch.state = self._ending(batch)
             self._end(batch, server)
-        elif share < 0.8:
-            batch.state = "running"
         else:
-            batch.state = "finishing"
+            batch.state = "running" if share < 0.8 else "finishing"
+
+    def _ending(self, batch: _SimulatedBatch) -> str:
+        if batch.cancelled:
+            return "cancelled"
+        if isinstance(self.ends, str):
+            return self.ends
+        place = list(self.jobs).index(batch.id)
+        return self.ends[place] if place < len(self.ends) else "done"
 
     def _end(self, batch: _SimulatedBatch, server: ProviderSimulator) -> None:
-        index = list(self.jobs).index(batch.id)
-        batch.state = "done"
-        if batch.cancelled:
-            batch.state = "cancelled"
-        elif isinstance(self.ends, str):
-            batch.state = self.ends
-        elif index < len(self.ends):
-            batch.state = self.ends[index]
-        if batch.state == "failed" and batch.provider != "anthropic":
+        fails = batch.state == "failed"
+        if fails and batch.provider != "anthropic":
             batch.message = "simulated: the batch failed validation"
             return
-        fails = batch.state == "failed"
         if fails:  # Anthropic's fail request by request
             batch.state = "done"
         draw = random.Random(f"{server.behaviour.seed}|{batch.id}")  # noqa: S311 - a simulation, not a secret
@@ -348,7 +321,7 @@ class Batches:
         answered = set(draw.sample(range(n), n if batch.state == "done" else int(self.finished * n)))
         for place, (name, body) in enumerate(batch.requests):
             if fails:
-                result = self._failed(batch, name, 400, "simulated: this request failed validation")
+                result = _failed(batch, name, RefusedError(400, "simulated: this request failed validation"))
             elif place in answered:
                 result = self._result(batch, server, name, body, place + 1)
             else:
@@ -356,18 +329,9 @@ class Batches:
             if draw.random() >= self.gone:
                 batch.results.append(result)
         is_inline = batch.provider == "gemini" and batch.source is None
-        if is_inline:
-            return
-        if self.unordered:
+        if not is_inline:
             draw.shuffle(batch.results)
-        self._write(batch)
-
-    @staticmethod
-    def _failed(batch: _SimulatedBatch, name: str, status: int, message: str) -> _Result:
-        document: dict[str, Any] = {"code": status, "message": message}
-        if batch.provider != "gemini":
-            document = error_body(_KINDS[batch.provider], status, message)
-        return _Result(name, "errored", status, document)
+            self._write(batch)
 
     def _result(
         self, batch: _SimulatedBatch, server: ProviderSimulator, name: str, body: Mapping[str, Any], number: int
@@ -375,30 +339,34 @@ class Batches:
         # By its place, not by its name: another name is made up at each submission.
         draw = random.Random(f"{server.behaviour.seed}|{batch.id}|{number}")  # noqa: S311 - a simulation, not a secret
         if draw.random() < self.failing:
-            return self._failed(batch, name, 500, "simulated failure of this request")
-        kind = "responses" if batch.endpoint.endswith("/responses") else _KINDS[batch.provider]
-        asked = read_request(kind, body, batch.model)
-        problem = server._problem(kind, asked, body)
-        if problem is not None:
-            status, document = problem
-            return _Result(name, "errored", status, document["error"] if batch.provider == "gemini" else document)
-        reply = answer(asked.prompt, server.behaviour, structured=asked.structured)
-        return _Result(name, "succeeded", 200, reply_body(kind, asked, reply, number, body))
+            return _failed(batch, name, RefusedError(500, "simulated failure of this request"))
+        try:
+            document = server._reply(batch.kind, batch.model, body, number)
+        except RefusedError as refusal:
+            return _failed(batch, name, refusal)
+        return _Result(name, "succeeded", 200, document)
 
     def _write(self, batch: _SimulatedBatch) -> None:
         """The files of results: output and errors apart where the provider keeps them so."""
-        apart = batch.provider in {"openai", "together"}
+        dialect = _DIALECTS[batch.provider]
         good: list[str] = []
         bad: list[str] = []
         for number, result in enumerate(batch.results, start=1):
-            lines = bad if apart and result.fate != "succeeded" else good
-            lines.append(json.dumps(_result_line(batch.provider, result, number), ensure_ascii=False))
+            lines = bad if dialect.parts_errors and result.fate != "succeeded" else good
+            lines.append(json.dumps(dialect.line(result, number), ensure_ascii=False))
         good += ['{"custom_id": "torn'] * self.garbage
         prefix = "files/r" if batch.provider == "gemini" else "file-"
-        if good or not apart:
+        if good or not dialect.parts_errors:
             batch.output = self._stored(prefix, "results.jsonl", "batch_output", "\n".join(good).encode()).id
         if bad:
             batch.errors = self._stored(prefix, "errors.jsonl", "batch_output", "\n".join(bad).encode()).id
+
+
+def _failed(batch: _SimulatedBatch, name: str, refusal: RefusedError) -> _Result:
+    document = refusal.body(batch.kind)
+    if batch.provider == "gemini":
+        document = document["error"]
+    return _Result(name, "errored", refusal.status, document)
 
 
 def _provider_of(request: web.Request) -> str:
@@ -409,37 +377,24 @@ def _provider_of(request: web.Request) -> str:
     return "anthropic" if request.path.startswith("/v1/messages/") else "openai"
 
 
-def cut(request: web.Request) -> web.Response:
-    """Cut the connection without an answer."""
-    if request.transport is not None:
-        request.transport.abort()
-    return web.Response(status=500)
-
-
-_FILES = r"(?:/v1)?/files"
-_BATCHES = r"(?:(?:/v1)?|/v1/messages)/batches"
-_BETA = r"/v1(?:beta)?"
+_BATCH = r"/(?:(batches/b\d+)|batches/([^/:]+))"
+_FILE = r"/(?:(files/[fr]\d+)|files/([^/:]+))"
 _ROUTES = [
-    ("POST", _BATCHES, Batches._create, "create"),
-    ("POST", rf"{_BETA}/models/([^:]+):batchGenerateContent", Batches._create, "create"),
-    ("GET", rf"{_BATCHES}|{_BETA}/batches", Batches._list, ""),
-    ("GET", rf"{_BETA}/(batches/b\d+)", Batches._get, "look"),
-    ("POST", rf"{_BETA}/(batches/[^/:]+):cancel", Batches._cancel, ""),
-    ("GET", rf"{_BATCHES}/([^/]+)", Batches._get, "look"),
-    ("POST", rf"{_BATCHES}/([^/]+)/cancel", Batches._cancel, ""),
-    ("GET", r"/v1/messages/batches/([^/]+)/results", Batches._results, "download"),
-    ("POST", _FILES, Batches._upload, "upload"),
-    ("GET", _FILES, Batches._list_files, ""),
-    ("POST", rf"{_FILES}/([^/]+)/preprocess", Batches._file, ""),
-    ("GET", rf"{_FILES}/([^/]+)/content", Batches._content, "download"),
-    ("GET", rf"(?:/download)?{_BETA}/(files/[^/:]+):download", Batches._content, "download"),
-    ("GET", rf"{_BETA}/(files/[fr]\d+)", Batches._file, ""),
-    ("GET", rf"{_FILES}/([^/]+)", Batches._file, ""),
-    ("PUT", r"/upload/([^/]+)", Batches._put, ""),
-    ("POST", rf"/upload{_BETA}/files", Batches._start, "upload"),
-    ("POST", r"/upload/session/(files/[^/]+)", Batches._chunk, ""),
+    ("POST", r"/batches|/models/([^:]+):batchGenerateContent", Batches._create, "create"),
+    ("GET", r"/batches", Batches._list, ""),
+    ("GET", _BATCH, Batches._get, "look"),
+    ("POST", rf"{_BATCH}[:/]cancel", Batches._cancel, ""),
+    ("GET", r"/batches/([^/]+)/results", Batches._content, "download"),
+    ("POST", r"/files", Batches._upload, "upload"),
+    ("GET", r"/files", Batches._list_files, ""),
+    ("GET", rf"{_FILE}(?:/content|:download)", Batches._content, "download"),
+    ("GET", _FILE, Batches._describe, ""),
+    ("POST", rf"{_FILE}/preprocess", Batches._describe, ""),
+    ("POST", r"/upload/files", Batches._start_upload, "upload"),
+    ("POST", r"/upload/(files/.+)", Batches._put, ""),
+    ("PUT", r"/upload/(.+)", Batches._put, ""),
 ]
-"""Method, path, what answers, and which of the faults it is counted for."""
+"""Method, path without version, what answers, and which of the faults it is counted for."""
 
 
 # How each provider describes them
@@ -457,7 +412,6 @@ def _file_document(file: _File) -> dict[str, Any]:
             "displayName": file.name,
             "sizeBytes": str(len(file.content)),
             "state": "ACTIVE",
-            "mimeType": "application/jsonl",
             "createTime": _time(file.created),
         }
     return {
@@ -473,50 +427,51 @@ def _file_document(file: _File) -> dict[str, Any]:
     }
 
 
-def _document(batch: _SimulatedBatch, url: str) -> dict[str, Any]:
+def _document(batch: _SimulatedBatch, server: ProviderSimulator) -> dict[str, Any]:
     """A batch as its provider describes it."""
-    if batch.provider == "anthropic":
-        return _anthropic(batch, url)
-    if batch.provider == "gemini":
-        return _gemini(batch)
-    document = {
+    dialect = _DIALECTS[batch.provider]
+    document = dialect.document(batch, dialect.states.get(batch.state, batch.state))
+    if batch.provider == "anthropic" and batch.has_ended:
+        document["results_url"] = f"{server.url}/v1/messages/batches/{batch.id}/results"
+    return document
+
+
+def _openai(batch: _SimulatedBatch, state: str) -> dict[str, Any]:
+    done = batch.count("succeeded")
+    return {
         "id": batch.id,
         "object": "batch",
-        "endpoint": batch.endpoint,
+        "endpoint": batch.body.get("endpoint"),
         "input_file_id": batch.source,
         "output_file_id": batch.output,
         "error_file_id": batch.errors,
-    }
-    if batch.provider == "together":
-        names = {"running": "IN_PROGRESS", "finishing": "IN_PROGRESS", "done": "COMPLETED"}
-        return document | {
-            "status": names.get(batch.state, batch.state.upper()),
-            "progress": 100.0 if batch.results else 0.0,
-            "model_id": batch.model,
-            "created_at": _time(batch.created),
-            "job_deadline": _time(batch.created + _DAY),
-            "error": batch.message,
-        }
-    names = {"running": "in_progress", "finishing": "finalizing", "done": "completed"}
-    done = batch.count("succeeded")
-    return document | {
         "completion_window": "24h",
-        "status": names.get(batch.state, batch.state),
+        "status": state,
         "created_at": int(batch.created),
-        "expires_at": int(batch.created) + _DAY,
+        "expires_at": int(batch.created) + _DAY_S,
         "errors": {"data": [{"code": "invalid", "message": batch.message}]} if batch.message else None,
         "request_counts": {
             "total": len(batch.requests), "completed": done, "failed": len(batch.results) - done,
         },
-        "metadata": batch.metadata,
+        "metadata": batch.body.get("metadata"),
     }  # fmt: skip
 
 
-def _anthropic(batch: _SimulatedBatch, url: str) -> dict[str, Any]:
-    document = {
+def _together(batch: _SimulatedBatch, state: str) -> dict[str, Any]:
+    return _openai(batch, state.upper()) | {
+        "progress": 100.0 if batch.results else 0.0,
+        "model_id": batch.model,
+        "created_at": _time(batch.created),
+        "job_deadline": _time(batch.created + _DAY_S),
+        "error": batch.message,
+    }
+
+
+def _anthropic(batch: _SimulatedBatch, state: str) -> dict[str, Any]:
+    return {
         "id": batch.id,
         "type": "message_batch",
-        "processing_status": "canceling" if batch.cancelled else "in_progress",
+        "processing_status": "canceling" if batch.cancelled and not batch.has_ended else state,
         "request_counts": {
             "processing": 0 if batch.has_ended else len(batch.requests),
             "succeeded": batch.count("succeeded"),
@@ -525,25 +480,20 @@ def _anthropic(batch: _SimulatedBatch, url: str) -> dict[str, Any]:
             "expired": batch.count("expired"),
         },
         "created_at": _time(batch.created),
-        "expires_at": _time(batch.created + _DAY),
+        "expires_at": _time(batch.created + _DAY_S),
+        "ended_at": _time(batch.created + 1) if batch.has_ended else None,
         "results_url": None,
     }
-    if batch.has_ended:
-        document["processing_status"] = "ended"
-        document["ended_at"] = _time(batch.created + 1)
-        document["results_url"] = f"{url}/v1/messages/batches/{batch.id}/results"
-    return document
 
 
-def _gemini(batch: _SimulatedBatch) -> dict[str, Any]:
-    names = {"validating": "PENDING", "finishing": "RUNNING", "done": "SUCCEEDED"}
+def _gemini(batch: _SimulatedBatch, state: str) -> dict[str, Any]:
     done = batch.count("succeeded")
     about: dict[str, Any] = {
         "@type": "type.googleapis.com/google.ai.generativelanguage.v1main.GenerateContentBatch",
         "name": batch.id,
         "model": f"models/{batch.model}",
-        "displayName": batch.name,
-        "state": f"BATCH_STATE_{names.get(batch.state, batch.state.upper())}",
+        "displayName": batch.body["batch"].get("displayName", ""),
+        "state": f"BATCH_STATE_{state.upper()}",
         "createTime": _time(batch.created),
         "updateTime": _time(batch.created),
         "batchStats": {
@@ -558,9 +508,8 @@ def _gemini(batch: _SimulatedBatch) -> dict[str, Any]:
     document["done"] = True
     if batch.message:
         return document | {"error": {"code": 3, "message": batch.message}}
-    if batch.output:
-        output: dict[str, Any] = {"responsesFile": batch.output}
-    else:
+    output: dict[str, Any] = {"responsesFile": batch.output}
+    if batch.output is None:
         rows = [{**_gemini_reply(result), "metadata": {"key": result.custom_id}} for result in batch.results]
         output = {"inlinedResponses": {"inlinedResponses": rows}}
     about["output"] = output
@@ -571,21 +520,58 @@ def _gemini_reply(result: _Result) -> dict[str, Any]:
     return {"response" if result.fate == "succeeded" else "error": result.document}
 
 
-def _result_line(provider: str, result: _Result, number: int) -> dict[str, Any]:
-    """One line of a file of results."""
-    if provider == "gemini":
-        return {"key": result.custom_id, **_gemini_reply(result)}
-    if provider == "anthropic":
-        inner: dict[str, Any] = {"type": "canceled" if result.fate == "cancelled" else result.fate}
-        if result.fate == "succeeded":
-            inner["message"] = result.document
-        if result.fate == "errored":
-            inner["error"] = result.document
-        return {"custom_id": result.custom_id, "result": inner}
+def _gemini_line(result: _Result, _number: int) -> dict[str, Any]:
+    return {"key": result.custom_id, **_gemini_reply(result)}
+
+
+def _anthropic_line(result: _Result, _number: int) -> dict[str, Any]:
+    inner: dict[str, Any] = {"type": "canceled" if result.fate == "cancelled" else result.fate}
+    if result.fate == "succeeded":
+        inner["message"] = result.document
+    if result.fate == "errored":
+        inner["error"] = result.document
+    return {"custom_id": result.custom_id, "result": inner}
+
+
+def _openai_line(result: _Result, number: int) -> dict[str, Any]:
     line: dict[str, Any] = {"id": f"batch_req_{number}", "custom_id": result.custom_id, "response": None, "error": None}
     if result.fate in {"expired", "cancelled"}:
-        words = f"This request could not be executed before the batch {result.fate}."
-        line["error"] = {"code": f"batch_{result.fate}", "message": words}
+        message = f"This request could not be executed before the batch {result.fate}."
+        line["error"] = {"code": f"batch_{result.fate}", "message": message}
     else:
         line["response"] = {"status_code": result.status, "request_id": f"req_{number}", "body": result.document}
     return line
+
+
+class _Dialect(NamedTuple):
+    """How a provider speaks of batches.
+
+    ``kind`` is the format of its requests, ``prefix`` begins its ids, ``states`` are its names of our states, and
+    ``parts_errors`` says whether failed requests have a file of their own.
+    """
+
+    kind: str
+    prefix: str
+    states: Mapping[str, str]
+    document: Callable[[_SimulatedBatch, str], dict[str, Any]]
+    line: Callable[[_Result, int], dict[str, Any]]
+    parts_errors: bool
+
+
+_ENDED = dict.fromkeys(_ENDS, "ended")
+_RUNNING = dict.fromkeys(("validating", "running", "finishing"), "in_progress")
+_DIALECTS = {
+    "openai": _Dialect(
+        "chat", "batch_", {"running": "in_progress", "finishing": "finalizing", "done": "completed"},
+        _openai, _openai_line, True,
+    ),
+    "together": _Dialect(
+        "chat", "batch_", {"running": "in_progress", "finishing": "in_progress", "done": "completed"},
+        _together, _openai_line, True,
+    ),
+    "anthropic": _Dialect("messages", "msgbatch_", _RUNNING | _ENDED, _anthropic, _anthropic_line, False),
+    "gemini": _Dialect(
+        "gemini", "batches/b", {"validating": "pending", "finishing": "running", "done": "succeeded"},
+        _gemini, _gemini_line, False,
+    ),
+}  # fmt: skip

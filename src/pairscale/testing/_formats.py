@@ -296,19 +296,40 @@ _WRITERS = {
 }
 
 
-def error_body(kind: str, status: int, message: str, parameter: str | None = None) -> dict[str, Any]:
-    """An error in the provider's format."""
-    if kind == "messages":
-        types = {400: "invalid_request_error", 401: "authentication_error", 404: "not_found_error"}
-        types |= {429: "rate_limit_error", 529: "overloaded_error"}
-        error = {"type": types.get(status, "api_error"), "message": message}
-        return {"type": "error", "error": error, "request_id": "req_simulated"}
-    if kind == "gemini":
-        names = {400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 404: "NOT_FOUND", 429: "RESOURCE_EXHAUSTED"}
-        return {"error": {"code": status, "message": message, "status": names.get(status, "INTERNAL")}}
-    if kind == "ollama":
-        return {"error": message}
-    types = {400: "invalid_request_error", 401: "invalid_request_error", 429: "rate_limit_exceeded"}
-    code = {400: "unsupported_parameter" if parameter else None, 401: "invalid_api_key", 404: "model_not_found"}
-    kind_of = types.get(status, "server_error")
-    return {"error": {"message": message, "type": kind_of, "param": parameter, "code": code.get(status, kind_of)}}
+class RefusedError(Exception):
+    """A request that is answered by an error: its status, the message, the field that is wrong, and headers."""
+
+    def __init__(
+        self, status: int, message: str, parameter: str | None = None, headers: Mapping[str, str] | None = None
+    ) -> None:
+        self.status = status
+        self.message = message
+        self.parameter = parameter
+        self.headers = headers
+
+    def body(self, kind: str) -> dict[str, Any]:
+        """The error in the provider's format."""
+        name = _ERROR_NAMES.get(kind, _ERROR_NAMES["chat"]).get(self.status)
+        if kind == "messages":
+            error = {"type": name or "api_error", "message": self.message}
+            return {"type": "error", "error": error, "request_id": "req_simulated"}
+        if kind == "gemini":
+            return {"error": {"code": self.status, "message": self.message, "status": name or "INTERNAL"}}
+        if kind == "ollama":
+            return {"error": self.message}
+        code = "unsupported_parameter" if self.parameter else name
+        error_type = "invalid_request_error" if self.status < 429 else name or "server_error"
+        return {"error": {"message": self.message, "type": error_type, "param": self.parameter, "code": code}}
+
+
+_ERROR_NAMES = {
+    "chat": {401: "invalid_api_key", 404: "model_not_found", 429: "rate_limit_exceeded"},
+    "messages": {
+        400: "invalid_request_error",
+        401: "authentication_error",
+        404: "not_found_error",
+        429: "rate_limit_error",
+        529: "overloaded_error",
+    },
+    "gemini": {400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 404: "NOT_FOUND", 429: "RESOURCE_EXHAUSTED"},
+}

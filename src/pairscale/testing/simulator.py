@@ -17,8 +17,8 @@ from aiohttp import web
 
 from pairscale.core.errors import InputError
 from pairscale.core.options import require_number
-from pairscale.testing._batches import Batches, cut
-from pairscale.testing._formats import ReadRequest, error_body, read_request, reply_body
+from pairscale.testing._batches import Batches
+from pairscale.testing._formats import RefusedError, read_request, reply_body
 from pairscale.testing._judging import Behaviour, answer
 
 _KEY_HEADERS = ("authorization", "x-api-key", "x-goog-api-key")
@@ -30,6 +30,10 @@ _KINDS = {
     "/api/chat": "ollama",
     "/api/generate": "ollama",
 }
+_FAULTS: dict[str, int | str] = {
+    "rate_limited": 429, "server_error": 500, "overloaded": 529,
+    "reset": "reset", "truncated": "truncated", "slow": "slow", "dripping": "dripping",
+}  # fmt: skip
 _GEMINI = re.compile(r"/(?:v1|v1beta)/models/([^:]+):generateContent")
 
 
@@ -69,11 +73,8 @@ class Faults:
         if number <= len(self.script):
             return self.script[number - 1]
         draw = random.Random(f"{seed}|fault|{number}").random()  # noqa: S311 - a simulation, not a secret
-        shares = (
-            (self.rate_limited, 429), (self.server_error, 500), (self.overloaded, 529), (self.reset, "reset"),
-            (self.truncated, "truncated"), (self.slow, "slow"), (self.dripping, "dripping"),
-        )  # fmt: skip
-        for share, kind in shares:
+        for name, kind in _FAULTS.items():
+            share = getattr(self, name)
             if draw < share:
                 return kind
             draw -= share
@@ -223,109 +224,110 @@ class ProviderSimulator:
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         self.served += 1
         number = self.served
-        batched = await self.batches.answer(request, self, number)
-        if batched is not None:
-            return batched
-        try:
-            body = await request.json() if request.can_read_body else None
-        except ValueError:
+        call = self.batches.call_of(request, self)
+        if call is not None:
+            fate = self.batches.fate(call.counted)
+            kind = call.kind
             body = None
-        gemini = _GEMINI.fullmatch(request.path)
-        kind = "gemini" if gemini else _KINDS.get(request.path.removeprefix("/together").removeprefix("/v1"), "")
-        fate = self.faults.fate(number, self.behaviour.seed) if kind else "ok"
-        await asyncio.sleep(self.latency_s + (self.faults.slow_s if fate == "slow" else 0))
-        if fate == "reset":
-            self._note(number, request, body, 0, "reset")
-            return cut(request)
-        refused = self._refused(request, kind, fate)
-        headers: Mapping[str, str] = {}
-        if refused is not None:
-            status, document, headers = refused
-        elif kind:
-            status, document = self._answer(kind, gemini[1] if gemini else "", body, number)
-            headers = {"x-request-id": f"req_{number}"}
         else:
-            status, document = self._other(request.path)
+            kind = self._kind(request.path)
+            fate = self.faults.fate(number, self.behaviour.seed) if kind else "ok"
+            body = await _json(request)
+            await asyncio.sleep(self.latency_s + (self.faults.slow_s if fate == "slow" else 0))
+        response: web.Response
+        try:
+            self._admit(request, kind, fate)
+            if fate == "reset":
+                response = web.Response(status=500)
+            elif call is not None:
+                response = await call.handle(call)
+            else:
+                response = self._written(request, self._document(request, kind, body, number), fate)
+                response.headers["x-request-id"] = f"req_{number}"
+        except RefusedError as refusal:
+            response = self._written(request, refusal.body(kind), fate)
+            response.set_status(refusal.status)
+            response.headers.update(refusal.headers or {})
+        self._note(number, request, body, 0 if fate == "reset" else response.status, str(fate))
+        if fate in {"reset", "lost"} and request.transport is not None:
+            request.transport.abort()
+        return await self._drip(request, response) if fate == "dripping" else response
+
+    def _kind(self, path: str) -> str:
+        """The format of a question, by its address; empty for an address that takes none."""
+        if _GEMINI.fullmatch(path):
+            return "gemini"
+        return _KINDS.get(path.removeprefix("/together").removeprefix("/v1"), "")
+
+    def _written(self, request: web.Request, document: Any, fate: int | str) -> web.Response:
         if self.repeats_keys:
             document = _with_key(document, self._key(request))
         text = json.dumps(document, ensure_ascii=False)
         if fate == "truncated":
             text = text[: len(text) // 2]
-        self._note(number, request, body, status, str(fate))
-        headers = {**self.headers, **headers}
-        if fate == "dripping":
-            return await self._drip(request, text.encode(), headers)
-        return web.Response(status=status, text=text, content_type="application/json", headers=headers)
+        return web.Response(text=text, content_type="application/json", headers=self.headers)
 
-    async def _drip(self, request: web.Request, content: bytes, headers: Mapping[str, str]) -> web.StreamResponse:
-        response = web.StreamResponse(headers={**headers, "Content-Type": "application/json"})
-        response.content_length = len(content)
+    async def _drip(self, request: web.Request, whole: web.Response) -> web.StreamResponse:
+        response = web.StreamResponse(headers=whole.headers)
         await response.prepare(request)
+        content = (whole.text or "").encode()
         await response.write(content[: len(content) // 2])
         await asyncio.sleep(self.faults.slow_s)
         await response.write(content[len(content) // 2 :])
         await response.write_eof()
         return response
 
-    def _answer(self, kind: str, model: str, body: Any, number: int) -> tuple[int, dict[str, Any]]:
+    def _document(self, request: web.Request, kind: str, body: Any, number: int) -> dict[str, Any]:
+        """The answer to a question, or what is said of the models."""
+        if not kind:
+            return self._models(request.path)
+        gemini = _GEMINI.fullmatch(request.path)
         try:
-            asked = read_request(kind, body, model)
+            return self._reply(kind, gemini[1] if gemini else "", body, number)
         except (KeyError, TypeError, IndexError, AttributeError) as error:
-            return 400, error_body(kind, 400, f"the body of the request lacks something: {error}")
-        problem = self._problem(kind, asked, body)
-        if problem is not None:
-            return problem
-        if kind == "ollama" and self._unloads(asked, body):
-            return 200, {"model": asked.model, "response": "", "done": True, "done_reason": "unload"}
-        reply = answer(asked.prompt, self.behaviour, structured=asked.structured)
-        return 200, reply_body(kind, asked, reply, number, body)
+            raise RefusedError(400, f"the body of the request lacks something: {error}") from None
 
-    def _refused(
-        self, request: web.Request, kind: str, fate: int | str
-    ) -> tuple[int, dict[str, Any], dict[str, str]] | None:
-        """Why a request is not even read."""
-        if self.keys is not None and kind not in {"", "ollama"} and self._key(request) not in self.keys:
-            status = 400 if kind == "gemini" else 401
-            return status, error_body(kind, status, "API key not valid. Please pass a valid API key."), {}
-        if isinstance(fate, str):
-            return None
-        headers = {}
-        if fate == 429:
-            waits = {"Retry-After": self.faults.retry_after, "retry-after-ms": self.faults.retry_after_ms}
-            headers = {name: value for name, value in waits.items() if value}
-        return fate, error_body(kind, fate, f"simulated fault {fate}"), headers
+    def _reply(self, kind: str, model: str, body: Mapping[str, Any], number: int) -> dict[str, Any]:
+        """The answer to a question.
 
-    def _unloads(self, asked: ReadRequest, body: Mapping[str, Any]) -> bool:
-        """Load a model that is asked, as Ollama does; whether it is to be forgotten instead."""
-        forgets = body.get("keep_alive") == 0 and not asked.prompt
-        if asked.model in self.loaded:
-            self.loaded.remove(asked.model)
-        if not forgets:
-            self.loaded.append(asked.model)
-        return forgets
-
-    def _problem(self, kind: str, asked: ReadRequest, body: Mapping[str, Any]) -> tuple[int, dict[str, Any]] | None:
-        """Why a request that can be read is not answered."""
+        Raises:
+            RefusedError: There is no such model, or it does not take a field.
+        """
+        asked = read_request(kind, body, model)
         if self.models is not None and asked.model not in self.models:
             more = ", try pulling it first" if kind == "ollama" else ""
-            return 404, error_body(kind, 404, f"model '{asked.model}' not found{more}")
-        inner = {**body, **(body.get("generationConfig") or {}), **(body.get("options") or {})}
+            raise RefusedError(404, f"model '{asked.model}' not found{more}")
+        fields = {**body, **(body.get("generationConfig") or {}), **(body.get("options") or {})}
         for pattern, names in self.rejects.items():
             for name in names:
-                if name in inner and re.search(pattern, asked.model):
-                    message = f"Unsupported parameter: '{name}' is not supported with this model."
-                    return 400, error_body(kind, 400, message, name)
-        return None
+                if name in fields and re.search(pattern, asked.model):
+                    raise RefusedError(400, f"Unsupported parameter: '{name}' is not supported with this model.", name)
+        if kind == "ollama":
+            if asked.model in self.loaded:
+                self.loaded.remove(asked.model)
+            if body.get("keep_alive") == 0 and not asked.prompt:
+                return {"model": asked.model, "response": "", "done": True, "done_reason": "unload"}
+            self.loaded.append(asked.model)
+        return reply_body(kind, asked, answer(asked.prompt, self.behaviour, structured=asked.structured), number, body)
 
-    def _other(self, path: str) -> tuple[int, dict[str, Any]]:
+    def _admit(self, request: web.Request, kind: str, fate: int | str) -> None:
+        """Refuse a request with a wrong key, and one that meets a fault."""
+        if self.keys is not None and kind not in {"", "ollama"} and self._key(request) not in self.keys:
+            raise RefusedError(400 if kind == "gemini" else 401, "API key not valid. Please pass a valid API key.")
+        if isinstance(fate, int):
+            waits = {"Retry-After": self.faults.retry_after, "retry-after-ms": self.faults.retry_after_ms}
+            headers = {name: value for name, value in waits.items() if value and fate == 429}
+            raise RefusedError(fate, f"simulated fault {fate}", headers=headers)
+
+    def _models(self, path: str) -> dict[str, Any]:
         """Models that there are, and those that Ollama has loaded."""
         names = list(self.models or ("simulated-1",))
         if path in {"/v1/models", "/models"}:
-            return 200, {"object": "list", "data": [{"id": name, "object": "model"} for name in names]}
+            return {"object": "list", "data": [{"id": name, "object": "model"} for name in names]}
         if path in {"/api/tags", "/api/ps"}:
             shown = names if path == "/api/tags" else self.loaded
-            return 200, {"models": [{"name": name, "model": name} for name in shown]}
-        return 404, {"error": {"message": f"no such address: {path}", "type": "invalid_request_error"}}
+            return {"models": [{"name": name, "model": name} for name in shown]}
+        raise RefusedError(404, f"no such address: {path}")
 
     def _key(self, request: web.Request) -> str:
         sent = [request.headers[name] for name in _KEY_HEADERS if name in request.headers]
@@ -335,6 +337,14 @@ class ProviderSimulator:
         headers = {name.lower(): value for name, value in request.headers.items()}
         shown = {name: "[key]" if name in _KEY_HEADERS else value for name, value in headers.items()}
         self.journal.append(JournalEntry(number, request.method, request.path_qs, shown, body, status, fault))
+
+
+async def _json(request: web.Request) -> Any:
+    """The body of a request; None where it is no JSON."""
+    try:
+        return await request.json()
+    except ValueError:
+        return None
 
 
 def _with_key(document: Any, key: str) -> Any:

@@ -14,7 +14,7 @@ __all__ = ["read_docx"]
 _BODY = "word/document.xml"
 _NOTES = ("word/footnotes.xml", "word/endnotes.xml")
 _MACROS = "word/vbaProject.bin"
-_LEFT_OUT = {"Fallback", "moveFrom", "del"}  # the same shapes once more; text that was moved away; deleted text
+_LEFT_OUT = frozenset({"Fallback", "moveFrom", "del"})  # the same shapes again; text moved away; deleted text
 _OFF = {"0", "false", "off"}
 _PRIVATE = range(0xE000, 0xF900)  # what a character means there, its font alone says
 _UNREAD = {
@@ -27,18 +27,16 @@ class _DocxBody(Paragraphs):
     """The runs of text of a part, a line per paragraph."""
 
     unread = _UNREAD
+    hidden = _LEFT_OUT
 
     def __init__(self) -> None:
         super().__init__()
-        self._skipped = 0
         self._is_hidden = False
         self._is_text = False
 
     def start(self, name: str, given: Mapping[str, str]) -> None:
         parent = self._path[-1] if self._path else ""
-        if self._skipped or name in _LEFT_OUT:
-            self._skipped += 1
-        elif name == "r" and parent != "rPr":
+        if name == "r" and parent != "rPr":
             self._is_hidden = False
         elif name == "vanish" and parent == "rPr" and "r" in self._path[-2:]:
             self._is_hidden = given.get("val", "true").lower() not in _OFF
@@ -52,14 +50,12 @@ class _DocxBody(Paragraphs):
     def _symbol(self, code: str) -> None:
         number = int(code, 16) if re.fullmatch("[0-9A-Fa-f]{2,4}", code) else _PRIVATE.start
         if number in _PRIVATE or 0xD800 <= number < _PRIVATE.start or number < ord(" "):
-            self.notes[_UNREAD["symbol"]] = 1
+            self.notes[_UNREAD["symbol"]] += 1
         else:
             self.write(chr(number))
 
     def end(self, name: str) -> None:
-        if self._skipped:
-            self._skipped -= 1
-        elif name == "p":
+        if name == "p":
             self.write("\n")
         elif name == "t":
             self._is_text = False
@@ -68,7 +64,7 @@ class _DocxBody(Paragraphs):
         if self._skipped or not self._is_text:
             return
         if self._is_hidden:
-            self.notes["hidden"] = self.notes.get("hidden", 0) + len(content)
+            self.notes["hidden"] += len(content)
         else:
             self.write(content)
 
@@ -86,16 +82,14 @@ def read_docx(content: bytes) -> Document:
     body = _DocxBody()
     parse(parts.pieces(_BODY), body)
     texts = [body.text().rstrip("\n")]
-    notes = []
     for name in _NOTES:
         if name in names:
             more = _DocxBody()
             parse(parts.pieces(name), more)
-            if more.text().strip():
-                texts.append(more.text().strip())
-    notes += body.left_out()
-    if body.notes.get("hidden"):
+            texts.append(more.text().strip())
+    notes = body.left_out()
+    if body.notes["hidden"]:
         notes.append(f"hidden text was left out ({body.notes['hidden']:,} characters)")
     if _MACROS in names:
         notes.append("its macros were not read")
-    return Document("\n".join(texts), notes=tuple(notes))
+    return Document("\n".join([texts[0], *filter(None, texts[1:])]), notes=tuple(notes))

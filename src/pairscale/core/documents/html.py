@@ -87,15 +87,13 @@ def read_html(content: bytes) -> Document:
 
 def _decoded(content: bytes) -> str:
     declared = _CHARSET.search(content[:_HEAD])
-    for mark, codec in _MARKS:
+    codec = declared[1].decode("ascii") if declared else "utf-8"
+    for mark, name in _MARKS:
         if content.startswith(mark):
-            return _as(content, codec)
-    return _as(content, declared[1].decode("ascii") if declared else "utf-8")
-
-
-def _as(content: bytes, codec: str) -> str:
-    name = {"iso-8859-1": "cp1252", "latin-1": "cp1252", "latin1": "cp1252"}.get(codec.lower(), codec)  # as browsers do
+            codec = name
+    if codec.lower() in {"iso-8859-1", "latin-1", "latin1"}:
+        codec = "cp1252"  # as browsers do
     try:
-        return content.decode(name)
+        return content.decode(codec)
     except (UnicodeDecodeError, LookupError, ValueError):
         raise Unreadable(f"it is not {codec} text; save it as UTF-8") from None

@@ -36,9 +36,15 @@ DOCUMENT_SUFFIXES: Final = tuple(_KINDS)
 """The endings of files that hold one text each."""
 
 _PACKAGES: Final = {"docx": "defusedxml", "docm": "defusedxml", "odt": "defusedxml", "pdf": "pypdf"}
-_ZIP, _OLE, _PDF = b"PK\3\4", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", b"%PDF-"
+_ZIP = b"PK\3\4"
+_OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_PDF = b"%PDF-"
 _PDF_WITHIN = 1024  # some programs write a few bytes before it
-_OTHERS: Final = ((_ZIP, "a zip file, as Word and OpenDocument files are"), (_OLE, "an Office file of before 2007"))
+_OTHERS: Final = {
+    _PDF: "a PDF file",
+    _ZIP: "a zip file, as Word and OpenDocument files are",
+    _OLE: "an Office file of before 2007",
+}
 
 
 class Unreadable(Exception):  # noqa: N818 - the reason why a file is not read, which is no mistake of the program
@@ -72,10 +78,10 @@ def kind_of(name: str) -> str | None:
     return _KINDS.get(PurePath(name).suffix.lower())
 
 
-def missing_package(kind: str) -> str | None:
-    """The package that files of this kind need and that is not installed, if any."""
+def missing_package(kind: str) -> bool:
+    """Whether files of this kind need a package that is not installed."""
     package = _PACKAGES.get(kind)
-    return package if package is not None and find_spec(package) is None else None
+    return package is not None and find_spec(package) is None
 
 
 def require_content(kind: str, content: bytes) -> None:
@@ -84,20 +90,15 @@ def require_content(kind: str, content: bytes) -> None:
     Raises:
         Unreadable: that says what they look like.
     """
-    is_pdf = _PDF in content[:_PDF_WITHIN]
     if kind == "pdf":
-        if not is_pdf:
+        if _PDF not in content[:_PDF_WITHIN]:
             raise Unreadable("its content is not a PDF file")
-        return
-    if kind in {"docx", "docm", "odt"}:
+    elif kind in _PACKAGES:
         if content.startswith(_OLE):
             raise Unreadable("it is protected by a password, or of a format before 2007; save it without a password")
         if not content.startswith(_ZIP):
-            name = "an OpenDocument" if kind == "odt" else "a Word"
-            raise Unreadable(f"its content is not {name} file")
-        return
-    if content.startswith(_PDF):
-        raise Unreadable(f"its content is a PDF file, not {kind}; rename it to .pdf")
-    for mark, words in _OTHERS:
-        if content.startswith(mark):
-            raise Unreadable(f"its content is {words}, not {kind}; give it the ending of its kind")
+            raise Unreadable(f"its content is not a file of the kind {kind}")
+    else:
+        for mark, name in _OTHERS.items():
+            if content.startswith(mark):
+                raise Unreadable(f"its content is {name}, not {kind}; give it the ending of its kind")

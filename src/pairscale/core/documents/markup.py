@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -19,16 +20,19 @@ class Paragraphs(ContentHandler):
     Attributes:
         notes: how many pieces of each kind were left out.
         unread: what stands on the page and is no text, by the name of its element.
+        hidden: elements whose content is left out.
     """
 
     unread: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    hidden: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(self) -> None:
         super().__init__()
         self._written: list[str] = []
         self._size = 0
         self._path: list[str] = []
-        self.notes: dict[str, int] = {}
+        self._skipped = 0  # elements that are open from the first that is left out
+        self.notes: Counter[str] = Counter()
 
     def write(self, text: str) -> None:
         """Add to the text.
@@ -47,23 +51,29 @@ class Paragraphs(ContentHandler):
 
     def left_out(self) -> list[str]:
         """What stands on the page and was not read, in words."""
-        kinds = [kind for kind in dict.fromkeys(self.unread.values()) if self.notes.get(kind)]
+        kinds = [kind for kind in dict.fromkeys(self.unread.values()) if self.notes[kind]]
         return [f"its {' and '.join(kinds)} were not read"] if kinds else []
 
     # Names are a namespace and a name, which is enough where one format is read.
 
     def startElementNS(self, name: tuple[str | None, str], _qname: str | None, attrs: Any) -> None:  # noqa: N802
         """As the parser calls it; formats define :meth:`start`."""
-        kind = self.unread.get(name[1])
-        if kind is not None:
-            self.notes[kind] = self.notes.get(kind, 0) + 1
-        self.start(name[1], {key[1]: value for key, value in attrs.items()})
-        self._path.append(name[1])
+        element = name[1]
+        if element in self.unread:
+            self.notes[self.unread[element]] += 1
+        if self._skipped or element in self.hidden:
+            self._skipped += 1
+        else:
+            self.start(element, {key[1]: value for key, value in attrs.items()})
+        self._path.append(element)
 
     def endElementNS(self, name: tuple[str | None, str], _qname: str | None) -> None:  # noqa: N802
         """As the parser calls it; formats define :meth:`end`."""
         self._path.pop()
-        self.end(name[1])
+        if self._skipped:
+            self._skipped -= 1
+        else:
+            self.end(name[1])
 
     def start(self, name: str, given: Mapping[str, str]) -> None:
         """An element begins; its parent is the last of the path."""

@@ -12,7 +12,10 @@ from pairscale.core.documents.parts import Parts
 __all__ = ["read_odt"]
 
 _BODY = "content.xml"
-_LEFT_OUT = {"tracked-changes", "annotation", "note-citation", "hidden-text", "hidden-paragraph", "forms", "scripts"}
+_MANIFEST = "META-INF/manifest.xml"
+_LEFT_OUT = frozenset(
+    {"tracked-changes", "annotation", "note-citation", "hidden-text", "hidden-paragraph", "forms", "scripts"}
+)
 _UNREAD = {"image": "pictures", "object": "formulas, charts or other objects"}
 _SPACE = re.compile(r"[ \t\r\n]+")
 
@@ -21,10 +24,10 @@ class _OdtBody(Paragraphs):
     """The paragraphs of the body, and those of its notes behind them."""
 
     unread = _UNREAD
+    hidden = _LEFT_OUT
 
     def __init__(self) -> None:
         super().__init__()
-        self._skipped = 0
         self._is_body = False
         self._depth = 0  # of paragraphs within notes within paragraphs
         self._after_space = True
@@ -34,8 +37,6 @@ class _OdtBody(Paragraphs):
     def start(self, name: str, given: Mapping[str, str]) -> None:
         if name == "text" and self._path[-1:] == ["body"]:
             self._is_body = True
-        elif self._skipped or name in _LEFT_OUT:
-            self._skipped += 1
         elif name == "note-body":
             self._in_note += 1
         elif name in {"p", "h"}:
@@ -52,9 +53,7 @@ class _OdtBody(Paragraphs):
             self._after_space = name == "line-break"
 
     def end(self, name: str) -> None:
-        if self._skipped:
-            self._skipped -= 1
-        elif name == "note-body":
+        if name == "note-body":
             self._in_note -= 1
             self._after_space = False
         elif name in {"p", "h"}:
@@ -95,12 +94,8 @@ def read_odt(content: bytes) -> Document:
     parts = Parts(content)
     if _BODY not in parts.names():
         raise Unreadable("it is a zip file, but not an OpenDocument text")
-    if b"encryption-data" in b"".join(parts.pieces("META-INF/manifest.xml") if _has_manifest(parts) else ()):
+    if _MANIFEST in parts.names() and b"encryption-data" in b"".join(parts.pieces(_MANIFEST)):
         raise Unreadable("it is protected by a password")
     body = _OdtBody()
     parse(parts.pieces(_BODY), body)
     return Document(body.text(), notes=tuple(body.left_out()))
-
-
-def _has_manifest(parts: Parts) -> bool:
-    return "META-INF/manifest.xml" in parts.names()

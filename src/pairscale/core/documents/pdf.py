@@ -1,9 +1,17 @@
-"""PDF files: their text layer, page by page. A scanned page has none, and no text is made up for it."""
+"""PDF files: their text layer, page by page. A scanned page has none, and no text is made up for it.
+
+A file is read by this module run as a program, which is ended when it takes too long or needs too much memory.
+"""
 
 from __future__ import annotations
 
 import io
+import json
+import os
 import re
+import subprocess
+import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from pairscale.core.documents.kinds import LONGEST_TEXT, Document, Unreadable
@@ -12,6 +20,12 @@ if TYPE_CHECKING:
     from pypdf import PageObject
 
 __all__ = ["read_pdf"]
+
+MEMORY = 1536 * 2**20
+"""Bytes of address space that reading a PDF file may use, where the system has such a limit."""
+
+PDF_SECONDS = 120
+"""How long reading one PDF file may take."""
 
 _MOST_PAGES = 2_000
 _LIGATURES = str.maketrans(
@@ -23,40 +37,72 @@ _PAINTS = re.compile(rb"(?<![\w/])(?:Do|BI|sh|[fF]\*?|[bB]\*?|[sS])(?![\w*])")
 
 
 def read_pdf(content: bytes) -> Document:
-    """The text layer of a PDF file.
+    """The text layer of a PDF file, read in another process.
 
     Raises:
-        Unreadable: it is damaged, protected, too long, or no page has a text layer.
+        Unreadable: it is damaged, protected, too long, takes too long, or no page has a text layer.
     """
+    command = [sys.executable, "-P", "-m", "pairscale.core.documents.pdf", str(MEMORY)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    try:
+        done = subprocess.run(  # noqa: S603 - this Python, with code of ours
+            command, input=content, capture_output=True, timeout=PDF_SECONDS, env=environment, check=True
+        )
+    except subprocess.TimeoutExpired:
+        raise Unreadable(f"it takes more than {PDF_SECONDS} seconds to read") from None
+    except subprocess.CalledProcessError:
+        raise Unreadable("its reader stopped: it is damaged, or needs more memory than a document may") from None
+    answer = json.loads(done.stdout)
+    if "refused" in answer:
+        raise Unreadable(answer["refused"])
+    return Document(**answer)
+
+
+def main() -> None:
+    """Read the PDF file on standard input; the answer is one line of JSON."""
+    memory = int(sys.argv[1])
+    with suppress(ImportError, OSError, ValueError):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    try:
+        text, pages, blank_pages = _pages(sys.stdin.buffer.read())
+        answer = {"text": text, "pages": pages, "blank_pages": blank_pages}
+    except Unreadable as reason:
+        answer = {"refused": str(reason)}
+    except Exception as error:  # noqa: BLE001 - whatever a hostile file makes a library do, one line says so
+        first = (str(error).splitlines() or [""])[0]
+        answer = {"refused": f"it is damaged, or hostile: {type(error).__name__} {first[:120]}".rstrip()}
+    sys.stdout.write(json.dumps(answer))
+
+
+def _pages(content: bytes) -> tuple[str, int, int]:
+    """The text of all pages, how many there are, and how many show something without a text layer."""
     from pypdf import PdfReader
-    from pypdf.errors import PyPdfError
 
     texts: list[str] = []
     skipped = 0
-    try:
-        reader = PdfReader(io.BytesIO(content))
-        if reader.is_encrypted and not reader.decrypt(""):
-            raise Unreadable("it is protected by a password")
-        count = len(reader.pages)
-        if count > _MOST_PAGES:
-            raise Unreadable(f"it has {count:,} pages; at most {_MOST_PAGES:,} are read")
-        for page in reader.pages:
-            texts.append(page.extract_text().translate(_LIGATURES).strip())
-            skipped += not texts[-1] and _is_painted(page)
-            if sum(map(len, texts)) > LONGEST_TEXT:
-                raise Unreadable(f"its text has more than {LONGEST_TEXT:,} characters")
-    except PyPdfError as error:
-        what = (str(error).splitlines() or [type(error).__name__])[0]
-        raise Unreadable(f"it is damaged, or hostile: {what[:120]}") from None
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError, AssertionError, OverflowError) as error:
-        # What a library meets in a file that breaks the rules of its format.
-        raise Unreadable(f"it is damaged: its reader stopped ({type(error).__name__})") from None
+    reader = PdfReader(io.BytesIO(content))
+    if reader.is_encrypted and not reader.decrypt(""):
+        raise Unreadable("it is protected by a password")
+    count = len(reader.pages)
+    if count > _MOST_PAGES:
+        raise Unreadable(f"it has {count:,} pages; at most {_MOST_PAGES:,} are read")
+    for page in reader.pages:
+        texts.append(page.extract_text().translate(_LIGATURES).strip())
+        skipped += not texts[-1] and _is_painted(page)
+        if sum(map(len, texts)) > LONGEST_TEXT:
+            raise Unreadable(f"its text has more than {LONGEST_TEXT:,} characters")
     if not any(texts):
         raise Unreadable("no text layer: it is a scan or a picture; make one with OCR, or type the text")
-    return Document("\n\n".join(text for text in texts if text), len(texts), skipped)
+    return "\n\n".join(filter(None, texts)), count, skipped
 
 
 def _is_painted(page: PageObject) -> bool:
     """Whether something is on a page without text: a picture or a drawing; a page with nothing on it is no loss."""
     content = page.get_contents()
     return content is not None and _PAINTS.search(content.get_data()) is not None
+
+
+if __name__ == "__main__":
+    main()

@@ -41,7 +41,7 @@ def _answer(row: dict[str, Any], where: str, has_output: bool) -> Answer:
     raw = dict(row)
     row.pop("trace_id", None)
     task_id = _task_id(row, where)
-    output = "output" if has_output else _output_column(row, where)
+    output = "output" if has_output else _output_column(raw, where)
     value = row.pop(output)
     inputs = ["input"] if "input" in row else [name for name in _INPUTS if name in row]
     if len(inputs) == 1:

@@ -1,4 +1,4 @@
-"""The engines by name, and what each says when it has no answer."""
+"""The Bradley–Terry engines by name, and what each says when it has no answer."""
 
 from __future__ import annotations
 
@@ -7,28 +7,19 @@ from typing import TYPE_CHECKING, Literal
 
 from pairscale.core.errors import FitError, InputError
 from pairscale.core.notices import notice
-from pairscale.core.tables import listed
-from pairscale.models._columns import share_start
-from pairscale.models._counts import named_parts
 from pairscale.models._information import EXACT_LIMIT
 from pairscale.models._learned_spread import averaged_information, learned_spread
 from pairscale.models._sirt import solve_adjusted
+from pairscale.models.data import named_parts
 from pairscale.models.likelihood import maximise, maximise_penalised, one_sided_groups, start_at
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pairscale.core.arrays import Ints
-    from pairscale.models._columns import Shared
-    from pairscale.models._counts import Counts
-    from pairscale.models._rows import Ties
+    from pairscale.models.data import Counts, Ties
     from pairscale.models.likelihood import Parameters, Root
 
-__all__ = ["ENGINES", "EngineName", "FitEngine", "without_maximum"]
+__all__ = ["ENGINES", "FitEngine"]
 
-EngineName = Literal["sirt", "mle", "map", "firth"]
-
-ENGINES: tuple[EngineName, ...] = ("sirt", "mle", "map", "firth")
+ENGINES = ("sirt", "mle", "map", "firth")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +35,7 @@ class FitEngine:
         averaged: whether standard errors are those of the posterior's average curvature, not of that at the mode.
     """
 
-    name: EngineName
+    name: str
     eps: float
     prior_sd: float | Literal["learned"]
     position: bool
@@ -63,6 +54,12 @@ class FitEngine:
         """Whether a comparison of an item with itself counts (as a win and a loss, as in sirt)."""
         return self.name == "sirt" and not self.position and self.ties != "davidson"
 
+    def fixed(self, counts: Counts) -> FitEngine:
+        """The same engine, with the standard deviation of its prior learned, where it is to be."""
+        if self.prior_sd != "learned":
+            return self
+        return replace(self, prior_sd=learned_spread(counts), averaged=True)
+
     def solve(self, counts: Counts, start: Parameters | None = None) -> Root:
         """The solution that the engine found; look at ``converged``."""
         if self.name == "sirt":
@@ -70,32 +67,9 @@ class FitEngine:
         start = start or start_at(counts, position=self.position)
         if self.name == "firth":
             return maximise_penalised(counts, start)
-        if self.name == "mle":
+        if self.name == "mle" or self.prior_sd == "learned":
             return maximise(counts, start)
-        return maximise(counts, start, self.fixed(counts).spread ** -2)
-
-    def in_columns(self, counts: Counts, root: Root) -> Shared | None:
-        """What fits of resampled counts share when they are made together; None where this engine cannot.
-
-        ``firth`` needs the covariance of every round at every step, so that there is little to share.
-        """
-        if self.name == "firth":
-            return None
-        prior = self.spread**-2 if self.name == "map" else 0.0
-        return share_start(counts, root, prior, self.eps if self.name == "sirt" else None)
-
-    @property
-    def spread(self) -> float:
-        """The standard deviation of the prior, when it is known."""
-        if isinstance(self.prior_sd, str):
-            raise InputError("the spread of the scores has not been learned yet")
-        return self.prior_sd
-
-    def fixed(self, counts: Counts) -> FitEngine:
-        """The same engine, with the standard deviation of its prior learned, where it is to be."""
-        if self.prior_sd != "learned" or self.name != "map":
-            return self
-        return replace(self, prior_sd=learned_spread(counts), averaged=True)
+        return maximise(counts, start, self.prior_sd**-2)
 
     def answer(self, counts: Counts) -> tuple[Root, list[str]]:
         """The root, and what is to be said about it.
@@ -107,21 +81,29 @@ class FitEngine:
         root = self.solve(counts)
         if root.converged:
             return averaged_information(counts, root) if self.averaged else root, []
-        if self.name == "sirt" and not len(root.at.extra):
-            return root, [_say_open(counts, root)]
-        raise FitError(self._why_not(counts, root))
+        if self.name != "sirt" or len(root.at.extra):
+            raise FitError(self._why_not(counts, root))
+        between = f" between {named_parts(counts.ids, root.groups)}" if root.groups else ""
+        said = (
+            f"no finite scores solve sirt's equations for these comparisons: the distance{between} is open. The scores "
+            f"are those after {root.iterations} of sirt's own steps; more comparisons settle it"
+        )
+        return root, [notice(said)]
 
     def _require_usable(self, counts: Counts) -> None:
         if self.name == "firth" and counts.n_items > EXACT_LIMIT:
             raise InputError(
                 f"engine='firth' is for up to {EXACT_LIMIT:,} items, and these are {counts.n_items:,}; use engine='map'"
             )
+        if self.name == "firth" and counts.tied is not None:
+            raise InputError("engine='firth' does not model ties; use ties='half' with it, or engine='mle'")
         light = counts.comparisons <= 2 * self.eps
         if self.name == "sirt" and light.any():
-            at = int(light.argmax())
+            place = int(light.argmax())
             raise InputError(
-                f"the comparisons of {counts.ids[at]!r} weigh {counts.comparisons[at]:g} together; sirt's adjustment "
-                f"needs more than 2 eps = {2 * self.eps:g}: scale the weights up, lower eps, or use engine='map'"
+                f"the comparisons of {counts.ids[place]!r} weigh {counts.comparisons[place]:g} together; sirt's "
+                f"adjustment needs more than 2 eps = {2 * self.eps:g}: scale the weights up, lower eps, or use "
+                "engine='map'"
             )
         if counts.tied is not None and counts.tied.sum() >= counts.times.sum():
             raise FitError("every comparison is a tie: Davidson's nu would be infinite, and the scores are all equal")
@@ -130,12 +112,12 @@ class FitEngine:
         if self.name == "mle":
             best, worst = one_sided_groups(counts)
             if best or worst:
-                return without_maximum(counts.ids, best, worst)
+                return (
+                    f"the likelihood has no maximum: never lost to any other: {named_parts(counts.ids, best)}; never "
+                    f"beat any other: {named_parts(counts.ids, worst)}. Their distance to the rest would be infinite: "
+                    "add comparisons, or use engine 'sirt', 'map', 'firth'"
+                )
         if self.position:
-            total = counts.times.sum()
-            for side, share in (("first", counts.won.sum()), ("second", (counts.times - counts.won).sum())):
-                if share == total:
-                    return f"the {side} of the pair won every comparison: the position effect would be infinite"
             return (
                 "the position effect has no finite estimate of its own: these comparisons cannot tell it from the "
                 "scores. Show pairs in both orders, or fit with position=False"
@@ -147,20 +129,3 @@ class FitEngine:
             )
         groups = f" between {named_parts(counts.ids, root.groups)}" if root.groups else ""
         return f"engine {self.name!r} did not converge after {root.iterations} steps; the distance{groups} is open"
-
-
-def without_maximum(ids: Sequence[str], best: Sequence[Ints], worst: Sequence[Ints]) -> str:
-    """Why the likelihood has no maximum: the groups at the top and at the bottom."""
-    top, bottom = named_parts(ids, best), named_parts(ids, worst)
-    return (
-        f"the likelihood has no maximum: never lost to any other: {top}; never beat any other: {bottom}. Their "
-        f"distance to the rest would be infinite: add comparisons, or use engine {listed(['sirt', 'map', 'firth'])}"
-    )
-
-
-def _say_open(counts: Counts, root: Root) -> str:
-    which = f" between {named_parts(counts.ids, root.groups)}" if root.groups else ""
-    return notice(
-        f"no finite scores solve sirt's equations for these comparisons: the distance{which} is open. The scores are "
-        f"those after {root.iterations} of sirt's own steps; more comparisons{which and ' between them'} settle it"
-    )

@@ -87,16 +87,20 @@ def make_judge(
     if isinstance(judge, str):
         judge, own = own_settings(judge)
         settings |= own
-    judge = _object(judge)
+        kind, _, rest = judge.partition(":")
+        if kind and rest and kind not in _EMBEDDED and kind not in PROVIDERS:
+            judge = imported(kind, rest, judge)
+    if isinstance(judge, type):
+        raise InputError(f"judge: {judge.__name__} is a class; give an object of it, such as {judge.__name__}()")
     if isinstance(judge, Judge):
         if trait or template or settings or call_args:
             raise InputError("this judge already has its settings; set its trait and template when you create it")
         return judge
     both_orders = require_flag(settings.pop("both_orders", False), "both_orders")
-    if not isinstance(judge, str):
-        made: Judge = _called(judge, trait, prompt, settings, call_args)
-    else:
+    if isinstance(judge, str):
         made = _named(judge, trait, prompt, settings | call_args)
+    else:
+        made = _called(judge, trait, prompt, settings, call_args)
     return BothOrders(made) if both_orders else made
 
 
@@ -122,22 +126,6 @@ def own_settings(judge: str) -> tuple[str, dict[str, Any]]:
     if not settings or judge.startswith("replay:"):
         return judge, {}
     return name, dict(read_setting(text.strip(), "judge") for text in settings)
-
-
-def _object(judge: str | Judge | Callable[..., Any]) -> str | Judge | Callable[..., Any]:
-    """What ``module:name`` names in place of it; every other name as it is.
-
-    Raises:
-        InputError: If it is a class.
-    """
-    if isinstance(judge, str):
-        kind, _, rest = judge.partition(":")
-        if not kind or not rest or kind in _EMBEDDED or kind in PROVIDERS:
-            return judge
-        judge = imported(kind, rest, judge)
-    if isinstance(judge, type):
-        raise InputError(f"judge: {judge.__name__} is a class; give an object of it, such as {judge.__name__}()")
-    return judge
 
 
 def judge_with(
@@ -168,23 +156,34 @@ def judge_with(
     Raises:
         InputError: If a setting does not belong to the judge, or it cannot give a probability that is wanted.
     """
-    several = split_panel(judge) if isinstance(judge, str) else judge
-    if isinstance(several, list | tuple):
-        if len(several) > 1:
-            more: dict[str, Any] = {"trait": trait, "template": template, "judge_args": judge_args, "cache": cache}
-            more |= {"base_url": base_url, "price": price, "answer": answer}
-            return PanelJudge([judge_with(one, **more) for one in several])
-        if not several:
-            raise InputError("judge is an empty list; name one judge or more")
-        judge = several[0]
-    assert not isinstance(judge, Sequence) or isinstance(judge, str)  # noqa: S101 - it is one judge now
+    require_choice(answer, "answer", ("winner", "probability"))
+    members: Any = split_panel(judge) if isinstance(judge, str) else judge
+    if not isinstance(members, list | tuple):
+        members = [judge]
+    if not members:
+        raise InputError("judge is an empty list; name one judge or more")
     settings = dict(optional(require_mapping, judge_args, "judge_args") or {})
+    of_models = {"base_url": base_url, "cache": cache, "price": price}
+    made = [_one_with(one, trait, template, settings, of_models, answer) for one in members]
+    return made[0] if len(made) == 1 else PanelJudge(made)
+
+
+def _one_with(
+    judge: Any,
+    trait: str | Trait | None,
+    template: str | None,
+    settings: Mapping[str, Any],
+    of_models: Mapping[str, Any],
+    answer: str,
+) -> Judge:
+    """One judge, with the settings after its name."""
+    settings = dict(settings)
     if isinstance(judge, str):
         judge, own = own_settings(judge)
         settings |= own
-    if require_choice(answer, "answer", ("winner", "probability")) == "probability":
+    if answer == "probability":
         want_probability(judge, settings)
-    for name, value in (("base_url", base_url), ("cache", cache), ("price", price)):
+    for name, value in of_models.items():
         if value is None:
             continue
         if not _is_model(judge):
@@ -196,9 +195,8 @@ def judge_with(
     except InputError as error:
         if answer == "winner" or "log" not in str(error):
             raise
-        raise InputError(
-            f"{judge} gives no log-probabilities for answer='probability' ({error}); {_OTHERWISE}"
-        ) from None
+        words = f"{judge} gives no log-probabilities for answer='probability' ({error}); {_OTHERWISE}"
+        raise InputError(words) from None
 
 
 def _is_model(judge: object) -> bool:
@@ -261,18 +259,14 @@ def make_llm_judge(
     settings = dict(judge_args or {})
     if endpoint is not None:
         settings["endpoint"] = endpoint
+    if api_key:
+        settings["api_key"] = api_key
     both_orders = require_flag(settings.pop("both_orders", False), "both_orders")
-    key = api_key or settings.pop("api_key", None)
-    judge = (kind or LLMJudge)(backend, model, trait, text, template_id, api_key=key, **settings)
+    judge = (kind or LLMJudge)(backend, model, trait, text, template_id, **settings)
     return BothOrders(judge) if both_orders else judge
 
 
 def _embedded(judge: str, kind: str, rest: str, trait: Trait | None, settings: dict[str, Any]) -> Judge:
-    if kind == "simulated" and "abilities" in settings:
-        raise InputError(
-            f"judge {judge!r}: the abilities are a column of the samples, named as simulated:COLUMN; leave out the "
-            "setting 'abilities' (in Python, SimulatedJudge takes a dict of them)"
-        )
     by_name = {"abilities", "results", "queue"} | ({"trait"} if trait else set())
     own = [name for name in inspect.signature(_EMBEDDED[kind]).parameters if name not in by_name]
     unknown = [name for name in settings if name not in own]
@@ -299,13 +293,16 @@ def _called(
 ) -> FunctionJudge:
     name = settings.pop("name", None)
     offered: dict[str, Any] = {}
+    label = None
+    template_id = None
     if trait is not None:
         offered |= {"trait_name": trait.name, "trait_description": trait.description}
+        label = trait.key or trait.name
     if prompt is not None:
         offered["prompt_template"] = prompt[1]
+        if takes(function, "prompt_template"):
+            template_id = prompt[0]
     taken = {key: value for key, value in offered.items() if takes(function, key)}
-    label = None if trait is None else trait.key or trait.name
-    template_id = prompt[0] if prompt is not None and "prompt_template" in taken else None
     return FunctionJudge(function, name, label, template_id, taken | settings | dict(call_args))
 
 

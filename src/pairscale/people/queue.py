@@ -1,4 +1,4 @@
-"""Who labels what: assignment, labels and undo, in the run file."""
+"""What people are asked: the cases of a run file with their labels, or the live questions of a run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 from sqlalchemy import func, select, update
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     from sqlalchemy.engine import Connection, Row
 
+    from pairscale.core.traits import Trait
+    from pairscale.judges.human import QuestionQueue
     from pairscale.people.cases import Case
     from pairscale.store.chain import Change
 
@@ -37,6 +39,7 @@ LABEL_COLUMNS = (
 """The fields of exported labels; ``preferred`` is 1, 2 or tie in the manifest's order, null where it was skipped."""
 
 HOLD_SECONDS = 30 * 60.0
+_QUEUE_WAIT_S = 1.5  # a run needs some hundredths of a second to choose its next pair
 _SHORTEST_TOKEN = 16
 _LONGEST_NAME = 100
 _CASES = tables.label_cases.c
@@ -62,18 +65,28 @@ class Labeller:
 
 
 @dataclass(frozen=True, slots=True)
-class Assigned:
-    """A case that a labeller is asked about.
+class LabelQuestion:
+    """What a labeller is asked.
 
     Attributes:
         question_id: what the page calls it; it says nothing of the case.
-        case_id: the case.
+        left: the text that is shown first.
+        right: the other one.
+        criterion: in what one may be better.
+        definition: of the criterion; may be empty.
+        task_input: what both texts answer; may be empty.
+        case_id: the case, which no page shows; empty for a question of a run.
         swapped: whether the second text of the case is shown first.
     """
 
     question_id: int
-    case_id: str
-    swapped: bool
+    left: str
+    right: str
+    criterion: str = ""
+    definition: str = ""
+    task_input: str = ""
+    case_id: str = ""
+    swapped: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +112,7 @@ def whose(token: str, labellers: Iterable[Labeller]) -> Labeller | None:
 
 
 class LabelStore:
-    """The labels of a run file, and who gets which case.
+    """The labels of a run file, and who gets which case: a queue of questions.
 
     Each case gets ``labels_per_case`` labels, and no labeller sees a case twice. Cases that others have begun come
     first, so that they are complete early; among equals, each labeller has an order of their own. A case that a
@@ -124,6 +137,7 @@ class LabelStore:
     Attributes:
         run: the open run file.
         name: its name.
+        cases: what is labelled, by the ids of the cases.
         labels_per_case: labels that each case gets.
         ties: whether a tie is allowed.
 
@@ -131,6 +145,8 @@ class LabelStore:
         StoreBusyError: another process is writing to the run file.
         StoreMismatchError: the run file holds labels of other cases.
     """
+
+    undoes = True
 
     def __init__(
         self,
@@ -152,6 +168,7 @@ class LabelStore:
         if owner_token is not None and (len(owner_token) < _SHORTEST_TOKEN or not _is_token(owner_token)):
             raise InputError(f"an owner's token is {_SHORTEST_TOKEN} letters, digits, - and _ or more")
         names = [_checked_name(name) for name in labellers]
+        self.cases = {case.case_id: case for case in cases}
         self._write = write
         self._hold = hold
         self._clock = clock
@@ -162,7 +179,7 @@ class LabelStore:
         links = {"owner_token": tables.new_token(), "secret": tables.new_token()}
         try:
             with self.run.snapshot():  # one transaction: what is refused leaves nothing
-                self._enter(cases)
+                self._enter()
                 for name in names:
                     self.add_labeller(name)
                 settings = self._settings(tables.LABELLING, given, new)
@@ -201,9 +218,9 @@ class LabelStore:
                 self.run.set_meta(fact, values)
         return values
 
-    def _enter(self, cases: Iterable[Case]) -> None:
+    def _enter(self) -> None:
         """Check the cases against those of the run file, and add the new ones."""
-        given = {case.case_id: case for case in cases}
+        given = self.cases
         query = select(_CASES.case_number, _CASES.case_id, _CASES.digest, _CASES.ID1, _CASES.response_1)
         with self.run.transaction() as connection:
             known = {row.case_id: row for row in connection.execute(query)}
@@ -214,7 +231,8 @@ class LabelStore:
                 f"{self.name} holds labels of other texts or another criterion under {listed(changed)}; restore them, "
                 "or use another run file for these labels"
             )
-        if missing := sorted(known.keys() - given.keys()):
+        missing = sorted(known.keys() - given.keys())
+        if missing:
             raise StoreMismatchError(
                 f"{self.name} holds the cases {listed(missing)}, which are not among those given; "
                 "use another run file for these labels"
@@ -222,6 +240,7 @@ class LabelStore:
         if not self._write:
             if not known:
                 raise InputError(f"{self.name} holds no labels yet; `pairscale label` collects them")
+            self.cases = {name: given[name] for name in known}
             return
         new = [case for name, case in given.items() if name not in known]
         bare = [given[name] for name, row in known.items() if row.ID1 is None and row.response_1 is None]
@@ -245,7 +264,8 @@ class LabelStore:
         if not texts:
             return
         known = {name: clean_text(text) for name, text in self.run.items().select("ID", "text").iter_rows()}
-        if changed := [name for name, text in texts.items() if known.get(name, text) != text]:
+        changed = [name for name, text in texts.items() if known.get(name, text) != text]
+        if changed:
             raise StoreMismatchError(
                 f"{self.name} holds another text for {listed(changed)}; restore the text, or use another run file"
             )
@@ -280,7 +300,7 @@ class LabelStore:
 
     # Questions
 
-    def next(self, labeller: Labeller) -> Assigned | Literal["waiting", "done"]:
+    def next(self, labeller: Labeller) -> LabelQuestion | Literal["waiting", "done"]:
         """What to ask a labeller now: what they have begun, else the next case.
 
         Returns:
@@ -293,7 +313,7 @@ class LabelStore:
             for row in connection.execute(tables.OPEN_QUESTIONS, {"me": me, "now": now}).all():
                 if row.held_until > now or row.taken < self.labels_per_case:
                     self._keep(connection, row, now)
-                    return Assigned(row.question_id, row.case_id, row.swapped)
+                    return self._question(row.question_id, row.case_id, row.swapped)
             draw = random.Random(f"{self._seed}|{labeller.name}")  # noqa: S311 - an order, not a secret
             order = {"factor": draw.randrange(1, tables.ORDER_MODULUS), "shift": draw.randrange(tables.ORDER_MODULUS)}
             wanted = {"me": me, "k": self.labels_per_case}
@@ -305,7 +325,14 @@ class LabelStore:
             made = {"question_id": number, "labeller_id": me, "case_number": new.case_number, "swapped": swapped}
             made |= {"shown_at": now, "held_until": now + self._hold, "done": False}
             change.insert(tables.label_questions, [made])
-            return Assigned(number, new.case_id, swapped)
+            return self._question(number, new.case_id, swapped)
+
+    def _question(self, question_id: int, case_id: str, swapped: bool) -> LabelQuestion:
+        """The texts of a case, on the sides that were drawn for a labeller."""
+        case = self.cases[case_id]
+        left = case.response_2 if swapped else case.response_1
+        right = case.response_1 if swapped else case.response_2
+        return LabelQuestion(question_id, left, right, case.criterion, "", case.task_input, case_id, swapped)
 
     def _keep(self, connection: Connection, row: Row[Any], now: float) -> None:
         """Hold a question longer; one that had lapsed is shown as if for the first time. Not at every reload."""
@@ -415,11 +442,6 @@ class LabelStore:
         with self.run.transaction() as connection:
             return tuple(connection.execute(query).one())
 
-    def case_ids(self) -> set[str]:
-        """The cases that the run file knows."""
-        with self.run.transaction() as connection:
-            return {name for (name,) in connection.execute(select(_CASES.case_id))}
-
     def rows(self) -> list[dict[str, Any]]:
         """Every standing label and skip, in order, with the columns of :meth:`RunFile.labels`."""
         return self.run.labels().to_dicts()
@@ -450,3 +472,60 @@ def _checked_name(name: str) -> str:
 
 def _is_token(text: str) -> bool:
     return text.isascii() and text.replace("-", "").replace("_", "").isalnum()
+
+
+class LiveQuestions:
+    """The questions that a run asks people, and who answers them: the same queue to a page, without a run file.
+
+    Args:
+        queue: that of the judge.
+        people: who answers; each gets a link of their own.
+        trait: what is judged.
+    """
+
+    undoes = False  # the run has used an answer as soon as it is given
+
+    def __init__(self, queue: QuestionQueue, people: Sequence[str], trait: Trait | None = None) -> None:
+        self.secret = tables.new_token()
+        self.queue = queue
+        self._trait = trait
+        self._labellers = [Labeller(number, name, tables.new_token()) for number, name in enumerate(people, start=1)]
+
+    @property
+    def ties(self) -> bool:
+        """Whether a tie is allowed: the run that asks decides."""
+        return self.queue.ties
+
+    def labellers(self) -> list[Labeller]:
+        """Those who answer."""
+        return self._labellers
+
+    def labeller_of(self, token: str) -> Labeller | None:
+        """Whose link it is."""
+        return whose(token, self._labellers)
+
+    def next(self, labeller: Labeller) -> LabelQuestion | Literal["waiting", "done"]:
+        """The question that the run asks, in the run's own order of the two texts."""
+        queued = self.queue.take(labeller.name, _QUEUE_WAIT_S)
+        if queued is None:
+            return "waiting" if self.queue.is_open else "done"
+        question = LabelQuestion(queued.number, queued.first, queued.second)
+        if self._trait is None:
+            return question
+        return replace(question, criterion=self._trait.name, definition=self._trait.description)
+
+    def answer(self, labeller: Labeller, question_id: int, choice: Choice | None, **more: Any) -> bool:
+        """Give an answer to the run; the queue refuses a tie where the choice is forced."""
+        return self.queue.answer(labeller.name, question_id, choice, **more)
+
+    def undo(self, _labeller: Labeller) -> bool:
+        """Take nothing back: the run has used the answer already."""
+        return False
+
+    def standing(self, labeller: Labeller) -> Standing:
+        """How much was answered; only the run knows how much is left."""
+        return Standing(self.queue.answered(labeller.name), self.queue.answered(), None)
+
+
+LabelQuestions: TypeAlias = LabelStore | LiveQuestions
+"""Where a page gets its questions, and where answers go."""

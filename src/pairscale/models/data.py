@@ -1,0 +1,435 @@
+"""Comparisons as the models need them: read once, ids as numbers, and counted.
+
+Everything behind this module works with a few arrays over items and over distinct pairs. None of it loops over
+comparisons, so a million of them cost no more than their distinct pairs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from pairscale.core.arrays import Floats, Ints
+from pairscale.core.comparisons import as_comparisons
+from pairscale.core.errors import FitError, InputError, TableError
+from pairscale.core.notices import notice, plural
+from pairscale.core.provenance import fingerprint
+from pairscale.core.results import Results
+from pairscale.core.tables import Table, as_text, listed, require_columns, row_numbers, times_of, to_frame, unnumbered
+from pairscale.pairing.edges import linked_groups, numbered
+
+__all__ = [
+    "Counts",
+    "Outcomes",
+    "Ties",
+    "Units",
+    "as_results",
+    "connected_parts",
+    "count_pairs",
+    "named_parts",
+    "read_outcomes",
+]
+
+Ties = Literal["drop", "half", "davidson"]
+"""What to do with ties: leave them out, count half a win each, or model them."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outcomes:
+    """The comparisons that can be used, one element per row of the table.
+
+    Attributes:
+        ids: every id of the table, in code-point order, also those of rows that were left out.
+        first: the first item, as its place in ``ids``.
+        second: the second item.
+        result: 1 when the first won, 0 when the second did, 0.5 for a tie.
+        weight: what each comparison counts; None when all count the same.
+        times: how many comparisons the row stands for.
+        cluster: the number of the cluster it belongs to, where clusters were asked for.
+        clusters: the names of the clusters.
+        notices: what was left out.
+        table: the rows of the table that they are from.
+    """
+
+    ids: tuple[str, ...]
+    first: Ints
+    second: Ints
+    result: Floats
+    weight: Floats | None
+    times: Ints
+    cluster: Ints | None
+    clusters: tuple[str, ...]
+    notices: tuple[str, ...]
+    table: pl.DataFrame
+
+
+def as_results(data: Table | Results) -> Results:
+    """Results of any shape; those that were read already are not read again.
+
+    Raises:
+        TableError: when the columns are of no known shape.
+        FitError: when there is no row.
+    """
+    if isinstance(data, Results):
+        table = data.table
+    else:
+        table = data if hasattr(data, "iloc") else to_frame(data, "results")  # of pandas, the index may name the rows
+    if not len(table):
+        raise FitError("the results have no rows: there are no comparisons to fit")
+    return data if isinstance(data, Results) else Results(as_comparisons(table, "results"))
+
+
+def read_outcomes(
+    data: Table | Results,
+    *,
+    ties: Ties = "drop",
+    weights: str | Sequence[float] | None = None,
+    cluster: str | Sequence[Any] | None = None,
+) -> Outcomes:
+    """The comparisons of a table; rows without a winner of their own pair are left out, with a notice.
+
+    Args:
+        data: results that were read, or any shape that :func:`pairscale.core.results.read_form` knows.
+        ties: whether ties (a result of 0.5, or no winner and the outcome ``tie``) are kept; ``drop`` leaves them out.
+        weights: a column, or one number per row.
+        cluster: a column, or one name per row.
+
+    Raises:
+        TableError: when the columns are of no known shape, or a weight or cluster is missing.
+        FitError: when no row is left.
+    """
+    table = as_results(data).table
+    counted = times_of(table)
+    with unnumbered(counted is not None):
+        weight = None if weights is None else _weights(table, weights)
+        members = None if cluster is None else _clusters(table, cluster)
+    times = np.ones(table.height, dtype=np.int64) if counted is None else counted.to_numpy()
+    result = _result(table)
+    kept = np.isfinite(result) if ties != "drop" else (result == 0) | (result == 1)
+    notices = _say_undecided(times, kept, ties)
+    if weight is not None:
+        heavy = kept & (weight > 0)
+        if not heavy.any():
+            raise FitError(f"all rows of the results with a winner have the weight 0 ({times.sum():,} rows)")
+        if not heavy[kept].all():
+            light = times[kept & ~heavy].sum()
+            notices.append(notice(f"left out {light:,} of {times.sum():,} rows: their weight is 0"))
+        kept = heavy
+    ids = table.select(pl.col("ID1").append(pl.col("ID2")).unique().sort()).to_series()
+    places = table.select(pl.col("ID1", "ID2").cast(pl.Enum(ids)).to_physical().cast(pl.Int64))
+    member = None
+    names: tuple[str, ...] = ()
+    if members is not None:
+        clusters = members.unique().sort()
+        member = numbered(members, clusters)
+        names = tuple(clusters)
+    found = Outcomes(
+        tuple(ids),
+        places["ID1"].to_numpy(),
+        places["ID2"].to_numpy(),
+        result,
+        weight,
+        times,
+        member,
+        names,
+        tuple(notices),
+        table,
+    )
+    return found if kept.all() else _some(found, kept)
+
+
+def _some(outcomes: Outcomes, kept: npt.NDArray[np.bool_]) -> Outcomes:
+    return replace(
+        outcomes,
+        first=outcomes.first[kept],
+        second=outcomes.second[kept],
+        result=outcomes.result[kept],
+        weight=None if outcomes.weight is None else outcomes.weight[kept],
+        times=outcomes.times[kept],
+        cluster=None if outcomes.cluster is None else outcomes.cluster[kept],
+        table=outcomes.table.filter(kept),
+    )
+
+
+def _result(table: pl.DataFrame) -> Floats:
+    """1 where the first won, 0 where the second did, 0.5 for a tie, NaN for everything else."""
+    better = pl.col("better_id")
+    result = pl.when(better == pl.col("ID1")).then(1.0).when(better == pl.col("ID2")).then(0.0)
+    if "outcome" in table.columns:
+        result = result.when(better.is_null() & (pl.col("outcome").cast(pl.String) == "tie")).then(0.5)
+    return table.select(result.otherwise(np.nan)).to_series().to_numpy()
+
+
+def _say_undecided(times: Ints, kept: npt.NDArray[np.bool_], ties: Ties) -> list[str]:
+    if kept.all():
+        return []
+    rows = times.sum()
+    if not kept.any():
+        what = "a winner" if ties == "drop" else "a winner or a tie"
+        raise FitError(f"none of the {rows:,} rows of the results has {what}: there are no comparisons to fit")
+    why = "a tie, no winner" if ties == "drop" else "no winner"
+    return [notice(f"left out {times[~kept].sum():,} of {rows:,} rows: {why}, or a winner that is not of the pair")]
+
+
+def _weights(table: pl.DataFrame, weights: str | Sequence[float]) -> Floats:
+    column = _column(table, weights, "weights")
+    value = pl.Series([None] * table.height, dtype=pl.Float64)
+    if not column.dtype.is_nested():
+        value = column.cast(pl.Float64, strict=False)
+    bad = ~(value.is_finite() & (value >= 0)).fill_null(value=False)
+    if bad.any():
+        raise TableError(f"weights: {column.filter(bad)[0]!r} in {row_numbers(bad)}; a weight is a number, 0 or more")
+    return value.to_numpy()
+
+
+def _clusters(table: pl.DataFrame, cluster: str | Sequence[Any]) -> pl.Series:
+    names = as_text(_column(table, cluster, "cluster"), "cluster")
+    if names.has_nulls():
+        raise TableError(f"cluster: no value in {row_numbers(names.is_null())}; every row needs one")
+    return names
+
+
+def _column(table: pl.DataFrame, values: str | Sequence[Any], what: str) -> pl.Series:
+    """A column by its name, or values that came by themselves."""
+    if isinstance(values, str):
+        require_columns(table, [values], f"{what}={values!r}")
+        return table[values]
+    if times_of(table) is not None:
+        raise InputError(f"{what}: so many comparisons are counted, not read one by one; name a column of theirs")
+    try:
+        column = pl.Series(what, values, strict=False)
+    except (TypeError, ValueError, pl.exceptions.PolarsError):
+        raise InputError(f"{what} is a {type(values).__name__}; name a column, or give one value per row") from None
+    if len(column) != table.height:
+        raise InputError(
+            f"{what} has {len(column):,} values for {table.height:,} rows of the results; give one per row"
+        )
+    return column
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Units:
+    """Comparisons of two items that nothing tells apart, counted: the same pair, outcome, weight and cluster.
+
+    Attributes:
+        pair: the place of the pair in the arrays of :class:`Counts`.
+        result: 1 when its first won, 0 when its second did, 0.5 for a tie.
+        weight: what each of them counts.
+        times: how many there are.
+        cluster: the number of their cluster, or None.
+        n_clusters: how many clusters there are.
+    """
+
+    pair: Ints
+    result: Floats
+    weight: Floats
+    times: Ints
+    cluster: Ints | None
+    n_clusters: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Counts:
+    """Who was compared with whom how often, and who won how often.
+
+    The distinct pairs are a sparse matrix in row order, so that ``start`` and ``column`` are the index arrays of a CSR
+    matrix whose data are any numbers per pair. Where it matters who came first, a pair and its reverse are two;
+    otherwise the lower index is the first, and the matrix an upper triangle.
+
+    Attributes:
+        ids: the items, in code-point order; every index below counts in it.
+        first: per pair, the first item.
+        second: per pair, the second item.
+        start: where each item's pairs start in the arrays per pair, and their end.
+        column: the second item once more, as small numbers, in which sparse matrices are faster.
+        self_pairs: per item, comparisons with itself.
+        digest: fingerprint of the counts; the order of the rows does not matter for it.
+        times: per pair, how often it was compared.
+        won: per pair, how often the first won; half a win for a tie.
+        tied: per pair, how often neither won, where ties are modelled.
+        wins: per item, comparisons won; half a win for a tie.
+        comparisons: per item, comparisons; a comparison of an item with itself counts twice, as one win and one loss.
+    """
+
+    ids: tuple[str, ...]
+    first: Ints
+    second: Ints
+    start: npt.NDArray[np.integer]
+    column: npt.NDArray[np.int32]
+    self_pairs: Floats
+    digest: str
+    times: Floats
+    won: Floats
+    tied: Floats | None
+    wins: Floats
+    comparisons: Floats
+
+    @property
+    def n_items(self) -> int:
+        """How many items there are."""
+        return len(self.ids)
+
+    def part(self, members: Ints) -> Counts:
+        """The counts among some of the items, which no pair may leave (ascending indices)."""
+        renumbered = np.full(self.n_items, -1, dtype=np.int64)
+        renumbered[members] = np.arange(len(members))
+        inside = renumbered[self.first] >= 0
+        first = renumbered[self.first[inside]]
+        second = renumbered[self.second[inside]]
+        return replace(
+            self,
+            ids=tuple(self.ids[place] for place in members),
+            first=first,
+            second=second,
+            start=_row_starts(first, len(members)),
+            column=second.astype(np.int32),
+            self_pairs=self.self_pairs[members],
+            times=self.times[inside],
+            won=self.won[inside],
+            tied=None if self.tied is None else self.tied[inside],
+            wins=self.wins[members],
+            comparisons=self.comparisons[members],
+        )
+
+    def without_self_pairs(self) -> Counts:
+        """The same, with comparisons of an item with itself left out."""
+        return replace(
+            self,
+            wins=self.wins - self.self_pairs,
+            comparisons=self.comparisons - 2 * self.self_pairs,
+            self_pairs=np.zeros_like(self.self_pairs),
+        )
+
+    def reweighted(self, units: Units, weight: Floats) -> Counts:
+        """The same pairs with other weights, one per unit; comparisons of an item with itself stay as they are."""
+        n_pairs = len(self.first)
+        times = _sums(units.pair, weight, n_pairs)
+        won = _sums(units.pair, weight * units.result, n_pairs)
+        tied = None
+        if self.tied is not None:
+            tied = _sums(units.pair, weight * (units.result == 0.5), n_pairs)
+        size = self.n_items
+        return replace(
+            self,
+            times=times,
+            won=won,
+            tied=tied,
+            wins=_sums(self.first, won, size) + _sums(self.second, times - won, size) + self.self_pairs,
+            comparisons=_sums(self.first, times, size) + _sums(self.second, times, size) + 2 * self.self_pairs,
+        )
+
+
+def count_pairs(outcomes: Outcomes, *, ties: Ties = "drop", ordered: bool = False) -> tuple[Counts, Units]:
+    """Count the comparisons of all items seen.
+
+    Args:
+        outcomes: the comparisons.
+        ties: how ties were read; only ``davidson`` counts them apart.
+        ordered: whether a pair and its reverse are two.
+    """
+    size = len(outcomes.ids)
+    cell, cluster, weight, times = _counted_cells(_cells(outcomes, ordered), outcomes)
+    digest = hashlib.sha256(cell.tobytes())
+    digest.update(times.tobytes())
+    if outcomes.weight is not None:
+        digest.update(weight.tobytes())
+    key = cell // 3
+    code = cell - 3 * key
+    self_pairs = np.zeros(size)
+    if (outcomes.first == outcomes.second).any():
+        own = key // size == key % size
+        self_pairs = _sums(key[own] // size, weight[own] * times[own], size)
+        apart = ~own
+        key, code, weight, times = key[apart], code[apart], weight[apart], times[apart]
+        cluster = None if cluster is None else cluster[apart]
+    is_new = np.diff(key, prepend=-1) != 0
+    pairs = key[is_new]
+    n_clusters = 0
+    if cluster is not None:
+        present, cluster = np.unique(cluster, return_inverse=True)
+        n_clusters = len(present)
+    units = Units(np.cumsum(is_new) - 1, code / 2, weight, times, cluster, n_clusters)
+    first = pairs // size
+    second = pairs - size * first
+    nothing = np.zeros(len(pairs))
+    empty = Counts(
+        ids=outcomes.ids,
+        first=first,
+        second=second,
+        start=_row_starts(first, size),
+        column=second.astype(np.int32),
+        self_pairs=self_pairs,
+        digest=fingerprint([outcomes.ids, digest.hexdigest()]),
+        times=nothing,
+        won=nothing,
+        tied=nothing if ties == "davidson" else None,
+        wins=self_pairs,
+        comparisons=self_pairs,
+    )
+    return empty.reweighted(units, units.weight * units.times), units
+
+
+def _cells(outcomes: Outcomes, ordered: bool) -> Ints:
+    """Per row, its pair and outcome as one number."""
+    size = len(outcomes.ids)
+    first = outcomes.first
+    second = outcomes.second
+    code = (2 * outcomes.result).astype(np.int64)
+    if not ordered:
+        # With itself, an item is on both sides: only that it happened counts.
+        turned = (first > second) | ((first == second) & (code == 0))
+        first = np.minimum(outcomes.first, outcomes.second)
+        second = np.maximum(outcomes.first, outcomes.second)
+        code = np.where(turned, 2 - code, code)
+    return (first * size + second) * 3 + code
+
+
+def _counted_cells(cell: Ints, outcomes: Outcomes) -> tuple[Ints, Ints | None, Floats, Ints]:
+    """The different cells with their cluster and weight, in order, and how often each occurs."""
+    if outcomes.weight is None and outcomes.cluster is None and (outcomes.times == 1).all():
+        # To sort plain numbers is several times faster than to group them.
+        cell, times = np.unique(cell, return_counts=True)
+        return cell, None, np.ones(len(cell)), times
+    rows = pl.DataFrame(
+        {
+            "cell": cell,
+            "cluster": 0 if outcomes.cluster is None else outcomes.cluster,
+            "weight": 1.0 if outcomes.weight is None else outcomes.weight,
+            "times": outcomes.times,
+        }
+    )
+    keys = ["cell", "cluster", "weight"]
+    counted = rows.group_by(keys).agg(pl.col("times").sum()).sort(keys)
+    cluster = None if outcomes.cluster is None else counted["cluster"].to_numpy()
+    return counted["cell"].to_numpy(), cluster, counted["weight"].to_numpy(), counted["times"].to_numpy()
+
+
+def _sums(numbers: Ints, values: Floats, size: int) -> Floats:
+    """Per number below ``size``, the sum of its values."""
+    return np.asarray(np.bincount(numbers, values, size), dtype=np.float64)
+
+
+def _row_starts(first: Ints, size: int) -> npt.NDArray[np.integer]:
+    starts = np.concatenate([[0], np.cumsum(np.bincount(first, minlength=size))])
+    return starts.astype(np.int32 if starts[-1] < 2**31 else np.int64)
+
+
+def connected_parts(counts: Counts, links: npt.NDArray[np.bool_] | None = None) -> list[Ints]:
+    """The parts that the pairs (or those of them in ``links``) hold together, largest first, then in order of ids."""
+    if links is None:
+        return linked_groups(counts.first, counts.second, counts.n_items)
+    return linked_groups(counts.first[links], counts.second[links], counts.n_items)
+
+
+def named_parts(ids: Sequence[str], parts: Sequence[Ints], shown: int = 5) -> str:
+    """Parts for a message: the size and the first items of each, and how many more parts there are."""
+    texts = [f"{plural(len(part), 'item')} ({listed([ids[place] for place in part], 3)})" for part in parts[:shown]]
+    if len(parts) > shown:
+        texts.append(f"{len(parts) - shown:,} more parts")
+    return "; ".join(texts)
