@@ -483,7 +483,7 @@ def test_a_variant_that_hangs_has_failed_and_is_not_asked_again_within_the_same_
 
 
 @pytest.mark.slow
-def test_a_variant_that_swallows_its_cancellation_is_left_behind(caplog):
+def test_a_variant_that_swallows_its_cancellation_is_left_behind():
     """It never ends; the call returns all the same."""
 
     async def stubborn(task):
@@ -498,9 +498,6 @@ def test_a_variant_that_swallows_its_cancellation_is_left_behind(caplog):
     )  # fmt: skip
     assert found.tally("longer") == (3, 0, 0)
     assert found.cases[0].reasoning == "stubborn failed: timeout: no answer within 0.2 seconds"
-    told = [line for line in caplog.messages if "left behind" in line]
-    assert len(told) == 1
-    assert told[0].startswith("stubborn does not end when it is cancelled after variant_timeout; it is left behind")
 
 
 def test_a_time_limit_of_variants_is_for_variants_that_are_run(message_snapshot):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import os
 import random
@@ -353,6 +354,9 @@ class CaseJob:
     load: Callable[[], Awaitable[Answers]]
 
 
+_TO_END_S = 1.0  # for a variant that was cancelled
+
+
 class VariantRunner:
     """Has variants answer tasks, each task once, and stores the answers.
 
@@ -427,9 +431,20 @@ class VariantRunner:
         if self._timeout is None:
             return await _ask_variant(variant, task, repeat)
         start = time.perf_counter()
+        answering: asyncio.Task[Trace] | None = None
+
+        async def answered() -> Trace:
+            nonlocal answering
+            answering = asyncio.create_task(_ask_variant(variant, task, repeat))  # here, to know the limit around it
+            return await asyncio.shield(answering)
+
         try:
-            return await TimeLimit(self._timeout).within(_ask_variant(variant, task, repeat))
-        except TimeLimitError:
+            return await TimeLimit(self._timeout).within(answered())
+        except (TimeLimitError, asyncio.CancelledError) as error:
+            if answering is not None and answering.cancel():  # one that does not end is left behind
+                await asyncio.wait({answering}, timeout=_TO_END_S)
+            if isinstance(error, asyncio.CancelledError):
+                raise
             took = round((time.perf_counter() - start) * 1000, 3)
             why = f"timeout: no answer within {self._timeout:g} seconds"
             return Trace(exception=why, duration_ms=took, metadata={TIMED_OUT: self._timeout})
