@@ -17,7 +17,7 @@ from pairscale.cli._common import emit, printable, resumable, say, say_unsaved, 
 from pairscale.cli._groups import AnswerCols, Asking, Variants, with_groups
 from pairscale.cli._inputs import settings_of
 from pairscale.cli._opening import Opening, say_judged
-from pairscale.core.errors import InputError
+from pairscale.core.errors import InputError, PairscaleError
 from pairscale.evaluate.wording import controlled_lines
 
 if TYPE_CHECKING:
@@ -125,17 +125,26 @@ def command(
         resumable(variants.run),
         contextlib.redirect_stdout(sys.stderr),
     ):  # what is printed meanwhile is no part of the result
-        found = ps.ab(
-            a, b, criterion=criterion or [], judge=who if labels is None else judge, labels=labels, key=key,
-            seed=seed, control=control or (),
-            judge_args=settings_of(judge_arg), base_url=base_url, manifest=manifest, save=save, encoding=encoding,
-            **counting, **vars(columns), **vars(variants), **asking.arguments,
-        )  # fmt: skip
+        unwritten: PairscaleError | None = None
+        try:
+            found = ps.ab(
+                a, b, criterion=criterion or [], judge=who if labels is None else judge, labels=labels, key=key,
+                seed=seed, control=control or (),
+                judge_args=settings_of(judge_arg), base_url=base_url, manifest=manifest, save=save, encoding=encoding,
+                **counting, **vars(columns), **vars(variants), **asking.arguments,
+            )  # fmt: skip
+        except PairscaleError as error:  # of the manifest: the verdict is there all the same
+            found = getattr(error, "result", None)  # type: ignore[assignment]
+            if not isinstance(found, ps.PairwiseRunResult):
+                raise
+            unwritten = error
     _report(found, price_note(found.prices_as_of))
     if out is not None:
         _verdicts(found, say)
     emit(_document(found), found.frame(), as_json=as_json, out=out, show=lambda: _show(found))
     say_judged(who)
+    if unwritten is not None:
+        raise unwritten
     if not any(case.outcome.is_answer for case in found.cases):
         raise InputError("no case was answered, so there is no verdict")
 

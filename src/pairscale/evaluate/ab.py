@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pairscale.core.encodings import read_text
-from pairscale.core.errors import InputError
+from pairscale.core.errors import InputError, PairscaleError
 from pairscale.core.notices import mention, notice, plural
 from pairscale.core.options import ProgressMode, checked, optional, require_int, require_number
 from pairscale.evaluate.formats.reading import (
@@ -199,7 +199,11 @@ def ab(
         about |= {"repeats": repeats, "variant_timeout": variant_timeout}
         result = run_sync(lambda: asking.compare_variants(side_a, sides, names, **about), run=run)
     if manifest is not None:
-        _write_manifest((side_a, side_b), tasks, criteria, manifest, run, names)
+        try:
+            _write_manifest((side_a, side_b), tasks, criteria, manifest, run, names)
+        except PairscaleError as error:
+            error.result = result  # type: ignore[attr-defined]  # it is paid for, whatever is wrong with the manifest
+            raise
     return result
 
 

@@ -145,8 +145,9 @@ def _sentence(run: PairwiseRunResult, rate: WinRate, better: str | None) -> str:
         share, lower, upper = 1 - share, 1 - upper, 1 - lower
     start = "no difference shown" if better is None else f"{name} is better"
     subject = name if better is None else "it"
-    looks = ", however often you look" if run.sequential else ""
-    sure = f"95 % interval {_end(lower)} to {_end(upper)} %{looks}"
+    sure = f"95 % interval {_end(lower)} to {_end(upper)} %"
+    if run.sequential:
+        sure = f"95 % sequence {_end(lower)} to {_end(upper)} %, however often you look"
     if better is None and not run.sequential and not rate.graded and not lower <= 0.5 <= upper:
         sure = f"equal variants have a result like this in {100 * _chance_of(rate):.0f} of 100 comparisons"
     cases = plural(rate.tasks if run.sequential else rate.n, "task" if run.sequential else "case")
