@@ -128,6 +128,7 @@ from .datasets import example_writing_results as example_writing_results
 from .datasets import example_writing_samples as example_writing_samples
 from .datasets import example_writing_samples1000 as example_writing_samples1000
 from .datasets import synthetic_essays as synthetic_essays
+from .evaluate.ab import ab as ab
 from .evaluate.comparators import PairwiseComparator as PairwiseComparator
 from .evaluate.comparators import PairwiseOutcome as PairwiseOutcome
 from .evaluate.diff import CaseChange as CaseChange
@@ -135,13 +136,14 @@ from .evaluate.diff import RunDiff as RunDiff
 from .evaluate.folders import DirectoryTraceSource as DirectoryTraceSource
 from .evaluate.folders import save_trace as save_trace
 from .evaluate.formats.reading import read_outputs as read_outputs
+from .evaluate.gate import GateCriterion as GateCriterion
+from .evaluate.gate import GateResult as GateResult
 from .evaluate.gate import gate as gate
-from .evaluate.gate_result import GateCriterion as GateCriterion
-from .evaluate.gate_result import GateResult as GateResult
 from .evaluate.human import human_labels as human_labels
 from .evaluate.human import human_pairwise as human_pairwise
 from .evaluate.inference.win_rate import WinRate as WinRate
 from .evaluate.judge import pairwise_judge as pairwise_judge
+from .evaluate.judge import pairwise_panel as pairwise_panel
 from .evaluate.judge_check import JudgeCheck as JudgeCheck
 from .evaluate.judge_check import check_judge as check_judge
 from .evaluate.labels import Labels as Labels
@@ -149,7 +151,6 @@ from .evaluate.labels import read_labels as read_labels
 from .evaluate.manifest import ExportedCases as ExportedCases
 from .evaluate.manifest import export_pairwise_cases as export_pairwise_cases
 from .evaluate.manifest import export_pairwise_cases_async as export_pairwise_cases_async
-from .evaluate.panel import pairwise_panel as pairwise_panel
 from .evaluate.ranking import VariantsResult as VariantsResult
 from .evaluate.ranking import run_variants as run_variants
 from .evaluate.ranking import run_variants_async as run_variants_async
@@ -157,8 +158,8 @@ from .evaluate.result import PairwiseAgreement as PairwiseAgreement
 from .evaluate.result import PairwiseCase as PairwiseCase
 from .evaluate.result import PairwiseRunResult as PairwiseRunResult
 from .evaluate.result import Unmatched as Unmatched
-from .evaluate.stored import RunTraceSource as RunTraceSource
-from .evaluate.stored import read_suite as read_suite
+from .evaluate.store import RunTraceSource as RunTraceSource
+from .evaluate.store import read_suite as read_suite
 from .evaluate.suite import Suite as Suite
 from .evaluate.suite import Task as Task
 from .evaluate.traces import InMemoryTraceSource as InMemoryTraceSource
@@ -166,7 +167,6 @@ from .evaluate.traces import Trace as Trace
 from .evaluate.traces import TraceRef as TraceRef
 from .evaluate.traces import TraceSource as TraceSource
 from .evaluate.variants import ModelVariant as ModelVariant
-from .evaluate.verbs import ab as ab
 from .judges.base import Judge as Judge
 from .judges.base import JudgePair as JudgePair
 from .judges.base import Verdict as Verdict

@@ -182,7 +182,7 @@ def test_failures_count_as_asked_and_never_help(cli, answers):
     assert (
         "inconclusive: it depends on how failures count: B is better if cases with a failure are left out" in done.out
     )
-    assert "find out why B failed in 30 cases" in done.out
+    assert "find out why B failed" in done.out
 
 
 def test_a_judge_that_leaves_too_many_cases_open_is_no_gate(cli, answers):

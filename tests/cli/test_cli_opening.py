@@ -222,7 +222,7 @@ def test_both_answers_in_one_file(cli):
     assert [case["task_id"] for case in done.json["cases"]] == [f"row-000{at}" for at in range(1, 6)]
     assert done.json["counts"]["longer"]["win"] == 4
     assert cli(*line, "--a-col", "mine").lines[-1] == (
-        "error: --a-col and --b-col name the answers of A and B in one file; give both"
+        "error: --a-col and --b-col belong together, to one file or table that holds the answers of A and B"
     )
 
 
@@ -251,7 +251,7 @@ def test_files_are_looked_at_before_a_key_is_asked_for(cli):
     ):  # fmt: skip
         done = cli(*command, "--judge", "openai:gpt-5.1")
         assert done.code == 1
-        [line] = done.lines
+        line = done.lines[-1]
         assert line.startswith("error: ")
         assert "no such file" in line
         assert "KEY" not in line

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pairscale.evaluate.calibration import net_bound
 from pairscale.evaluate.inference.gate import two_sided
 from pairscale.evaluate.inference.one_sided import log_capital_above, log_capital_below
 from pairscale.evaluate.inference.score import careful_limits, graded_limits
@@ -140,62 +139,3 @@ def fixed(scenario: Scenario, values: np.ndarray, failed: np.ndarray, *, level=0
         "inconclusive",
     )
     return Gates(verdicts, np.full(runs, tasks))
-
-
-@dataclass(frozen=True)
-class CardScenario:
-    """What is true of B in the eyes of people, and of the judge that has a card.
-
-    Attributes:
-        rate: people's rate of B.
-        judge: of the pairs that people decide, the shares that it decides alike and the other way.
-        labels: pairs on the card.
-        ties: share of the pairs that people call ties.
-        tasks: in the suite.
-        margin: of the gate, as people see it.
-    """
-
-    rate: float
-    judge: tuple[float, float] = (0.90, 0.05)
-    labels: int = 100
-    ties: float = 0.1
-    tasks: int = 400
-    margin: float = 0.1
-
-    def of_judge(self, margin: float) -> Scenario:
-        """The same in the eyes of the judge, who chooses evenly where people call a tie."""
-        alike, against = self.judge
-        net, undecided = alike - against, (1 - self.ties) * (1 - alike - against)
-        return Scenario(0.5 + net * (self.rate - 0.5), undecided, self.tasks, margin)
-
-
-def with_cards(scenario: CardScenario, runs: int, rng: np.random.Generator, *, level=0.95) -> tuple[Gates, Gates, int]:
-    """Gates with a judge card, each card drawn anew: by looking after every task, and fixed; and cards refused.
-
-    As in a gate, half of the chance of an error is that of the card's bound. Margins are rounded up to two thousandths,
-    so that gates can be simulated together; a larger margin passes more.
-    """
-    alike, against = scenario.judge
-    error = (1 - level) / 2
-    cards, times = np.unique(
-        rng.multinomial(scenario.labels, [alike, against, 1 - alike - against], runs), axis=0, return_counts=True
-    )
-    together: dict[float, int] = {}
-    refused = 0
-    for (agreed, reversed_, undecided), n in zip(cards, times, strict=True):
-        bound = net_bound((agreed - reversed_) / scenario.labels, undecided / scenario.labels, scenario.labels, error)
-        if bound <= 0:
-            refused += int(n)
-            continue
-        margin = np.ceil(500 * scenario.margin * bound) / 500
-        together[margin] = together.get(margin, 0) + int(n)
-    parts = []
-    for margin, n in together.items():
-        seen = scenario.of_judge(margin)
-        values, failed = drawn(seen, n, rng)
-        parts.append((sequential(seen, values, failed, level=1 - error), fixed(seen, values, failed, level=1 - error)))
-    asked, all_asked = (
-        Gates(np.concatenate([one.verdicts for one in part]), np.concatenate([one.tasks for one in part]))
-        for part in zip(*parts, strict=True)
-    )
-    return asked, all_asked, refused

@@ -14,7 +14,7 @@ from pairscale.core.comparisons import Outcome
 from pairscale.core.errors import InputError
 from pairscale.evaluate.inference.failures import FAILURES, count_failure, count_failures
 from pairscale.evaluate.result import PairwiseCase, PairwiseRunResult
-from pairscale.evaluate.source import NO_ANSWER
+from pairscale.evaluate.run import NO_ANSWER
 
 
 class Longer:
@@ -375,13 +375,13 @@ def test_tasks_without_an_answer_of_one_side_stand_in_the_verdict():
     b = ps.InMemoryTraceSource({f"t{n}": "yy" for n in range(10)})
     found = ps.evaluate_pairwise(a, b, comparators=[Longer()], progress=False)
     assert found.verdict("longer").endswith(
-        "; before you choose B: B has no answer to 40 tasks, not compared; if these are failures, the verdict changes, "
-        "so add them with an empty output"
+        "; before you choose B: B has no answer to 40 tasks, not compared; if it failed on them, add them with an "
+        "empty output"
     )
     more = ps.InMemoryTraceSource({f"t{n}": "yy" for n in range(48)})
     kept = ps.evaluate_pairwise(a, more, comparators=[Longer()], progress=False)
     assert kept.verdict("longer") == (
-        "B is better: it won 48 of 48 cases with a winner (100 %; 95 % sure: 93 to 100 % in the long run); choose B"
+        "B is better: it won 48 of 48 cases with a winner (100 %; 95 % interval 93 to 100 %); choose B"
     )
 
 
@@ -483,7 +483,7 @@ def test_a_variant_that_hangs_has_failed_and_is_not_asked_again_within_the_same_
 
 
 @pytest.mark.slow
-def test_a_variant_that_swallows_its_cancellation_is_left_behind(caplog):
+def test_a_variant_that_swallows_its_cancellation_is_left_behind():
     """It never ends; the call returns all the same."""
 
     async def stubborn(task):
@@ -498,9 +498,6 @@ def test_a_variant_that_swallows_its_cancellation_is_left_behind(caplog):
     )  # fmt: skip
     assert found.tally("longer") == (3, 0, 0)
     assert found.cases[0].reasoning == "stubborn failed: timeout: no answer within 0.2 seconds"
-    told = [line for line in caplog.messages if "left behind" in line]
-    assert len(told) == 1
-    assert told[0].startswith("stubborn does not end when it is cancelled after variant_timeout; it is left behind")
 
 
 def test_a_time_limit_of_variants_is_for_variants_that_are_run(message_snapshot):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.special import gammaln, xlogy
 from scipy.stats import binom
-from tests.evaluate.gate_simulation import CardScenario, Scenario, drawn, fixed, sequential, with_cards
+from tests.evaluate.gate_simulation import Scenario, drawn, fixed, sequential
 
 from pairscale.evaluate.inference.cases import Scores
 from pairscale.evaluate.inference.gate import (
@@ -265,57 +265,3 @@ def test_error_rates_and_power_over_2000_pull_requests():
                 assert at_most(figures[1], runs), name
             if scenario in (EFFECTS["B wins 20 %"], EFFECTS["B wins 30 %"]):
                 assert figures[0] > 0.99, name
-
-
-# With a judge card: the margin is that of people, and the card is drawn anew for every pull request.
-
-GOOD, MIDDLING, POOR = (0.90, 0.05), (0.75, 0.15), (0.60, 0.25)
-CARDS = {
-    "good judge, 50 labels": {"judge": GOOD, "labels": 50},
-    "good judge, 100 labels": {"judge": GOOD},
-    "good judge, 300 labels": {"judge": GOOD, "labels": 300},
-    "middling judge, 100 labels": {"judge": MIDDLING},
-    "middling judge, 300 labels": {"judge": MIDDLING, "labels": 300},
-    "poor judge, 300 labels": {"judge": POOR, "labels": 300},
-    "good judge, 100 labels, margin .2": {"judge": GOOD, "margin": 0.2},
-}
-
-
-@pytest.mark.slow
-def test_a_judge_card_keeps_the_error_rates_of_people():
-    equal, _, _ = with_cards(CardScenario(0.5, labels=20, tasks=200, margin=0.2), 150, np.random.default_rng([SEED, 7]))
-    assert at_most(equal.share("worse"), 150)
-    edge, _, _ = with_cards(CardScenario(0.3, labels=20, tasks=200, margin=0.2), 150, np.random.default_rng([SEED, 8]))
-    assert at_most(edge.share(*PASSES), 150)
-    assert edge.share("worse") > 0.8
-
-
-def test_the_margin_of_people_given_to_the_judge_would_pass_too_much():
-    """So that the test above can fail: a poor judge sees B at .465 where people see it at .4, and the margin is .1."""
-    seen = CardScenario(0.4, judge=POOR).of_judge(0.1)
-    assert seen.rate == pytest.approx(0.465)
-    values, failed = drawn(seen, 60, np.random.default_rng([SEED, 9]))
-    assert not at_most(sequential(seen, values, failed).share(*PASSES), 60)
-
-
-@pytest.mark.validate
-def test_error_rates_with_a_judge_card_over_2000_pull_requests():
-    runs = 2000
-    print(f"\n{'judge card':36} equal: worse  passes  tasks | at the margin: worse  passes  tasks | fixed | refused")
-    for at, (name, given) in enumerate(CARDS.items()):
-        margin = given.get("margin", 0.1)
-        told = []
-        for side, rate in enumerate((0.5, 0.5 - margin)):
-            rng = np.random.default_rng([SEED, 20, at, side])
-            asked, all_asked, refused = with_cards(CardScenario(rate, **given), runs, rng)
-            told += [asked.share("worse"), asked.share(*PASSES), asked.tasks.mean()]
-            told += [all_asked.share("worse"), all_asked.share(*PASSES), refused / runs]
-        print(
-            f"{name:36} {told[0]:.3f} {told[1]:.3f} {told[2]:.0f} | {told[6]:.3f} {told[7]:.3f} {told[8]:.0f} | "
-            f"equal {told[3]:.3f} {told[4]:.3f}, margin {told[9]:.3f} {told[10]:.3f} | {told[5]:.3f}",
-            flush=True,
-        )
-        assert at_most(told[0], runs), name
-        assert at_most(told[7], runs), name
-        assert at_most(told[3], runs), name
-        assert at_most(told[10], runs), name

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 import pairscale as ps
 from pairscale.core.errors import InputError, JudgeError
-from pairscale.evaluate._model_judge import prompt_for, reasoning_of
-from pairscale.evaluate.judge import merged_outcome
+from pairscale.evaluate.judge import merged_outcome, prompt_for, reasoning_of
 from pairscale.evaluate.majority import majority
 from pairscale.providers.base import HTTPCall, Reply
 from pairscale.testing import Behaviour, ProviderSimulator

@@ -65,7 +65,6 @@ def test_the_directions_of_flips():
     assert "of the flips, 2 favour the first place, 1 the second" in found.summary()
 
 
-LONG = "in the long run)"
 FEW = "compare more tasks (about 200 are enough if the better one wins 60 %), or choose by cost"
 NONE = "nothing is decided, as no case has a winner"
 
@@ -76,24 +75,24 @@ NONE = "nothing is decided, as no case has a winner"
         (
             "b" * 122 + "a" * 78 + "t" * 14 + "f" * 9 + "e" * 2,
             (
-                f"B is better: it won 122 of 200 cases with a winner (61 %; 95 % sure: 54 to 67 % {LONG}; not counted: "
+                "B is better: it won 122 of 200 cases with a winner (61 %; 95 % interval 54 to 67 %); not counted: "
                 "14 ties, 9 flips (the order of the answers decided), 2 errors (the judge failed); choose B"
             ),
         ),
         (
             "a" * 122 + "b" * 78,
-            f"A is better: it won 122 of 200 cases with a winner (61 %; 95 % sure: 54 to 67 % {LONG}; choose A",
+            "A is better: it won 122 of 200 cases with a winner (61 %; 95 % interval 54 to 67 %); choose A",
         ),
         (
             "ab" * 50 + "t",
             (
-                f"no difference shown: B won 50 of 100 cases with a winner (50 %; 95 % sure: 40 to 60 % {LONG}; "
+                f"no difference shown: B won 50 of 100 cases with a winner (50 %; 95 % interval 40 to 60 %); "
                 f"not counted: 1 tie; {FEW}"
             ),
         ),
         (
             "b",
-            f"no difference shown: B won 1 of 1 case with a winner (100 %; 95 % sure: 21 to 100 % {LONG}; {FEW}",
+            f"no difference shown: B won 1 of 1 case with a winner (100 %; 95 % interval 21 to 100 %); {FEW}",
         ),
         (
             "tt",
@@ -112,7 +111,7 @@ NONE = "nothing is decided, as no case has a winner"
         (
             "bbba" + "f" * 9,
             (
-                f"no difference shown: B won 3 of 4 cases with a winner (75 %; 95 % sure: 30 to 95 % {LONG}; not "
+                "no difference shown: B won 3 of 4 cases with a winner (75 %; 95 % interval 30 to 95 %); not "
                 "counted: 9 flips (the order of the answers decided); the judge goes by the order of the answers: "
                 "name a better judge"
             ),

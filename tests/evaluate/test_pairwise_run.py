@@ -751,22 +751,22 @@ def test_after_looks_every_interval_is_that_of_the_sequence(message_snapshot):
 def test_looks_follow_the_order_whatever_comes_first():
     """Fast cases that B loses come late in the order: the look waits for those before them."""
     from pairscale.evaluate.result import PairwiseCase
-    from pairscale.evaluate.source import DECIDED, Look
+    from pairscale.evaluate.run import DecidedRule, Look
 
     def case(name, winner):
         return PairwiseCase(name, "k", winner, "", {}, ps.Outcome.WIN)
 
     def decided(look, place, one):
         look.take(place, one)
-        return DECIDED.stops([look.sequences], "loss")
+        return DecidedRule().stops([look.sequences], "loss")
 
     names = [f"t{n}" for n in range(20)]
-    ahead, in_order = Look(names, "loss", DECIDED), Look(names, "loss", DECIDED)
+    ahead, in_order = Look(names, "loss", DecidedRule()), Look(names, "loss", DecidedRule())
     for n in reversed(range(1, 20)):
         assert not decided(ahead, n, case(names[n], "b"))
     assert decided(ahead, 0, case(names[0], "b"))
     assert [decided(in_order, n, case(names[n], "b")) for n in range(20)].index(True) < 12
-    together = Look(["t", "t", "u", "u"], "loss", DECIDED)
+    together = Look(["t", "t", "u", "u"], "loss", DecidedRule())
     for n, winner in enumerate("abab"):
         together.take(n, case("tu"[n // 2], winner))
     assert [(one.mean, one.n) for one in together.sequences.values()] == [(0.5, 2), (0.5, 2)]

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 import pairscale as ps
 from pairscale.core.provenance import Provenance
-from pairscale.evaluate.board import differences_of, groups_of
-from pairscale.evaluate.ranking import VariantsResult, saved_variants
+from pairscale.evaluate.ranking import VariantsResult, differences_of, groups_of, saved_variants
 from pairscale.reporting.page import kind_of, write_report
 
 SUITE = ps.Suite.from_list([f"Question {n}?" for n in range(20)])

@@ -8,10 +8,8 @@ import pytest
 import pairscale as ps
 from pairscale.core.comparisons import Outcome
 from pairscale.core.provenance import Provenance
-from pairscale.evaluate.board import differences_of
-from pairscale.evaluate.ranking import ranked_variants, saved_variants
+from pairscale.evaluate.ranking import differences_of, fit_variants, ranked_variants, saved_variants
 from pairscale.evaluate.result import PairwiseCase, PairwiseRunResult
-from pairscale.evaluate.variants_fit import fit_variants
 from pairscale.store.runfile import open_run
 
 NAMES = ("w", "x", "y", "z")

@@ -1,19 +1,14 @@
 """More than two variants, and what a variant is known by in a run file."""
 
 import functools
-import importlib
-import json
-import os
-import subprocess
-import sys
 from itertools import combinations
 
 import pytest
 
 import pairscale as ps
 from pairscale.core.errors import InputError
-from pairscale.evaluate._identity import identity_of
 from pairscale.evaluate.ranking import _chosen
+from pairscale.evaluate.variants import make_variant, source_identity
 
 SUITE = ps.Suite.from_list([f"Question {n}?" for n in range(30)])
 
@@ -135,10 +130,6 @@ def calls_it(task):
     return reads_a_global(task)
 
 
-class Client:
-    __slots__ = ("address",)
-
-
 class Holder:
     def __init__(self, prompt, client=None):
         self.prompt, self.client = prompt, client
@@ -153,15 +144,15 @@ def with_default(task, prompt="x"):
 
 @pytest.mark.parametrize("function", [reads_a_global, calls_it, lambda task: calls_it(task) + "!"])
 def test_a_prompt_outside_of_the_function_counts(function, monkeypatch):
-    before = identity_of(function, "A")
-    assert identity_of(function, "B") == before, "the name does not matter where all can be seen"
+    before = source_identity(function, "A")
+    assert source_identity(function, "B") == before, "the name does not matter where all can be seen"
     monkeypatch.setitem(globals(), "PROMPT", "Be brief.")
-    assert identity_of(function, "A") != before
+    assert source_identity(function, "A") != before
 
 
 def test_settings_count_wherever_they_are():
     def same(one, two):
-        return identity_of(one, "A") == identity_of(two, "A")
+        return source_identity(one, "A") == source_identity(two, "A")
 
     assert same(Holder("x"), Holder("x"))
     assert not same(Holder("x"), Holder("y"))
@@ -172,226 +163,17 @@ def test_settings_count_wherever_they_are():
     assert same(Holder("x").__call__, Holder("x").__call__)
 
 
-class Prompts:
-    SYSTEM = "Be kind."
-
-
-class Base:
-    def words(self):
-        return "base"
-
-
-class Helper(Base):
-    punctuation = "!"
-
-    def __init__(self):
-        self.mark = "."
-
-    def finished(self, text):
-        return text + self.mark + self.punctuation
-
-    @staticmethod
-    def still(text):
-        return text
-
-    @property
-    def shown(self):
-        return self.mark
-
-    def __call__(self, task):
-        return self.finished(self.words())
-
-    def method(self, task):
-        return self.words()
-
-
-HELPER = Helper()
-
-
-def reads_a_class(task):
-    return Prompts.SYSTEM
-
-
-def makes_an_object(task):
-    return Helper().finished("x")
-
-
-def uses_an_object(task):
-    return HELPER.finished("x")
-
-
-@pytest.mark.parametrize(
-    ("function", "kind", "name", "changed"),
-    [
-        (reads_a_class, Prompts, "SYSTEM", "Be brief."),
-        (makes_an_object, Helper, "finished", lambda self, text: text),
-        (makes_an_object, Helper, "still", staticmethod(lambda text: text * 2)),
-        (makes_an_object, Helper, "shown", property(lambda self: "?")),
-        (makes_an_object, Helper, "punctuation", "?"),
-        (makes_an_object, Base, "words", lambda self: "other"),
-        (uses_an_object, Helper, "finished", lambda self, text: text),
-        (HELPER, Helper, "finished", lambda self, text: text),
-        (HELPER, Base, "words", lambda self: "other"),
-        (HELPER.method, Base, "words", lambda self: "other"),
-        (Helper, Base, "words", lambda self: "other"),
-    ],
-)
-def test_what_a_class_does_counts(function, kind, name, changed, monkeypatch):
-    before = identity_of(function, "A")
-    assert identity_of(function, "A") == before
-    monkeypatch.setattr(kind, name, changed)
-    assert identity_of(function, "A") != before
-
-
-@pytest.fixture
-def modules(tmp_path, monkeypatch):
-    """A package of one's own, with prompts in a module of it."""
-    (tmp_path / "own_package").mkdir()
-    (tmp_path / "own_package" / "__init__.py").write_text("")
-    (tmp_path / "own_package" / "prompts.py").write_text(
-        "SYSTEM, UNUSED = 'Be kind.', 'x'\ndef wrapped(text):\n    return SYSTEM + text\n"
-    )
-    (tmp_path / "own_variants.py").write_text(
-        "import own_package.prompts\nfrom own_package import prompts\n"
-        "def by_name(task):\n    return prompts.SYSTEM\n"
-        "def by_path(task):\n    return own_package.prompts.SYSTEM\n"
-        "def by_call(task):\n    return prompts.wrapped(task.input)\n"
-    )
-    monkeypatch.syspath_prepend(str(tmp_path))
-    importlib.invalidate_caches()
-    yield importlib.import_module("own_variants")
-    for name in ("own_package", "own_package.prompts", "own_variants"):
-        sys.modules.pop(name, None)
-
-
-@pytest.mark.parametrize("name", ["by_name", "by_path", "by_call"])
-def test_what_is_read_from_a_module_of_ones_own_counts(modules, monkeypatch, name):
-    function = getattr(modules, name)
-    before = identity_of(function, "A")
-    assert identity_of(function, "B") == before
-    monkeypatch.setattr(modules.prompts, "UNUSED", "y")
-    assert identity_of(function, "A") == before, "nobody reads it"
-    monkeypatch.setattr(modules.prompts, "SYSTEM", "Be brief.")
-    assert identity_of(function, "A") != before
-
-
-IDENTITIES = """
-import dataclasses, enum, abc
-from pairscale.evaluate._identity import identity_of
-
-class Kind(enum.Enum):
-    ONE = 1
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Settings:
-    mark: str = "."
-    kinds: frozenset = frozenset({"a", "b", "c"})
-
-class Shape(abc.ABC):
-    @abc.abstractmethod
-    def area(self): ...
-
-class Square(Shape):
-    def area(self):
-        return Kind.ONE
-
-def answer(task):
-    return Settings().mark + str(Square().area()) if task in {"x", "y", "z"} else ""
-
-print(identity_of(answer, "A") == identity_of(answer, "B"), identity_of(answer, "A"))
-"""
-
-
-@pytest.mark.slow
-def test_classes_are_known_again_in_another_process(tmp_path):
-    """Whatever order sets have there, and at whatever place in memory things lie."""
-    (tmp_path / "script.py").write_text(IDENTITIES)
-    said = {
-        subprocess.run(
-            [sys.executable, str(tmp_path / "script.py")], capture_output=True, text=True, check=True,
-            env={**os.environ, "PYTHONHASHSEED": seed},
-        ).stdout
-        for seed in ("1", "2")
-    }  # fmt: skip
-    assert len(said) == 1
-    assert said.pop().startswith("True callable:")
-
-
-def test_what_cannot_be_seen_is_known_by_the_name():
-    one, two = Holder("x", Client()), Holder("x", Client())
-    assert identity_of(one, "A") == identity_of(two, "A")
-    assert identity_of(one, "A") != identity_of(one, "B")
-
-
-def test_agents_and_packages_are_not_looked_into():
-    """What they hold differs from process to process: numbers of connections, names by chance."""
-    from pairscale.evaluate.variants import make_variant
-
-    class Agent:
-        def __init__(self):
-            self.number = id(self)
-
-        async def ask(self, text):
-            return text
-
-    assert make_variant(Agent(), "A").identity == make_variant(Agent(), "A").identity
-    assert make_variant(Agent(), "A").identity != make_variant(Agent(), "B").identity
-    assert identity_of(json.dumps, "A") == identity_of(json.dumps, "B")
-
-
-def own_module(folder, monkeypatch, name, code):
-    (folder / f"{name}.py").write_text(code)
-    monkeypatch.syspath_prepend(str(folder))
-    monkeypatch.delitem(sys.modules, name, raising=False)
-    importlib.invalidate_caches()
-    return importlib.import_module(name)
-
-
-@pytest.mark.parametrize("name", ["SYSTEM", "SUFFIX"])
-def test_every_function_counts_for_what_it_reads_of_a_module(tmp_path, monkeypatch, name):
-    prompts = own_module(tmp_path, monkeypatch, "own_prompts", "SYSTEM, SUFFIX = 'Be kind.', '!'\n")
-    code = (
-        "import own_prompts\ndef answer(task):\n    return own_prompts.SYSTEM + ended()\n"
-        "def ended():\n    return own_prompts.SUFFIX\n"
-    )
-    function = own_module(tmp_path, monkeypatch, "own_endings", code).answer
-    before = identity_of(function, "A")
-    monkeypatch.setattr(prompts, name, "?")
-    assert identity_of(function, "A") != before
-
-
-@pytest.mark.parametrize(("old", "new"), [("'kept'", "'other'"), ("(2)", "(3)"), ("'wrapped'", "'turned'"), ("7", "8")])
-def test_what_stands_around_a_function_counts(tmp_path, monkeypatch, old, new):
-    code = (
-        "import functools\nlist = 7\n@functools.cache\ndef prompt(n):\n    return n, 'kept'\n"
-        "def around(function):\n    @functools.wraps(function)\n    def inner(task):\n"
-        "        return 'wrapped', function(task)\n    return inner\n"
-        "@around\ndef answer(task):\n    return prompt(2), list\n"
-    )
-    before = identity_of(own_module(tmp_path, monkeypatch, "own_around", code).answer, "A")
-    changed = own_module(tmp_path, monkeypatch, "own_changed", code.replace(old, new)).answer
-    assert identity_of(own_module(tmp_path, monkeypatch, "own_again", code).answer, "A") == before
-    assert identity_of(changed, "A") != before
-
-
-def test_a_long_chain_of_functions_is_followed_to_its_end(tmp_path, monkeypatch):
-    chain = "".join(f"def f{n}(task):\n    return f{n + 1}(task)\n" for n in range(600))
-    module = own_module(tmp_path, monkeypatch, "own_chain", f"{chain}def f600(task):\n    return END\nEND = 'a'\n")
-    before = identity_of(module.f0, "A")
-    monkeypatch.setattr(module, "END", "b")
-    assert identity_of(module.f0, "A") != before
-
-
-def test_a_value_that_holds_itself_is_no_trap():
-    registry = {"x": 1, "all": []}
-    registry["all"].append(registry)
-
+def test_a_version_is_the_identity_and_objects_have_their_name_too():
     def answer(task):
-        return registry
+        return "x"
 
-    before = identity_of(answer, "A")
-    registry["x"] = 2
-    assert identity_of(answer, "A") != before
+    before = source_identity(answer, "A")
+    answer.version = "2"
+    second = source_identity(answer, "A")
+    answer.version = "3"
+    assert len({before, second, source_identity(answer, "A")}) == 3
+    assert source_identity(Holder("x", object()), "A") == source_identity(Holder("x", object()), "A")
+    assert source_identity(Holder("x", object()), "A") != source_identity(Holder("x", object()), "B")
 
 
 def test_functions_that_call_each_other_end():
@@ -401,4 +183,16 @@ def test_functions_that_call_each_other_end():
     def odd(n):
         return n != 0 and even(n - 1)
 
-    assert identity_of(even, "A") == identity_of(even, "A") != identity_of(odd, "A")
+    assert source_identity(even, "A") == source_identity(even, "A") != source_identity(odd, "A")
+
+
+def test_agents_are_known_by_their_type_and_name():
+    class Agent:
+        def __init__(self):
+            self.number = id(self)
+
+        async def ask(self, text):
+            return text
+
+    assert make_variant(Agent(), "A").identity == make_variant(Agent(), "A").identity
+    assert make_variant(Agent(), "A").identity != make_variant(Agent(), "B").identity

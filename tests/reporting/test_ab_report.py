@@ -11,7 +11,7 @@ from tests.reporting.runs import A_NAME, B_NAME, HOSTILE, SAYS, Grader, ab_run, 
 import pairscale as ps
 from pairscale.core.errors import InputError
 from pairscale.core.files import read_table, write_table
-from pairscale.evaluate.saved import saved_result
+from pairscale.evaluate.store import saved_result
 from pairscale.people import read_cases
 from pairscale.reporting._ab_figures import ABFacts, ab_of_result
 from pairscale.reporting._ab_messages import length

@@ -19,7 +19,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from pairscale._version import __version__
-from pairscale.cli._common import complain, error_line, say
+from pairscale.cli._common import complain, error_line, in_shell, printable, say
 from pairscale.cli._values import validate_late
 from pairscale.core.errors import PairscaleError
 
@@ -231,7 +231,10 @@ def _root(
 
 class _Notes(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
-        complain("note", record.getMessage())
+        if record.levelno >= logging.WARNING:
+            complain("note", record.getMessage())
+        else:
+            say(printable(in_shell(record.getMessage())))
 
 
 def main(args: Sequence[str] | None = None) -> None:
@@ -248,7 +251,7 @@ def main(args: Sequence[str] | None = None) -> None:
     log, notes = logging.getLogger("pairscale"), _Notes()
     before = log.level, log.propagate
     log.addHandler(notes)
-    log.setLevel(logging.WARNING)
+    log.setLevel(logging.INFO)
     log.propagate = False
     try:
         app(args=args, prog_name="pairscale")

@@ -118,20 +118,6 @@ class Variants:
         """Whether there is anything to run, besides recorded answers."""
         return any((self.variant_a, self.variant_b, self.prompt_a, self.prompt_b))
 
-    @property
-    def names(self) -> tuple[str, str]:
-        """What A and B are called."""
-        return self.name_a, self.name_b
-
-    @property
-    def arguments(self) -> dict[str, Any]:
-        """The arguments of the comparison."""
-        return {
-            "variants": (self.variant_a, self.variant_b), "prompts": (self.prompt_a, self.prompt_b),
-            "suite": self.suite, "run": self.run, "swap": self.swap, "repeats": self.repeats,
-            "variant_timeout": self.variant_timeout,
-        }  # fmt: skip
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AnswerCols:

@@ -17,11 +17,11 @@ from pairscale.cli._common import emit, printable, resumable, say, say_unsaved, 
 from pairscale.cli._groups import AnswerCols, Asking, Variants, with_groups
 from pairscale.cli._inputs import settings_of
 from pairscale.cli._opening import Opening, say_judged
-from pairscale.core.errors import InputError
+from pairscale.core.errors import InputError, PairscaleError
 from pairscale.evaluate.wording import controlled_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     import polars as pl
 
@@ -34,7 +34,6 @@ EXAMPLES = (
     "pairscale ab a.jsonl b.jsonl --criterion helpful --stop-when decided",
     "pairscale ab a.jsonl b.jsonl --criterion helpful --control length",
     "pairscale ab old.eval new.eval --criterion helpful --judge openai:gpt-5.1",
-    "pairscale ab a.jsonl b.jsonl --criterion helpful --judge-card card.json",
 )
 
 _A = Annotated[
@@ -75,14 +74,6 @@ _Control = Annotated[
         "column of the answers; can be repeated.",
     ),
 ]
-_JudgeCard = Annotated[
-    list[Path] | None,
-    typer.Option(
-        metavar="FILE",
-        help="The card of the judge from `pairscale check-judge --labels`, by which win rates are corrected; one "
-        "per criterion. A card of another judge or prompt is refused.",
-    ),
-]
 _Manifest = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="Also write the cases, blinded, to this .jsonl file, for `pairscale label`."),
@@ -105,7 +96,6 @@ def command(
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the order of the tasks with --stop-when.")] = 1,
     control: _Control = None,
     judge_arg: opt.JudgeArgs = None,
-    judge_card: _JudgeCard = None,
     base_url: opt.BaseUrl = None,
     manifest: _Manifest = None,
     save: _Save = None,
@@ -125,35 +115,36 @@ def command(
     With --run, every answer and every verdict is kept as it comes. Run the same command again after a crash or Ctrl-C:
     it asks only what is missing. With another --judge, the same answers are graded without running the variants again.
     """
-    from pairscale.evaluate.verbs import AnswerColumns, compared
-    from pairscale.providers.catalog import price_date, price_note
+    from pairscale.providers.catalog import price_note
 
     who = judge or (["people"] if labels is not None else ["lexical"])
-
-    def open_with(lines: Sequence[str]) -> None:
-        Opening([printable(line) for line in lines]).say(who)
-        say_unsaved(variants.run)
-
+    counting: dict[str, Any] = {"failures": failures, "stop_when": stop_when}
+    Opening([]).say(who)
+    say_unsaved(variants.run)
     with (
         resumable(variants.run),
         contextlib.redirect_stdout(sys.stderr),
     ):  # what is printed meanwhile is no part of the result
-        comparison = compared(
-            a, b, criterion=criterion, judge=judge, labels=labels, key=key, names=variants.names, failures=failures,
-            stop_when=stop_when, seed=seed, control=control or (), judge_args=settings_of(judge_arg),
-            judge_card=judge_card, base_url=base_url, manifest=manifest, save=save, progress=True,
-            columns=AnswerColumns(**vars(columns), encoding=encoding), tell=open_with, **variants.arguments,
-            **asking.arguments,
-        )  # fmt: skip
-    found = comparison.result
-    dates = sorted({day for one in comparison.paid if (day := price_date(getattr(one, "price", None)))})
-    _report(found, price_note(dates))
+        unwritten: PairscaleError | None = None
+        try:
+            found = ps.ab(
+                a, b, criterion=criterion or [], judge=who if labels is None else judge, labels=labels, key=key,
+                seed=seed, control=control or (),
+                judge_args=settings_of(judge_arg), base_url=base_url, manifest=manifest, save=save, encoding=encoding,
+                **counting, **vars(columns), **vars(variants), **asking.arguments,
+            )  # fmt: skip
+        except PairscaleError as error:  # of the manifest: the verdict is there all the same
+            found = getattr(error, "result", None)  # type: ignore[assignment]
+            if not isinstance(found, ps.PairwiseRunResult):
+                raise
+            unwritten = error
+    _report(found, price_note(found.prices_as_of))
     if out is not None:
         _verdicts(found, say)
-    emit(_document(found, dates), found.frame(), as_json=as_json, out=out, show=lambda: _show(found))
-    if cases := comparison.write_manifest():  # last: whatever is wrong with it, the verdict is there
-        say(f"wrote {cases.n_cases:,} cases to {manifest}, and their key (not for labellers) to {cases.key_path}")
+    emit(_document(found), found.frame(), as_json=as_json, out=out, show=lambda: _show(found))
     say_judged(who)
+    if unwritten is not None:
+        raise unwritten
     if not any(case.outcome.is_answer for case in found.cases):
         raise InputError("no case was answered, so there is no verdict")
 
@@ -236,7 +227,7 @@ def _by_tag(found: ps.PairwiseRunResult) -> pl.DataFrame:
     return table.select("criterion", "tag", "n", "rate", "joint_lower", "joint_upper")
 
 
-def _document(found: ps.PairwiseRunResult, dates: Sequence[str]) -> dict[str, Any]:
+def _document(found: ps.PairwiseRunResult) -> dict[str, Any]:
     return {
         "run_id": found.run_id,
         "variant_a": found.variant_a,
@@ -268,6 +259,6 @@ def _document(found: ps.PairwiseRunResult, dates: Sequence[str]) -> dict[str, An
         "asked": found.asked,
         "answered": found.answered,
         "cost": found.cost,
-        "prices_as_of": ", ".join(dates) or None,
+        "prices_as_of": ", ".join(found.prices_as_of) or None,
         "cases": found.frame(),
     }

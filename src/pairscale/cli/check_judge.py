@@ -99,10 +99,9 @@ def command(
     does it agree with people, does it say the same when asked again, and does appended nonsense win it over? With
     --answer probability also: are its probabilities right, against people and against its own reversed answers?
 
-    --out judge-card.json keeps all of it. `pairscale report judge-card.json` shows it as a page, and `pairscale ab
-    --judge-card` checks that the judge and the prompt are those of the card, and corrects win rates by it.
+    --out judge-card.json keeps all of it, and `pairscale report judge-card.json` shows it as a page.
     """
-    from pairscale.evaluate.judge_questions import case_rows
+    from pairscale.evaluate.judge_check import case_rows
 
     is_card = out is not None and out.suffix.lower() == ".json"
     cases = case_rows(data)

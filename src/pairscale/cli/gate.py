@@ -11,17 +11,24 @@ import typer
 
 from pairscale.cli import _names
 from pairscale.cli import _options as opt
-from pairscale.cli._common import complain, emit, error_line, in_shell, printable, resumable, say, show_table
+from pairscale.cli._common import (
+    complain,
+    emit,
+    error_line,
+    in_shell,
+    printable,
+    resumable,
+    say,
+    say_unsaved,
+    show_table,
+)
 from pairscale.cli._groups import AnswerCols, Asking, Variants, with_groups
 from pairscale.cli._inputs import settings_of
 from pairscale.cli._opening import Opening, say_judged
 from pairscale.core.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import pairscale as ps
-    from pairscale.evaluate.gate_options import GateOptions
 
 EXAMPLES = (
     "pairscale gate a.jsonl b.jsonl --criterion helpful --judge openai:gpt-5.1",
@@ -31,7 +38,6 @@ EXAMPLES = (
     "pairscale gate b.jsonl --baseline a.json --criterion helpful --run gate.db",
     "pairscale gate tasks.csv --variant-b app:run --baseline a.json --criterion c",
     "pairscale gate a.jsonl b.jsonl --criterion c --junit g.xml --summary g.md",
-    "pairscale gate main.jsonl pr.jsonl --criterion helpful --judge-card c.json",
 )
 
 _A = Annotated[
@@ -77,14 +83,6 @@ _Missing = Annotated[
 _MaxErrors = Annotated[
     float, typer.Option(metavar="SHARE", help="Largest share of cases that the judge may leave without an answer.")
 ]
-_JudgeCard = Annotated[
-    list[Path] | None,
-    typer.Option(
-        metavar="FILE",
-        help="The card of the judge from `pairscale check-judge --labels`, one per criterion: --margin then is "
-        "what people may see. A card of another judge or prompt is refused.",
-    ),
-]
 _Summary = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Also write a Markdown summary, for a pull request.")
 ]
@@ -114,7 +112,6 @@ def command(
     max_errors: _MaxErrors = 0.1,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the order of the tasks.")] = 1,
     judge_arg: opt.JudgeArgs = None,
-    judge_card: _JudgeCard = None,
     base_url: opt.BaseUrl = None,
     summary: _Summary = None,
     step_summary: _StepSummary = False,
@@ -140,37 +137,43 @@ def command(
     judge that fails gives no outcome; with more such cases than --max-errors, the gate could not run. With --run, run
     the same command again to resume.
     """
-    from pairscale.evaluate.gate import gated
-    from pairscale.evaluate.verbs import AnswerColumns
-    from pairscale.providers.catalog import price_date, price_note
+    import pairscale as ps
+    from pairscale.core.errors import JudgeError
+    from pairscale.evaluate.gate import require_gate_options
+    from pairscale.providers.catalog import price_note
 
-    options = _checked(
-        criterion, fail_if=fail_if, margin=margin, level=level, fixed=fixed, failures=failures, missing=missing,
-        max_errors=max_errors, baseline=baseline, update_baseline=update_baseline, summary=summary,
-        step_summary=step_summary, junit=junit, names=variants.names, judge=judge, judge_card=judge_card,
-    )  # fmt: skip
+    options: dict[str, Any] = {
+        "baseline": baseline, "update_baseline": update_baseline, "summary": summary, "step_summary": step_summary,
+        "junit": junit, "failures": failures, "margin": margin, "level": level, "fixed": fixed, "missing": missing,
+        "max_errors": max_errors,
+    }  # fmt: skip
+    try:
+        criteria, fails_on = require_gate_options(
+            criterion, fail_if, judge=judge, names=(variants.name_a, variants.name_b), **options
+        )
+    except InputError as error:
+        raise typer.BadParameter(in_shell(error_line(error))) from None
     if b is None and baseline is None and columns.a_col is None and not variants.given:
         raise typer.BadParameter("name the answers of A and of B; with --baseline, those of B alone", param_hint="B")
     who = judge or ["lexical"]
-    paid: list[object] = []
-
-    def open_with(lines: Sequence[str]) -> None:
-        only_recorded = update_baseline and b is None and columns.a_col is None
-        Opening([printable(line) for line in lines]).say([] if only_recorded else who)
-        if variants.run is None and not only_recorded:
-            say("note: without --run nothing is kept when this is interrupted")
-
+    if not (update_baseline and b is None and columns.a_col is None):
+        Opening([]).say(who)
+        say_unsaved(variants.run)
     with (
         resumable(variants.run),
         contextlib.redirect_stdout(sys.stderr),
     ):  # what is printed meanwhile is no part of the result
-        found = gated(
-            a, b, options=options, judge=judge, seed=seed, judge_args=settings_of(judge_arg), judge_card=judge_card,
-            base_url=base_url, save=save, progress=True, columns=AnswerColumns(**vars(columns), encoding=encoding),
-            tell=open_with, paid=paid.extend, **variants.arguments, **asking.arguments,
-        )  # fmt: skip
-    dates = sorted({day for one in paid if (day := price_date(getattr(one, "price", None)))})
-    _report(found, price_note(dates))
+        try:
+            found = ps.gate(
+                a, b, criterion=criteria, fail_if=fails_on, judge=who, seed=seed, judge_args=settings_of(judge_arg),
+                base_url=base_url, save=save, encoding=encoding, **options, **vars(columns), **vars(variants),
+                **asking.arguments,
+            )  # fmt: skip
+        except JudgeError as error:
+            if not isinstance(error.result, ps.GateResult):
+                raise
+            found = error.result
+    _report(found, "" if found.result is None else price_note(found.result.prices_as_of))
     cases = found.frame() if found.result is None else found.result.frame()
     if found.problem is not None and out is None and not as_json:
         complain("error", found.problem)
@@ -184,16 +187,6 @@ def command(
         say_judged(who)
     say(f"exit code {found.exit_code}: {_state(found)}")
     raise typer.Exit(found.exit_code)
-
-
-def _checked(criterion: list[str] | None, **given: Any) -> GateOptions:
-    """The options, where a wrong one is wrong usage."""
-    from pairscale.evaluate.gate_options import GateOptions
-
-    try:
-        return GateOptions.of(criterion, **given)
-    except InputError as error:
-        raise typer.BadParameter(in_shell(error_line(error))) from None
 
 
 def _state(found: ps.GateResult) -> str:

@@ -11,7 +11,7 @@ from pairscale.core.options import ProgressMode, checked
 from pairscale.evaluate.comparators import PairwiseComparator
 from pairscale.evaluate.inference.failures import Failures
 from pairscale.evaluate.result import PairwiseRunResult
-from pairscale.evaluate.run import OnCase, Settings, StopWhen, compare_answers, compare_variants
+from pairscale.evaluate.run import OnCase, PairwiseRun, StopWhen
 from pairscale.evaluate.suite import SuiteLike
 from pairscale.evaluate.traces import TraceSource
 from pairscale.evaluate.variants import VariantLike
@@ -109,22 +109,16 @@ async def run_pairwise(
         ((0, 3, 0), 0)
     """
     _refuse_stream(stream)
-    settings = Settings(
-        comparators=comparators,
-        options=RunOptions(concurrency=concurrency, timeout=timeout, max_cost=max_cost),
-        run=run,
-        store_dir=store_dir,
-        run_id=run_id,
-        label=label,
-        failures=failures,
-        stop_when=stop_when,
-        variant_timeout=variant_timeout,
-        seed=seed,
-        progress=progress,
+    options = RunOptions(concurrency=concurrency, timeout=timeout, max_cost=max_cost)
+    asking = PairwiseRun(
+        comparators, options, run=run, failures=failures, stop_when=stop_when, seed=seed, progress=progress,
         on_case=on_case,
-    )
+    )  # fmt: skip
     variants = (_with_config(variant_a, model_config), _with_config(variant_b, model_config))
-    return await compare_variants(suite, variants, (variant_a_name, variant_b_name), settings, repeats=repeats)
+    return await asking.compare_variants(
+        suite, variants, (variant_a_name, variant_b_name), repeats=repeats, variant_timeout=variant_timeout,
+        run_id=run_id, label=label, store_dir=store_dir,
+    )  # fmt: skip
 
 
 @awaitable(run_pairwise)
@@ -210,20 +204,15 @@ async def evaluate_pairwise(
         ((0, 1, 0), ['t2', 't3'])
     """
     _refuse_stream(stream)
-    settings = Settings(
-        comparators=comparators,
-        options=RunOptions(concurrency=concurrency, timeout=timeout, max_cost=max_cost),
-        run=run,
-        store_dir=store_dir,
-        run_id=run_id,
-        label=label,
-        failures=failures,
-        stop_when=stop_when,
-        seed=seed,
-        progress=progress,
+    options = RunOptions(concurrency=concurrency, timeout=timeout, max_cost=max_cost)
+    asking = PairwiseRun(
+        comparators, options, run=run, failures=failures, stop_when=stop_when, seed=seed, progress=progress,
         on_case=on_case,
+    )  # fmt: skip
+    names = (variant_a, variant_b)
+    return await asking.compare_answers(
+        source_a, source_b, names, suite=suite, run_id=run_id, label=label, store_dir=store_dir
     )
-    return await compare_answers(source_a, source_b, (variant_a, variant_b), settings, suite=suite)
 
 
 @awaitable(evaluate_pairwise)

@@ -25,6 +25,11 @@ def notice(message: str) -> str:
     return message
 
 
+def mention(message: str) -> None:
+    """Say what a command tells the person at the terminal, such as what was read; scripts do not see it."""
+    _LOG.info("%s", without_logins(message))
+
+
 @contextmanager
 def without_notices() -> Iterator[None]:
     """Silence notices inside the block, for a step whose notices are not about what the user asked for."""

@@ -38,6 +38,9 @@ Ask: TypeAlias = Callable[[Judge, JudgePair, int], Awaitable[Verdict]]
 been answered before, and stores the answer."""
 
 
+_KINDS = {"a": Outcome.WIN, "b": Outcome.WIN, "tie": Outcome.TIE}
+
+
 @dataclass(frozen=True, slots=True)
 class PairwiseOutcome:
     """What a comparator says of one pair.
@@ -71,35 +74,31 @@ class PairwiseOutcome:
     preference: float | None = None
 
     def __post_init__(self) -> None:
-        if not (self.winner is None or isinstance(self.winner, str)):
-            if self.preference is not None:
+        winner = self.winner
+        preference = self.preference
+        if winner is not None and not isinstance(winner, str):
+            if preference is not None:
                 raise InputError("give the preference once: PairwiseOutcome(0.83)")
-            preference = require_probability(self.winner, "the preference (the probability that B is better)")
-            object.__setattr__(self, "preference", preference)
-            object.__setattr__(self, "winner", hard_winner(preference))
-        require_choice(self.winner, "winner", ("a", "b", "tie", None))
-        follows = None if self.winner is None else Outcome.TIE if self.winner == "tie" else Outcome.WIN
-        given = follows if self.outcome is None else Outcome(self.outcome)
-        if given is None:
+            preference = require_probability(winner, "the preference (the probability that B is better)")
+            winner = hard_winner(preference)
+        require_choice(winner, "winner", ("a", "b", "tie", None))
+        follows = _KINDS.get(str(winner))
+        kind = follows if self.outcome is None else Outcome(self.outcome)
+        if kind is None:
             raise InputError("an outcome has a winner, or is made with flip(), abstain() or fail()")
-        if given in {Outcome.WIN, Outcome.TIE} and given is not follows:
-            raise InputError(f"winner={self.winner!r} does not go with the outcome {given}")
-        if follows is not None and given is not follows:
-            raise InputError(f"the outcome {given} has no winner")
-        object.__setattr__(self, "outcome", given)
-        self._check_preference(given)
+        if kind is not follows and (follows is not None or kind in {Outcome.WIN, Outcome.TIE}):
+            raise InputError(f"winner={winner!r} does not go with the outcome {kind}")
+        if preference is not None:
+            preference = require_probability(preference, "preference")
+            if not kind.is_answer:
+                raise InputError(f"the outcome {kind} has no preference")
+            if kind is Outcome.WIN and hard_winner(preference) != winner:
+                raise InputError(f"winner={winner!r} contradicts the preference {preference:g} (that B is better)")
+        object.__setattr__(self, "winner", winner)
+        object.__setattr__(self, "preference", preference)
+        object.__setattr__(self, "outcome", kind)
         if self.cost is not None:
             object.__setattr__(self, "cost", require_figure(self.cost, "the cost of an outcome", float))
-
-    def _check_preference(self, kind: Outcome) -> None:
-        if self.preference is None:
-            return
-        preference = require_probability(self.preference, "preference")
-        object.__setattr__(self, "preference", preference)
-        if not kind.is_answer:
-            raise InputError(f"the outcome {kind} has no preference")
-        if kind is Outcome.WIN and hard_winner(preference) != self.winner:
-            raise InputError(f"winner={self.winner!r} contradicts the preference {preference:g} (that B is better)")
 
     @classmethod
     def flip(cls, reasoning: str = "", **more: Any) -> PairwiseOutcome:
@@ -153,7 +152,8 @@ def foreign_outcome(winner: Any, reasoning: Any, detail: Any) -> PairwiseOutcome
     """
     if winner not in {"a", "b", "tie"}:
         return None
-    words, more = "" if reasoning is None else str(reasoning), dict(detail) if isinstance(detail, Mapping) else {}
+    words = str(reasoning or "")
+    more = dict(detail) if isinstance(detail, Mapping) else {}
     if winner != "tie":
         return PairwiseOutcome(winner, words, more)
     if more.get("error") or words == "judge returned no verdict":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -81,47 +82,53 @@ def diff_runs(
     run: PairwiseRunResult, baseline: PairwiseRunResult, *, strict: bool, tolerance: float | None = None
 ) -> RunDiff:
     """What has changed for B; see :meth:`PairwiseRunResult.diff`."""
-    least = optional(require_probability, tolerance, "tolerance")
-    after, before = _cases(run), _cases(baseline)
+    least = optional(require_probability, tolerance, "tolerance") or 0.0
+    after = _cases(run)
+    before = _cases(baseline)
     only_here = tuple(name for name in after if name not in before)
     only_there = tuple(name for name in before if name not in after)
-    if strict and (only_here or only_there):
-        side, names = ("this run", only_here) if only_here else ("the baseline", only_there)
-        tasks = list(dict.fromkeys(f"{task_id} ({key})" for task_id, _, key in names))
-        raise RunsNotComparableError(
-            f"only {side} has {listed(tasks)}; compare runs of the same tasks and keys, or give strict=False"
-        )
     shared = [name for name in after if name in before]
     changed = tuple(name for name in shared if _is_changed(after[name], before[name]))
-    if strict and changed:
-        tasks = list(dict.fromkeys(task_id for task_id, _, _ in changed))
-        raise RunsNotComparableError(
-            f"the task has changed between the two runs under the same name: {listed(tasks)}; give a changed task "
-            "another task_id, or give strict=False"
-        )
     if not shared:
         raise RunsNotComparableError("the two runs have no task and key in common")
-    changes, unanswered, unchanged = [], [], 0
+    if strict:
+        _require_same(only_here, only_there, changed)
+    changes: list[CaseChange] = []
+    unanswered: list[_Name] = []
     for name in shared:
-        was, now = (
-            score_of(str(case.outcome), case.winner, None if least is None else case.preference)
-            for case in (before[name], after[name])
-        )
+        was = _score(before[name], graded=tolerance is not None)
+        now = _score(after[name], graded=tolerance is not None)
         if was is None or now is None:
             unanswered.append(name)
-        elif abs(now - was) <= (least or 0.0):
-            unchanged += 1
-        else:
+        elif abs(now - was) > least:
             changes.append(CaseChange(*name, before=was, after=now))
     return RunDiff(
         tuple(change for change in changes if change.after < change.before),
         tuple(change for change in changes if change.after > change.before),
-        unchanged,
+        len(shared) - len(changes) - len(unanswered),
         tuple(unanswered),
         only_here,
         only_there,
         changed,
     )
+
+
+def _require_same(only_here: Sequence[_Name], only_there: Sequence[_Name], changed: Sequence[_Name]) -> None:
+    """Refuse runs of other tasks, keys or inputs."""
+    problems = {
+        "only this run has {}; compare runs of the same tasks and keys, or give strict=False": only_here,
+        "only the baseline has {}; compare runs of the same tasks and keys, or give strict=False": only_there,
+        "the task has changed between the two runs under the same name: {}; give a changed task another task_id, or "
+        "give strict=False": changed,
+    }
+    for words, names in problems.items():
+        if names:
+            cases = dict.fromkeys(f"{task_id} ({key})" for task_id, _, key in names)
+            raise RunsNotComparableError(words.format(listed(list(cases))))
+
+
+def _score(case: PairwiseCase, *, graded: bool) -> float | None:
+    return score_of(str(case.outcome), case.winner, case.preference if graded else None)
 
 
 def _cases(run: PairwiseRunResult) -> dict[_Name, PairwiseCase]:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from pairscale.checks.card import JudgeCard
 from pairscale.core.comparisons import Outcome
 from pairscale.core.errors import FileFormatError
 from pairscale.core.notices import notice
@@ -48,12 +47,11 @@ def result_fields(
     )
     kept["unmatched"] = tuple(unmatched(**one) for one in found["unmatched"])
     kept |= {name: tuple(found[name]) for name in ("keys", "unasked", "control")}
-    kept["unfinished"] = tuple(found.get("unfinished", ()))
+    kept |= {name: tuple(found.get(name, ())) for name in ("unfinished", "prices_as_of")}
     own = {one.name for one in fields(VariantFigures)}
     kept["variants"] = tuple(
         VariantFigures(**{name: one[name] for name in one if name in own}) for one in found.get("variants", ())
     )
-    kept["cards"] = {key: JudgeCard.from_dict(card, where) for key, card in found.get("cards", {}).items()}
     kept["provenance"] = Provenance(**found["provenance"])
     return kept
 

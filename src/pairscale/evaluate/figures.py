@@ -1,14 +1,16 @@
-"""What the answers of a variant took: failures, time, tokens, cost."""
+"""What is counted of answers: failures, time, tokens, cost; and of their style, Markdown and other numbers."""
 
 from __future__ import annotations
 
+import math
+import re
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from pairscale.evaluate.traces import Trace
 
-__all__ = ["VariantFigures", "figures_of"]
+__all__ = ["VariantFigures", "figures_of", "markdown_counts", "measures_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,3 +89,40 @@ def figures_of(side: str, traces: Iterable[Trace]) -> VariantFigures:
 
 def _known(traces: Sequence[Trace], name: str) -> list[float]:
     return [float(value) for trace in traces if (value := getattr(trace, name)) is not None]
+
+
+# Style
+
+_FENCED = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
+_COUNTED = {
+    "headers": re.compile(r"^ {0,3}#{1,6}\s+\S", re.MULTILINE),
+    "lists": re.compile(r"^\s*(?:[-*+]|\d{1,9}[.)])\s+\S", re.MULTILINE),
+    "bold": re.compile(r"\*\*[^*\n]+\*\*|__[^_\n]+__"),
+}
+
+
+def markdown_counts(text: str) -> dict[str, float]:
+    """How many headers, list items and bold passages a Markdown text has; code blocks do not count.
+
+    Example:
+        >>> lines = ["# Dyeing", "- **madder**", "- alum", "1. Heat the water."]
+        >>> markdown_counts(chr(10).join(lines))
+        {'headers': 1.0, 'lists': 3.0, 'bold': 1.0}
+    """
+    plain = _FENCED.sub("", text)
+    return {name: float(len(pattern.findall(plain))) for name, pattern in _COUNTED.items()}
+
+
+def measures_of(trace: Trace) -> dict[str, float]:
+    """What is counted of an answer besides its length: its Markdown, and the numbers among its other columns.
+
+    A variant that failed has no answer to measure.
+    """
+    if trace.exception is not None:
+        return {}
+    numbers = {
+        str(name): float(value)
+        for name, value in trace.metadata.items()
+        if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    }
+    return {**numbers, **markdown_counts(trace.output)}

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -15,41 +16,51 @@ from pairscale.checks.calibration import Calibration, calibrations_of
 from pairscale.checks.card import JudgeCard, JudgeIdentity
 from pairscale.checks.position import PositionalBias, check_positional_bias, compute_reverse_consistency
 from pairscale.collect.live import SubmitResult, submit_pairs
-from pairscale.core.comparisons import Outcome
+from pairscale.core.comparisons import Outcome, ordered_key
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError
+from pairscale.core.files import TABLE_SUFFIXES, read_rows
 from pairscale.core.notices import notice, without_notices
 from pairscale.core.options import ProgressMode, checked, optional, require_choice, require_int
+from pairscale.core.provenance import fingerprint, text_hash
 from pairscale.core.samples import read_samples
-from pairscale.evaluate.judge import make_task_judge
+from pairscale.core.tables import PAIRS, Table, listed, to_frame
+from pairscale.evaluate.comparators import item_name
+from pairscale.evaluate.judge import make_task_judge, model_settings
 from pairscale.evaluate.judge_measures import measures_of
-from pairscale.evaluate.judge_questions import (
-    CheckPairs,
-    Labels,
-    Questions,
-    case_rows,
-    pairs_of_cases,
-    pairs_of_texts,
-    questions_of,
-)
+from pairscale.evaluate.labels import answers_digest, read_labels
+from pairscale.evaluate.manifest import MANIFEST
 from pairscale.judges.base import Judge, judge_member
 from pairscale.judges.build import judge_with, want_probability
 from pairscale.models.bayes.fit import fit_btl
-from pairscale.providers.catalog import PROVIDERS, price_date
+from pairscale.pairing.make import some_pairs
+from pairscale.pairing.order import randomize_pair_order
+from pairscale.pairing.table import generator, swapped
+from pairscale.providers.catalog import price_date
 from pairscale.runtime import CONCURRENCY, RETRIES, TIMEOUT
 from pairscale.store.label_keys import key_path
+from pairscale.store.reading import read_comparisons
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from pairscale.core.tables import Table
     from pairscale.core.traits import Trait
     from pairscale.models.bayes.settings import Answer
     from pairscale.providers.catalog import Price
 
-__all__ = ["JudgeCheck", "check_judge"]
+__all__ = ["CheckPairs", "JudgeCheck", "case_rows", "check_judge", "nonsense"]
 
-_LEVEL, _PROBES = 0.95, 20
+Labels: TypeAlias = "Table | str | os.PathLike[str]"
+
+_ONSETS = "b d f g k l m n p r s t v z br dr kl pl st tr sh".split()
+_VOWELS = "a e i o u ai ou ee".split()
+_ENDS = ["", "", "n", "r", "l", "s", "t", "nd", "x"]
+_LEAST_WORDS = 12
+_MOST_WORDS = 60
+_WORDS_A_SENTENCE = 9
+_LEVEL = 0.95
+_PROBES = 20
+_PAIRS = 30
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -149,7 +160,7 @@ def check_judge(
 
     Give texts to check a judge of texts (``ps.rank``, ``ps.judge``), or the cases of a manifest to check a judge of two
     answers to a task (``ps.ab``): the same judge has another prompt there. With ``labels``, the pairs are those that
-    people have labelled, and ``result.save_card(path)`` writes a judge card, by which ``ps.ab`` corrects its win rates.
+    people have labelled; ``result.save_card(path)`` keeps all figures in a judge card.
 
     Args:
         data: Samples (a table, a file, a folder or zip archive of texts), or the cases of a manifest
@@ -198,46 +209,51 @@ def check_judge(
         >>> ps.check_judge(ps.example_writing_samples, "lexical", n_pairs=10, progress=False).prop_consistent
         1.0
     """
-    n_pairs, seed = optional(require_int, n_pairs, "n_pairs", least=1), require_int(seed, "seed", least=0)
+    n_pairs = optional(require_int, n_pairs, "n_pairs", least=1)
+    seed = require_int(seed, "seed", least=0)
     concurrency = require_int(concurrency, "concurrency", least=1)
     probes = 0 if labels is None else _PROBES
-    n_repeats, n_distractors = (
-        probes if given is None else require_int(given, name, least=0)
-        for given, name in ((n_repeats, "n_repeats"), (n_distractors, "n_distractors"))
-    )
+    n_repeats = probes if n_repeats is None else require_int(n_repeats, "n_repeats", least=0)
+    n_distractors = probes if n_distractors is None else require_int(n_distractors, "n_distractors", least=0)
+    if labels is None and key is not None:
+        raise InputError("`key=` belongs to `labels=`")
     cases = case_rows(data)
-    if cases is None and criterion is not None:
-        raise InputError("criterion belongs to the cases of a manifest; texts are judged by a trait")
-    if cases is not None and (trait is not None or template is not None):
-        raise InputError("trait and template belong to texts; the cases of a manifest have a criterion")
     if cases is None:
+        if criterion is not None:
+            raise InputError("criterion belongs to the cases of a manifest; texts are judged by a trait")
         samples = read_samples(
             data, id_col=id_col, text_col=text_col, encoding=encoding, strict=strict, skip_unreadable=skip_unreadable
         )
         if samples.height < 2:
             raise InputError(f"a judge compares two texts; there are {samples.height}")
-        found = pairs_of_texts(samples, labels, key, n_pairs, seed)
+        found = _pairs_of_texts(samples, labels, key, n_pairs, seed)
         asked = judge_with(
             judge, trait=trait, template=template, judge_args=judge_args, base_url=base_url, cache=cache, price=price,
             answer=answer,
         )  # fmt: skip
     else:
+        if trait is not None or template is not None:
+            raise InputError("trait and template belong to texts; the cases of a manifest have a criterion")
         if labels is not None and not isinstance(labels, str | os.PathLike):
             raise InputError("labels of cases are a file or a run file")
-        found = pairs_of_cases(cases, labels, _key_of(data, labels, key), criterion, n_pairs, seed, encoding)
-        asked = _task_judge(judge, str(found.criterion), judge_args, base_url, cache, price, answer)
-    questions = questions_of(found, n_repeats, n_distractors, seed)
+        found = _pairs_of_cases(cases, labels, _key_of(data, labels, key), criterion, n_pairs, seed, encoding)
+        settings = dict(judge_args or {})
+        if require_choice(answer, "answer", ("winner", "probability")) == "probability":
+            want_probability(judge, settings)
+        settings |= model_settings([judge], base_url=base_url, cache=cache, price=price)
+        asked = make_task_judge(judge, str(found.criterion), settings or None)
+    found.ask(n_repeats, n_distractors, seed)
     done = submit_pairs(
-        questions.table, asked, run=run, concurrency=concurrency, retries=retries, timeout=timeout, max_cost=max_cost,
+        found.table, asked, run=run, concurrency=concurrency, retries=retries, timeout=timeout, max_cost=max_cost,
         progress=progress,
     )  # fmt: skip
-    checked = _check(found, questions, done, asked, seed)
-    if cases is None and checked.n_valid:
-        spread, error = _spread(_main(done, questions), answer, seed)
-        checked = replace(checked, spread=spread, error=error)
-    if answer == "probability" and checked.n_valid and not checked.calibrations:
+    result = _check(found, done, asked, seed)
+    if cases is None and result.n_valid:
+        spread, error = _spread(_main(done, found), answer, seed)
+        result = replace(result, spread=spread, error=error)
+    if answer == "probability" and result.n_valid and not result.calibrations:
         notice("the judge gave no probability, so there is nothing to say about them")
-    return checked
+    return result
 
 
 def _key_of(data: Any, labels: str | os.PathLike[str] | None, key: Any) -> Any:
@@ -248,85 +264,68 @@ def _key_of(data: Any, labels: str | os.PathLike[str] | None, key: Any) -> Any:
     return beside if beside.exists() else None
 
 
-def _task_judge(
-    judge: str | Judge | Callable[..., Any],
-    criterion: str,
-    judge_args: Mapping[str, Any] | None,
-    base_url: str | None,
-    cache: bool | None,
-    price: Price | Mapping[str, Any] | None,
-    answer: Answer,
-) -> Judge:
-    """The judge that :func:`pairwise_judge` would ask about a criterion."""
-    settings = dict(judge_args or {})
-    if require_choice(answer, "answer", ("winner", "probability")) == "probability":
-        want_probability(judge, settings)
-    given = {"base_url": base_url, "cache": cache, "price": price}
-    more = {name: value for name, value in given.items() if value is not None}
-    if more and not (isinstance(judge, str) and judge.partition(":")[0] in PROVIDERS):
-        raise InputError(f"`{next(iter(more))}=` belongs to a provider's model, such as compatible:MODEL")
-    return make_task_judge(judge, criterion, {**settings, **more} or None)
-
-
-def _check(found: CheckPairs, questions: Questions, done: SubmitResult, asked: Judge, seed: int) -> JudgeCheck:
-    results, n_pairs = done.results, found.pairs.height
-    main = _main(done, questions)
+def _check(found: CheckPairs, done: SubmitResult, asked: Judge, seed: int) -> JudgeCheck:
+    results = done.results
+    main = _main(done, found)
     n_valid = main.filter(pl.col("better_id").is_not_null()).height
     failed = set(done.failed_pairs["custom_id"].cast(pl.String))
-    unasked = questions.table.height - results.height - len(failed)
+    unasked = found.table.height - results.height - len(failed)
     if unasked:
+        notice(f"{unasked:,} of {found.table.height:,} questions were not asked; what they would show is not measured")
+    if "instance" in asked.condition.settings:
         notice(
-            f"{unasked:,} of {questions.table.height:,} questions were not asked; what they would show is not measured"
+            "this judge has no name, so nobody can tell later whose card this is; name it: FunctionJudge(f, name=...)"
         )
     bias = None
     if n_valid:
-        halves = [results.filter(pl.col("custom_id").is_in(names)) for names in (questions.forward, questions.backward)]
-        consistency = compute_reverse_consistency(*halves)
+        forward, backward = (
+            results.filter(pl.col("custom_id").is_in(names)) for names in (found.forward, found.backward)
+        )
+        consistency = compute_reverse_consistency(forward, backward)
         if consistency.details.height:
             bias = check_positional_bias(consistency, conf_level=_LEVEL, seed=seed)
-    if "instance" in asked.condition.settings:
-        notice(
-            "this judge has no name, so no later run can be checked by its card; name it: FunctionJudge(f, name=...)"
-        )
-    cost_each = _cost_each(done)
-    costs = _paid(done)["cost"].drop_nulls().to_list() or ([] if cost_each is None else [cost_each])
-    card = JudgeCard(
-        JudgeIdentity.of(asked.condition, found.kind, found.criterion),
-        measures_of(found, questions, results, len(failed), costs, bias, _LEVEL),
-        {
-            "kind": found.kind,
-            "n_pairs": n_pairs,
-            "n_labelled": sum(said is not None for said in found.labels),
-            "labellers": found.labellers,
-            "n_unasked": unasked,
-            "seed": seed,
-            "digest": found.digest,
-            "prices_as_of": price_date(judge_member(asked, "price")),
-            **_calibrated(found, main),
-        },
-        _LEVEL,
-    )
-    failures = done.failed_pairs.group_by("error_code", "error_message").len("n").sort("n", descending=True)
+    # An answer of the cache has no status and costs nothing.
+    from_cache = pl.col("model").is_not_null() & pl.col("status_code").is_null() & (pl.col("cost") == 0)
+    paid = results.filter(~from_cache.fill_null(value=False))
+    cost_each = _mean(paid, "cost")
+    if cost_each is None and done.cached and done.saved:
+        cost_each = done.saved / done.cached
+    costs = paid["cost"].drop_nulls().to_list()
+    if not costs and cost_each is not None:
+        costs = [cost_each]
+    prices_as_of = price_date(judge_member(asked, "price"))
+    about = {
+        "kind": found.kind,
+        "n_pairs": found.pairs.height,
+        "n_labelled": sum(label is not None for label in found.labels),
+        "labellers": found.labellers,
+        "n_unasked": unasked,
+        "seed": seed,
+        "digest": fingerprint([found.pairs.select("text1", "text2").rows(), list(found.labels)]),
+        "prices_as_of": prices_as_of,
+        **_calibrated(found, main),
+    }
+    measures = measures_of(found, results, len(failed), costs, bias, _LEVEL)
     return JudgeCheck(
         judge_id=asked.condition.judge_id,
         n_items=found.n_items,
-        n_pairs=n_pairs,
-        n_asked=main.height + len(failed & {*questions.forward, *questions.backward}),
+        n_pairs=found.pairs.height,
+        n_asked=main.height + len(failed & {*found.forward, *found.backward}),
         n_valid=n_valid,
-        failures=failures,
+        failures=done.failed_pairs.group_by("error_code", "error_message").len("n").sort("n", descending=True),
         prop_consistent=None if bias is None else float(bias.summary["prop_consistent"][0]),
         bias=bias,
         cost_each=cost_each,
-        seconds_each=_mean(_paid(done), "latency_s"),
+        seconds_each=_mean(paid, "latency_s"),
         tokens_each=_mean(results, "total_tokens"),
-        prices_as_of=price_date(judge_member(asked, "price")),
-        card=card,
+        prices_as_of=prices_as_of,
+        card=JudgeCard(JudgeIdentity.of(asked.condition, found.kind, found.criterion), measures, about, _LEVEL),
     )
 
 
-def _main(done: SubmitResult, questions: Questions) -> pl.DataFrame:
+def _main(done: SubmitResult, found: CheckPairs) -> pl.DataFrame:
     """The answers on the pairs themselves, without probes."""
-    return done.results.filter(pl.col("custom_id").is_in([*questions.forward, *questions.backward]))
+    return done.results.filter(pl.col("custom_id").is_in([*found.forward, *found.backward]))
 
 
 def _spread(results: pl.DataFrame, answer: Answer, seed: int) -> tuple[float | None, float | None]:
@@ -358,17 +357,266 @@ def _calibrated(found: CheckPairs, results: pl.DataFrame) -> dict[str, Any]:
     return {"calibration": [one.to_dict() for one in calibrations]} if calibrations else {}
 
 
-def _paid(done: SubmitResult) -> pl.DataFrame:
-    """The answers that were asked for: one of the answer cache has no status and costs nothing."""
-    from_cache = pl.col("model").is_not_null() & pl.col("status_code").is_null() & (pl.col("cost") == 0)
-    return done.results.filter(~from_cache.fill_null(value=False))
-
-
-def _cost_each(done: SubmitResult) -> float | None:
-    paid = _mean(_paid(done), "cost")
-    return done.saved / done.cached if paid is None and done.cached and done.saved else paid
-
-
 def _mean(results: pl.DataFrame, name: str) -> float | None:
     values = results[name].drop_nulls()
     return None if values.len() == 0 else float(values.cast(pl.Float64).to_numpy().mean())
+
+
+# What is asked
+
+
+@dataclass(slots=True)
+class CheckPairs:
+    """Pairs to check a judge with, what people said of them, and the questions about them.
+
+    Attributes:
+        kind: ``texts`` or ``cases``.
+        pairs: ``pair_uid ID1 text1 ID2 text2`` and what else the judge is shown of both sides.
+        labels: by the pair's place, who people prefer: 1.0 the first, 0.0 the second, 0.5 neither; None without.
+        variants: by the pair's place, which variant stands first, ``a`` or ``b``; None where there are no variants.
+        labellers: how many people labelled.
+        n_items: texts there are.
+        criterion: what cases are judged by.
+        table: everything that is asked, as one table of pairs.
+        backward: by the pair's place, the name of the question in the other order.
+        again: by the pair's place, the name of the second asking.
+        padded: the names of both orders of the questions about appended nonsense; the text as it was stands first in
+            the first of them.
+    """
+
+    kind: str
+    pairs: pl.DataFrame
+    labels: Sequence[float | None]
+    variants: Sequence[str | None]
+    labellers: int
+    n_items: int
+    criterion: str | None = None
+    table: pl.DataFrame = field(default_factory=pl.DataFrame)
+    backward: Sequence[str] = ()
+    again: Mapping[int, str] = field(default_factory=dict[int, str])
+    padded: Sequence[tuple[str, str]] = ()
+
+    @property
+    def forward(self) -> list[str]:
+        """By the pair's place, the name of the question in the given order."""
+        return self.pairs["pair_uid"].to_list()
+
+    def ask(self, n_repeats: int, n_distractors: int, seed: int) -> None:
+        """Make every question of a check.
+
+        Args:
+            n_repeats: how many pairs are asked a second time.
+            n_distractors: how many texts are compared with themselves and nonsense.
+            seed: of the nonsense.
+        """
+        backward = _reversed(self.pairs)
+        if self.kind == "texts":
+            backward = _named(backward)
+        repeated = self.forward[:n_repeats]
+        self.again = {place: f"{name.removesuffix('#1')}#2" for place, name in enumerate(repeated)}
+        second = self.pairs.head(len(repeated)).with_columns(
+            pl.Series("pair_uid", list(self.again.values()), pl.String)
+        )
+        padded = _padded(self.pairs, n_distractors, seed)
+        turned = _reversed(padded)
+        self.backward = backward["pair_uid"].to_list()
+        self.padded = list(zip(padded["pair_uid"], turned["pair_uid"], strict=True))
+        self.table = pl.concat([self.pairs, backward, second, padded, turned])
+
+
+def _reversed(pairs: pl.DataFrame) -> pl.DataFrame:
+    turned = swapped(pairs, np.ones(pairs.height, dtype=bool))
+    return turned.with_columns(pl.concat_str("pair_uid", pl.lit("~")))
+
+
+def _named(pairs: pl.DataFrame) -> pl.DataFrame:
+    """Pairs under the names that they would have anyway, so that what was asked before is found."""
+    sides = pairs.select("ID1", "ID2").cast(pl.String).iter_rows()
+    return pairs.with_columns(pl.Series("pair_uid", [f"{ordered_key(*ids)}#1" for ids in sides], dtype=pl.String))
+
+
+def _pairs_of_texts(
+    samples: pl.DataFrame, labels: Labels | None, key: str | os.PathLike[str] | None, n_pairs: int | None, seed: int
+) -> CheckPairs:
+    """Pairs of texts: some of all, or those that people have labelled."""
+    if labels is None:
+        pairs = randomize_pair_order(some_pairs(samples, n_pairs or _PAIRS, seed), seed=seed)
+        nothing = [None] * pairs.height
+        return CheckPairs("texts", _named(pairs), nothing, nothing, 0, samples.height)
+    read = read_comparisons(labels, key=key).table.with_columns(pl.col("ID1", "ID2", "better_id").cast(pl.String))
+    known = samples["ID"].cast(pl.String).to_list()
+    tie = pl.col("better_id").is_null() & (pl.col("outcome") == "tie") if "outcome" in read.columns else pl.lit(False)
+    usable = read.filter(
+        pl.col("ID1").is_in(known) & pl.col("ID2").is_in(known) & (pl.col("ID1") != pl.col("ID2")),
+        tie | pl.col("better_id").is_not_null(),
+    )
+    if not usable.height:
+        raise InputError("labels: none of them is of two of these texts; check that both use the same ids")
+    if usable.height < read.height:
+        notice(f"labels: {read.height - usable.height:,} rows say nothing about two of these texts, and are left out")
+    votes: dict[tuple[str, str], Counter[str]] = {}
+    for one, two, better in usable.select("ID1", "ID2", "better_id").iter_rows():
+        votes.setdefault((min(one, two), max(one, two)), Counter())[str(better)] += 1
+    who = [name for name in ("labeller", "judge_id", "judge", "rater") if name in read.columns]
+    people = usable[who[0]].n_unique() if who else 1
+    names = sorted(votes)
+    chosen = generator(seed).permutation(len(names))[:n_pairs]
+    sides = pl.DataFrame([names[at] for at in chosen], schema=["ID1", "ID2"], orient="row")
+    by_id = samples.with_columns(pl.col("ID").cast(pl.String))
+    for side in "12":
+        renamed = by_id.rename({name: f"{name}{side}" for name in by_id.columns})
+        sides = sides.join(renamed, on=f"ID{side}", maintain_order="left")
+    pairs = randomize_pair_order(sides.select(*PAIRS, pl.exclude(*PAIRS)), seed=seed)
+    preferred = []
+    for one, two in pairs.select("ID1", "ID2").iter_rows():
+        found = votes[min(one, two), max(one, two)]
+        preferred.append(_majority(found[one], found[two]))
+    return CheckPairs("texts", _named(pairs), preferred, [None] * pairs.height, people, samples.height)
+
+
+def _majority(first: int, second: int) -> float:
+    """Who most people prefer; neither where as many prefer the one as the other."""
+    return 0.5 if first == second else float(first > second)
+
+
+def case_rows(data: Any) -> list[dict[str, Any]] | None:
+    """The cases of a manifest; None where the data are something else."""
+    responses = {"response_1", "response_2"}
+    if isinstance(data, str | os.PathLike):
+        path = Path(data)
+        if path.suffix.lower() not in TABLE_SUFFIXES or not path.is_file():
+            return None
+        rows = read_rows(path, text=(*MANIFEST, "preferred", "labeller", "comment"))
+        return rows if rows and responses <= set(rows[0]) else None
+    columns = getattr(data, "columns", None)
+    if columns is None and isinstance(data, Sequence) and data and isinstance(data[0], Mapping):
+        columns = list(data[0])
+    if columns is None or not responses <= set(columns):
+        return None
+    return to_frame(data, "cases").to_dicts()
+
+
+def _pairs_of_cases(
+    rows: Sequence[Mapping[str, Any]],
+    labels: str | os.PathLike[str] | None,
+    key: str | os.PathLike[str] | None,
+    criterion: str | None,
+    n_pairs: int | None,
+    seed: int,
+    encoding: str | None,
+) -> CheckPairs:
+    """The cases of a manifest under one criterion: some of all, or those that people have labelled."""
+    criteria = list(dict.fromkeys(str(row.get("criterion") or "") for row in rows))
+    if criterion is None and len(criteria) > 1:
+        raise InputError(f"the cases have {len(criteria)} criteria; choose one by criterion=: {listed(criteria)}")
+    about = criteria[0] if criterion is None else criterion
+    if about not in criteria or not about.strip():
+        raise InputError(f"no case is of the criterion {about!r}; there are {listed(criteria)}")
+    cases = {str(row["case_id"]): row for row in rows if str(row.get("criterion") or "") == about}
+    preferred: dict[str, float] = {}
+    firsts: dict[str, str] = {}
+    people = 0
+    if labels is not None:
+        preferred, firsts, people = _case_votes(cases, labels, key, about, encoding)
+        if not preferred:
+            raise InputError("labels: none of them is of these cases; check case_id, and that the answers are the same")
+    usable = []
+    skipped = 0
+    for name in sorted(cases if labels is None else preferred):
+        one, two = _responses(cases[name])
+        if one == two or not one.strip() or not two.strip():
+            skipped += 1
+        else:
+            usable.append(name)
+    if skipped:
+        notice(f"cases: {skipped:,} with two equal answers or an empty one are not asked about")
+    if not usable:
+        raise InputError("there is no case to ask about: every one has two equal answers, or an empty one")
+    most = n_pairs or (_PAIRS if labels is None else len(usable))
+    chosen = [usable[at] for at in generator(seed).permutation(len(usable))[:most]]
+    pairs = pl.DataFrame([_pair(name, cases[name], about) for name in chosen])
+    said = [preferred.get(name) for name in chosen]
+    return CheckPairs("cases", pairs, said, [firsts.get(name) for name in chosen], people, 2 * len(cases), about)
+
+
+def _responses(case: Mapping[str, Any]) -> tuple[str, str]:
+    return str(case.get("response_1") or ""), str(case.get("response_2") or "")
+
+
+def _case_votes(
+    cases: Mapping[str, Mapping[str, Any]],
+    labels: str | os.PathLike[str],
+    key: str | os.PathLike[str] | None,
+    criterion: str,
+    encoding: str | None,
+) -> tuple[dict[str, float], dict[str, str], int]:
+    """By case, who people prefer (1.0 the first response); the variant that stands first; how many people."""
+    read = read_labels(labels, key_file=key, encoding=encoding)
+    if read.problems.height:
+        first = read.problems.row(0, named=True)
+        notice(
+            f"labels: {read.problems.height:,} cannot be used; the first is in row {first['row']}: {first['problem']}"
+        )
+    table = read.of(criterion).table
+    votes: dict[str, Counter[str]] = {}
+    firsts: dict[str, str] = {}
+    strange = 0
+    for row in table.iter_rows(named=True):
+        case = cases.get(row["case_id"])
+        if case is None or row["answers"] not in {None, answers_digest(*_responses(case))}:
+            strange += 1
+            continue
+        votes.setdefault(row["case_id"], Counter())[row["preferred"]] += 1
+        firsts[row["case_id"]] = row["first_variant"]
+    if strange:
+        notice(f"labels: {strange:,} are of other cases or other answers; they are left out")
+    preferred = {name: _majority(found["1"], found["2"]) for name, found in votes.items()}
+    return preferred, firsts, table["labeller"].n_unique()
+
+
+def _pair(name: str, case: Mapping[str, Any], criterion: str) -> dict[str, Any]:
+    task_id = str(case.get("task_id") or name)
+    shared = {"task_id": task_id, "input": str(case.get("task_input") or ""), "criterion": criterion}
+    row: dict[str, Any] = {"pair_uid": f"{name}#1"}
+    for side in "12":
+        text = str(case[f"response_{side}"])
+        row |= {f"ID{side}": item_name(task_id, text), f"text{side}": text}
+        row |= {f"{key}{side}": value for key, value in shared.items()}
+    return row
+
+
+def _padded(pairs: pl.DataFrame, count: int, seed: int) -> pl.DataFrame:
+    """The first texts of as many pairs, each against itself with nonsense behind it; no text twice."""
+    chosen = pairs.unique("ID1", keep="first", maintain_order=True).head(count)
+    known = {*pairs["ID1"].cast(pl.String), *pairs["ID2"].cast(pl.String)}
+    own = [name.removesuffix("1") for name in pairs.columns if name.endswith("1") and f"{name[:-1]}2" in pairs.columns]
+    texts = [f"{text}\n\n{nonsense(text, seed)}" for text in chosen["text1"]]
+    ids = [f"{name} + nonsense" for name in chosen["ID1"].cast(pl.String)]
+    if known & set(ids):
+        raise InputError(f"the id {min(known & set(ids))!r} is needed for the check; give that text another one")
+    same = chosen.with_columns(pl.col(f"{name}1").alias(f"{name}2") for name in own)
+    return same.with_columns(
+        pl.Series("ID2", ids, dtype=pl.String),
+        pl.Series("text2", texts, dtype=pl.String),
+        pl.Series("pair_uid", [f"{name}#{seed}" for name in ids], dtype=pl.String),
+    )
+
+
+def nonsense(text: str, seed: int) -> str:
+    """Irrelevant sentences of invented words, about a quarter as long as the text; the same for the same text and seed.
+
+    Example:
+        >>> nonsense("It rains.", 1) == nonsense("It rains.", 1), len(nonsense("It rains.", 1).split())
+        (True, 12)
+    """
+    rng = np.random.default_rng([seed, int(text_hash(text)[:12], 16)])
+    count = int(np.clip(len(text.split()) // 4, _LEAST_WORDS, _MOST_WORDS))
+
+    def word() -> str:
+        syllables = range(int(rng.integers(1, 4)))
+        parts = (rng.choice(_ONSETS) + rng.choice(_VOWELS) + rng.choice(_ENDS) for _ in syllables)
+        return "".join(map(str, parts))
+
+    words = [word() for _ in range(count)]
+    sentences = [words[at : at + _WORDS_A_SENTENCE] for at in range(0, count, _WORDS_A_SENTENCE)]
+    return " ".join(f"{' '.join(sentence).capitalize()}." for sentence in sentences)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -15,8 +15,10 @@ from pairscale.checks.effect import wilson
 from pairscale.checks.position import PositionalBias
 from pairscale.core.comparisons import Outcome
 from pairscale.evaluate.inference.score import score_interval, student_quantile
-from pairscale.evaluate.judge_questions import CheckPairs, Questions
 from pairscale.judges.orders import merge_orders
+
+if TYPE_CHECKING:
+    from pairscale.evaluate.judge_check import CheckPairs
 
 __all__ = ["measures_of"]
 
@@ -25,7 +27,6 @@ _NO_LABELS = "no labels of people were given"
 
 def measures_of(
     found: CheckPairs,
-    questions: Questions,
     results: pl.DataFrame,
     failed: int,
     costs: Sequence[float],
@@ -35,8 +36,7 @@ def measures_of(
     """The figures of a judge card.
 
     Args:
-        found: the pairs and what people said.
-        questions: what was asked.
+        found: the pairs, what people said, and what was asked.
         results: the answers.
         failed: questions without an answer.
         costs: what questions cost, where the judge says.
@@ -44,14 +44,14 @@ def measures_of(
         level: of the intervals.
     """
     said = {row["custom_id"]: _answer(row) for row in results.iter_rows(named=True)}
-    merged = [_merged(said.get(one), said.get(two)) for one, two in _both(questions)]
+    merged = [_merged(said.get(one), said.get(two)) for one, two in zip(found.forward, found.backward, strict=True)]
     asked = len(said) + failed
     return {
         **_with_people(found, merged, level),
         **_position(bias),
         **_length(found, merged, level),
-        "repeatability": _repeatability(questions, said, level),
-        "distractor": _distractor(questions, said, level),
+        "repeatability": _repeatability(found, said, level),
+        "distractor": _distractor(found, said, level),
         "validity": _share(len(said), asked, level, "nothing was asked", valid=len(said), asked=asked),
         "cost": _cost(costs, level),
     }
@@ -64,10 +64,6 @@ def _answer(row: Mapping[str, Any]) -> _Said:
     """The outcome of a question, and the place of the winner."""
     place = {"SAMPLE_1": 1, "SAMPLE_2": 2}.get(row["better_sample"])
     return Outcome(row["outcome"]), place
-
-
-def _both(questions: Questions) -> list[tuple[str, str]]:
-    return list(zip(questions.forward, questions.backward, strict=True))
 
 
 def _merged(forward: _Said | None, backward: _Said | None) -> str | None:
@@ -187,19 +183,19 @@ def _length(found: CheckPairs, merged: Sequence[str | None], level: float) -> di
     }
 
 
-def _repeatability(questions: Questions, said: Mapping[str, _Said], level: float) -> Measure:
-    if not questions.again:
+def _repeatability(found: CheckPairs, said: Mapping[str, _Said], level: float) -> Measure:
+    if not found.again:
         return Measure.missing("no question was asked twice (n_repeats)")
-    both = [(said.get(questions.forward[at]), said.get(name)) for at, name in questions.again.items()]
+    both = [(said.get(found.forward[at]), said.get(name)) for at, name in found.again.items()]
     known = [(one, two) for one, two in both if one is not None and two is not None]
     same = sum(one == two for one, two in known)
     return _share(same, len(known), level, "no repeated question was answered twice", same=same, asked=len(both))
 
 
-def _distractor(questions: Questions, said: Mapping[str, _Said], level: float) -> Measure:
-    if not questions.padded:
+def _distractor(found: CheckPairs, said: Mapping[str, _Said], level: float) -> Measure:
+    if not found.padded:
         return Measure.missing("no text was shown with nonsense appended (n_distractors)")
-    merged = [_merged(said.get(one), said.get(two)) for one, two in questions.padded]
+    merged = [_merged(said.get(one), said.get(two)) for one, two in found.padded]
     known = [one for one in merged if one is not None]
     counts = {"padded": known.count("2"), "as_it_was": known.count("1")}
     counts["undecided"] = len(known) - sum(counts.values())

@@ -17,9 +17,9 @@ from pairscale.core.files import read_rows, replacing
 from pairscale.core.options import checked, optional, require_int, require_path, require_seed, require_suffix
 from pairscale.core.tables import listed
 from pairscale.evaluate.inference.failures import failed_sides
-from pairscale.evaluate.jobs import paired
 from pairscale.evaluate.labels import answers_digest, case_name, labelled_answers
 from pairscale.evaluate.result import Unmatched
+from pairscale.evaluate.run import paired
 from pairscale.evaluate.suite import SuiteLike
 from pairscale.evaluate.traces import TraceSource
 from pairscale.runtime import awaitable, blocking

@@ -2,39 +2,40 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+import numpy as np
 import polars as pl
 
 from pairscale.core.display import PlotMixin, ReportMixin
 from pairscale.core.errors import InputError, UnknownNameError
-from pairscale.core.options import ProgressMode, checked, optional, require_int, require_level, require_number
-from pairscale.core.provenance import Provenance, text_hash, utc_now
+from pairscale.core.options import ProgressMode, checked, optional, require_int, require_level
+from pairscale.core.provenance import Provenance, utc_now
 from pairscale.core.tables import listed
-from pairscale.evaluate.board import differences_of, groups_of
 from pairscale.evaluate.comparators import PairwiseComparator
 from pairscale.evaluate.figures import VariantFigures, figures_of
-from pairscale.evaluate.grading import Evaluation
+from pairscale.evaluate.inference.cases import normal_quantile
 from pairscale.evaluate.inference.failures import Failures
-from pairscale.evaluate.result import PairwiseRunResult
+from pairscale.evaluate.inference.score import IMAGINED, NO_SPREAD, student_quantile
+from pairscale.evaluate.result import PairwiseRunResult, counted_score
+from pairscale.evaluate.run import PairwiseRun
+from pairscale.evaluate.store import OF_THE_CALL
 from pairscale.evaluate.suite import SuiteLike, as_suite
 from pairscale.evaluate.traces import Trace
 from pairscale.evaluate.variants import VariantLike, make_variant
-from pairscale.evaluate.variants_fit import fit_variants
+from pairscale.models.bradley_terry import fit_bt_model
 from pairscale.runtime import CONCURRENCY, TIMEOUT, RunOptions, awaitable, blocking
 from pairscale.store.marks import VARIANTS
-from pairscale.store.runfile import RunFile, open_run
-from pairscale.store.writer import Entry
+from pairscale.store.runfile import RunFile
 
 if TYPE_CHECKING:
-    from pairscale.evaluate.source import CaseSource
+    from pairscale.evaluate.run import CaseSource
     from pairscale.models.bradley_terry import BTFit
 
 __all__ = ["VariantsResult", "run_variants", "run_variants_async", "saved_variants"]
@@ -42,10 +43,6 @@ __all__ = ["VariantsResult", "run_variants", "run_variants_async", "saved_varian
 RANKING = ("variant", "rank", "theta", "lower", "upper", "rank_lower", "rank_upper", "wins", "losses", "ties", "flips",
            "abstentions", "errors")  # fmt: skip
 """The columns of a ranking."""
-
-
-_ONCE = ("run_id", "label", "asked", "answered", "cost", "duration_ms", "created_at", "provenance", "variants")
-"""Fields of a result that are of a call, not of what it found."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -200,9 +197,9 @@ async def run_variants(
         ['3', '2', '1']
     """
     suite = as_suite(suite)
-    seed, concurrency = require_int(seed, "seed", least=0), require_int(concurrency, "concurrency", least=1)
-    level, n_pairs = require_level(level), optional(require_int, n_pairs, "n_pairs", least=1)
-    max_cost = optional(require_number, max_cost, "max_cost", least=0)
+    seed = require_int(seed, "seed", least=0)
+    level = require_level(level)
+    n_pairs = optional(require_int, n_pairs, "n_pairs", least=1)
     names = tuple(variants)
     if len(names) < 3:
         raise InputError(f"run_variants ranks three variants or more, not {listed(names) or 'none'}; see run_pairwise")
@@ -210,16 +207,16 @@ async def run_variants(
     couples = list(combinations(names, 2))
     chosen = _chosen(len(suite), couples, n_pairs, seed)
     options = RunOptions(concurrency=concurrency, timeout=timeout, max_cost=max_cost)
-    with open_run(run, write=True) as store:
-        async with Evaluation(store, comparators, options, failures=failures, seed=seed) as evaluation:
-            runner = evaluation.runner(made, variant_timeout)
-            jobs = [runner.job(suite.tasks[at], 1, *couple) for at, couple in chosen]
-            source = await evaluation.grade(jobs, progress=progress)
-        settings = {"run": store.name, "suite": suite.name, "n_pairs": len(chosen), "level": level}
+    asking = PairwiseRun(comparators, options, run=run, failures=failures, seed=seed, progress=progress)
+    async with asking.opened():
+        runner = asking.runner(made, variant_timeout)
+        jobs = [runner.job(suite.tasks[number], 1, *couple) for number, couple in chosen]
+        source = await asking.grade(jobs)
+        settings = {"run": asking.name, "suite": suite.name, "n_pairs": len(chosen), "level": level}
         provenance = Provenance("run_variants", settings, seed, runner.identities)
-        found = _found(evaluation, source, chosen, names, couples, provenance, level, seed)
-        if evaluation.store.is_kept:
-            save_variants(store, found)
+        found = _found(asking, source, chosen, names, couples, provenance, level, seed)
+        if asking.store.is_kept:
+            _save(asking, found)
     return found
 
 
@@ -240,7 +237,7 @@ async def run_variants_async(*args: Any, **settings: Any) -> Any:
 
 
 def _found(
-    evaluation: Evaluation,
+    asking: PairwiseRun,
     source: CaseSource,
     chosen: Sequence[tuple[int, tuple[str, str]]],
     names: tuple[str, ...],
@@ -249,22 +246,29 @@ def _found(
     level: float,
     seed: int,
 ) -> VariantsResult:
-    keys = evaluation.keys
     group = uuid4().hex
     results = {}
     traces: dict[str, dict[int, Trace]] = {name: {} for name in names}
-    for at in sorted(source.done_cases):
-        for name, trace in zip(chosen[at][1], source.traces[at], strict=True):
-            traces[name][chosen[at][0]] = trace
+    for number in sorted(source.done_cases):
+        task, couple = chosen[number]
+        for name, trace in zip(couple, source.traces[number], strict=True):
+            traces[name][task] = trace
     for n, (a, b) in enumerate(couples):
-        of = [at for at, (_, couple) in enumerate(chosen) if couple == (a, b) and at in source.done_cases]
-        cases = tuple(case for at in of for case in source.done_cases[at])
-        took = tuple(figures_of(side, (source.traces[at]["ab".index(side)] for at in of)) for side in "ab")
-        more: dict[str, Any] = {"failures": evaluation.failures, "variants": took, "provenance": provenance}
-        results[a, b] = PairwiseRunResult(f"{group}-{n}", cases, keys, a, b, group, **more)
-    took_all = {name: figures_of(name, found.values()) for name, found in traces.items()}
-    more = {"figures": took_all, "level": level, "seed": seed}
-    return ranked_variants(names, keys, results, evaluation.stopped, evaluation.cost, provenance, **more)
+        done = [number for number, (_, couple) in enumerate(chosen) if couple == (a, b) and number in source.done_cases]
+        results[a, b] = PairwiseRunResult(
+            f"{group}-{n}",
+            tuple(case for number in done for case in source.done_cases[number]),
+            asking.keys,
+            a,
+            b,
+            group,
+            failures=asking.failures,
+            variants=tuple(figures_of(side, (source.traces[one][at] for one in done)) for at, side in enumerate("ab")),
+            provenance=provenance,
+        )
+    took = {name: figures_of(name, answers.values()) for name, answers in traces.items()}
+    more = {"figures": took, "level": level, "seed": seed}
+    return ranked_variants(names, asking.keys, results, asking.stopped, asking.cost, provenance, **more)
 
 
 def ranked_variants(
@@ -283,25 +287,23 @@ def ranked_variants(
     return VariantsResult(names, keys, results, fits, rankings, stopped, cost, provenance, **more)
 
 
-def save_variants(store: RunFile, found: VariantsResult) -> None:
+def _save(asking: PairwiseRun, found: VariantsResult) -> None:
     """Keep a ranking in its run file, to be reported later; once, however often it is the same."""
     results = [{**result.to_dict(), "run_id": "", "created_at": ""} for result in found.results.values()]
-    row: dict[str, Any] = {
-        "variants": list(found.variants),
-        "keys": list(found.keys),
+    row = {
+        "variants": found.variants,
+        "keys": found.keys,
         "results": results,
         "stopped": found.stopped,
         "provenance": asdict(found.provenance),
         "figures": {name: asdict(one) for name, one in found.figures.items()},
         "level": found.level,
         "seed": found.seed,
+        "created_at": found.created_at,
     }
-    plain: dict[str, Any] = json.loads(json.dumps(row, default=str))
-    found_now = [{name: value for name, value in one.items() if name not in _ONCE} for one in plain["results"]]
-    digest = text_hash(json.dumps([plain["variants"], plain["stopped"], found.level, found_now], sort_keys=True))
-    last = store.read_log(VARIANTS, last=1)
-    if not last or last[0]["digest"] != digest:
-        store.writer.commit([Entry(rows=[(VARIANTS, {**plain, "created_at": found.created_at, "digest": digest})])])
+    of_call = OF_THE_CALL | {"variants"}
+    told = [{name: value for name, value in one.items() if name not in of_call} for one in results]
+    asking.store.add_result(VARIANTS, row, [found.variants, found.stopped, found.level, told])
 
 
 def saved_variants(store: RunFile) -> VariantsResult | None:
@@ -348,3 +350,176 @@ def _ranking(fit: BTFit, results: Iterable[PairwiseRunResult], key: str) -> pl.D
     table = pl.DataFrame([{"variant": name, **own} for name, own in counts.items()])
     scores = fit.theta.select("rank", "theta", "lower", "upper", "rank_lower", "rank_upper", variant="ID")
     return table.join(scores, on="variant", how="left").sort("rank", "variant", nulls_last=True).select(RANKING)
+
+
+# One scale for several variants: a Bradley-Terry model of their cases, hard verdicts and graded preferences alike.
+#
+# A graded preference p counts as p of a win and 1 - p of a loss, so that the scores solve "sum of preferences =
+# expected sum". The errors of the model then are too wide, as preferences vary less than wins and losses do. The robust
+# ones, with tasks as clusters, are right. As in the interval of a graded win rate, a quarter of a task enters them that
+# varies as the model says, and they are wider by t / z, because so many tasks are all that they are estimated from.
+
+_SCORES = {"object1": pl.String(), "object2": pl.String(), "score": pl.Float64(), "task_id": pl.String()}
+_DRAWS = 20_000  # behind the intervals of ranks
+
+
+def fit_variants(
+    results: Iterable[PairwiseRunResult], key: str, names: Sequence[str], level: float, seed: int
+) -> BTFit:
+    """Fit the scores of variants under a comparator.
+
+    Args:
+        results: of every two variants.
+        key: the comparator.
+        names: all variants.
+        level: of the intervals.
+        seed: of the intervals of ranks.
+
+    Raises:
+        InputError: no case was answered.
+    """
+    rows = [
+        (result.variant_a, result.variant_b, 1 - score, case.task_id)
+        for result in results
+        for case in result.of(key)
+        if (score := counted_score(case, result.failures)) is not None
+    ]
+    if not rows:
+        raise InputError(f"{key}: no case was answered, so there is nothing to rank")
+    cases = pl.DataFrame(rows, schema=_SCORES, orient="row")
+    tasks = cases["task_id"].n_unique()
+    shared: dict[str, Any] = {"engine": "firth", "ids": names, "rank_intervals": True, "level": level, "seed": seed}
+    graded = not cases["score"].is_in([0.0, 0.5, 1.0]).all()
+    shared |= {"covariance": True, "ties": "half", "weights": "weight" if graded else None}
+    table = _halves(cases) if graded else cases.rename({"score": "result"})
+    plain = fit_bt_model(table, **shared)
+    if tasks < 2:
+        return plain
+    robust = fit_bt_model(table, **shared, cluster="task_id")
+    if graded:
+        spread = cases.group_by("object1", "object2").agg(pl.col("score").max() - pl.col("score").min())["score"].max()
+        return plain if float(spread) < NO_SPREAD else _by_tasks(plain, robust, tasks, level, seed)  # type: ignore[arg-type]
+    width = [float((fit.theta["upper"] - fit.theta["lower"]).sum()) for fit in (plain, robust)]
+    return robust if width[1] > width[0] else plain
+
+
+def _halves(cases: pl.DataFrame) -> pl.DataFrame:
+    """Each case as a win and a loss, which count as much as its preference says."""
+    sides = [
+        cases.with_columns(pl.lit(result).alias("result"), weight=pl.col("score") if result else 1 - pl.col("score"))
+        for result in (1.0, 0.0)
+    ]
+    return pl.concat(sides).filter(pl.col("weight") > 0).sort("task_id", "object1", "object2", "result")
+
+
+def _by_tasks(plain: BTFit, robust: BTFit, tasks: int, level: float, seed: int) -> BTFit:
+    """A fit whose errors are those between tasks."""
+    if plain.covariance is None or robust.covariance is None:  # never, as both were asked for
+        return plain
+    reach = normal_quantile(level)
+    share = IMAGINED / (tasks - 1 + IMAGINED)
+    wider = (student_quantile(level, tasks - 1) / reach) ** 2
+    spread = wider * ((1 - share) * robust.covariance + share * plain.covariance)
+    theta, se = robust.theta["theta"].to_numpy(), np.sqrt(np.maximum(np.diag(spread), 0))
+    values, vectors = np.linalg.eigh(spread)  # it has no variance in the direction of the mean, so no Cholesky factor
+    draws = np.random.default_rng(seed).standard_normal((_DRAWS, len(theta)))
+    draws = theta + draws @ (vectors * np.sqrt(np.maximum(values, 0))).T
+    ranks = 1 + np.argsort(np.argsort(-draws, axis=1), axis=1)
+    ends = np.quantile(ranks, [(1 - level) / 2, (1 + level) / 2], axis=0, method="inverted_cdf").astype(np.int64)
+    columns = {"lower": theta - reach * se, "upper": theta + reach * se, "rank_lower": ends[0], "rank_upper": ends[1]}
+    table = robust.theta.with_columns(**{name: pl.Series(one) for name, one in columns.items()})
+    return replace(robust, theta=table, covariance=spread)
+
+
+# Which variants can be told apart.
+#
+# The intervals of all differences hold together: with the scores' covariance C, the half-width of a difference is its
+# standard error times the quantile of the largest |difference| / standard error that N(0, C) gives (Tukey's way, for
+# scores that are neither independent nor equally certain). Two variants cannot be told apart when the interval of their
+# difference holds 0. A group is a set of variants of which no two can be told apart, and which no further one joins; a
+# variant may be in two groups.
+
+DIFFERENCES = {
+    "variant": pl.String(),
+    "other": pl.String(),
+    "difference": pl.Float64(),
+    "lower": pl.Float64(),
+    "upper": pl.Float64(),
+    "differ": pl.Boolean(),
+}
+"""The columns of the differences between variants."""
+
+
+def differences_of(fit: BTFit, level: float, seed: int) -> pl.DataFrame:
+    """The difference of the scores of every two variants, with intervals that hold for all of them at once.
+
+    Args:
+        fit: of the variants, with its covariance.
+        level: of all intervals together.
+        seed: of the draws for the quantile.
+
+    Returns:
+        One row for every two, the better first: ``variant other difference lower upper differ``.
+
+    Raises:
+        InputError: the fit has no covariance.
+    """
+    if fit.covariance is None:
+        raise InputError("differences need a fit with covariance=True")
+    names = fit.theta["ID"].to_list()
+    scores = fit.theta["theta"].to_numpy()
+    one, two = np.triu_indices(len(names), k=1)
+    c = fit.covariance
+    errors = np.sqrt(np.maximum(c[one, one] + c[two, two] - 2 * c[one, two], 0))
+    values, vectors = np.linalg.eigh(c)  # it has no variance in the direction of the mean, so no Cholesky factor
+    root = vectors * np.sqrt(np.maximum(values, 0))
+    draws = np.random.default_rng(seed).standard_normal((_DRAWS, len(names))) @ root.T
+    with np.errstate(invalid="ignore", divide="ignore"):
+        largest = np.nan_to_num(np.abs(draws[:, one] - draws[:, two]) / errors).max(axis=1, initial=0)
+    reach = float(np.quantile(largest, level)) * errors
+    gaps = scores[one] - scores[two]
+    rows = {
+        "variant": [names[at] for at in one],
+        "other": [names[at] for at in two],
+        "difference": gaps,
+        "lower": gaps - reach,
+        "upper": gaps + reach,
+        "differ": np.abs(gaps) > reach,
+    }
+    return pl.DataFrame(rows, schema=DIFFERENCES)
+
+
+def groups_of(differences: pl.DataFrame, names: Sequence[str]) -> list[tuple[str, ...]]:
+    """The groups of variants that cannot be told apart, the best first; one alone is a group, too.
+
+    Args:
+        differences: see :func:`differences_of`.
+        names: all variants, the best first.
+
+    Example:
+        >>> rows = [("x", "y", False), ("x", "z", True), ("y", "z", False)]
+        >>> table = pl.DataFrame(rows, schema=["variant", "other", "differ"], orient="row")
+        >>> groups_of(table, ["x", "y", "z"])
+        [('x', 'y'), ('y', 'z')]
+    """
+    alike: dict[str, set[str]] = {name: set() for name in names}
+    for one, two, differ in differences.select("variant", "other", "differ").iter_rows():
+        if not differ:
+            alike[one].add(two)
+            alike[two].add(one)
+    place = {name: at for at, name in enumerate(names)}
+    found = [tuple(sorted(group, key=place.__getitem__)) for group in _cliques(set(), set(names), set(), alike)]
+    return sorted(found, key=lambda group: [place[name] for name in group])
+
+
+def _cliques(
+    chosen: set[str], open_to: set[str], done: set[str], alike: dict[str, set[str]]
+) -> Iterator[Iterable[str]]:
+    """All largest sets of names that are alike in pairs (Bron and Kerbosch 1973, with a pivot)."""
+    if not open_to and not done:
+        yield chosen
+        return
+    pivot = max(open_to | done, key=lambda name: (len(alike[name] & open_to), name))
+    for name in sorted(open_to - alike[pivot]):
+        yield from _cliques(chosen | {name}, open_to & alike[name], done & alike[name], alike)
+        open_to, done = open_to - {name}, done | {name}

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pairscale.checks.card import JudgeCard
 from pairscale.core.comparisons import Outcome
 from pairscale.core.display import PlotMixin, ReportMixin
 from pairscale.core.encodings import read_bytes
@@ -26,7 +25,7 @@ from pairscale.evaluate.diff import RunDiff, diff_runs
 from pairscale.evaluate.documents import SCHEMA_VERSION, result_fields
 from pairscale.evaluate.figures import VariantFigures
 from pairscale.evaluate.inference.cases import score_of
-from pairscale.evaluate.inference.control import ControlledRate
+from pairscale.evaluate.inference.control import ControlledRate, control_names, controlled_rate
 from pairscale.evaluate.inference.failures import (
     Bounds,
     Failed,
@@ -37,7 +36,6 @@ from pairscale.evaluate.inference.failures import (
     ways_to_count,
 )
 from pairscale.evaluate.inference.win_rate import WinRate, win_rate
-from pairscale.evaluate.styles import controlled_of
 from pairscale.evaluate.wording import summary_of, verdict_of
 
 if TYPE_CHECKING:
@@ -105,10 +103,38 @@ class PairwiseCase:
     task_digest: str | None = None
     preference: float | None = None
 
+    def measures(self, side: str) -> Mapping[str, float]:
+        """What was counted of A's or B's answer besides its length."""
+        return self.measures_a if side == "a" else self.measures_b
+
     @property
     def probability(self) -> float | None:
         """The probability that A, the first of the two variants, is better: 1 - ``preference``."""
         return None if self.preference is None else 1 - self.preference
+
+
+def write_document(document: Mapping[str, Any], target: Path) -> Path:
+    """Write a JSON document, whole or not at all; its folder is made when it is missing."""
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileFormatError(f"{target.parent} cannot be made: {error.strerror}") from None
+    with replacing(target) as temporary:
+        temporary.write_text(json.dumps(document, indent=1, default=str) + "\n", "utf-8")
+    return target
+
+
+def cases_table(cases: Iterable[PairwiseCase]) -> pl.DataFrame:
+    """Cases as a table with the columns of :data:`CASES`."""
+    rows = []
+    for case in cases:
+        row = {name: getattr(case, name) for name in CASES}
+        row["outcome"] = str(case.outcome)
+        row["tags"] = list(case.tags)
+        if case.outcome is not Outcome.WIN:
+            row["winner"] = None
+        rows.append(row)
+    return pl.DataFrame(rows, schema=CASES)
 
 
 def counted_score(case: PairwiseCase, failures: Failures) -> float | None:
@@ -152,10 +178,10 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
         control: the styles to control for, besides length.
         failures: how failures of variants count in every figure: ``loss``, ``shown`` or ``excluded``.
         variants: what the answers of A and of B took: failures, latency, tokens, cost.
-        cards: by key, the judge card that the run was given.
         asked: how many questions this call put to variants and judges; 0 when everything was known already.
         answered: how many of these were tasks for variants; the others were questions to judges.
         cost: what this call spent, in US dollars, as far as judges and variants say.
+        prices_as_of: the dates of the prices behind ``cost``; empty where judges and variants state their costs.
         duration_ms: how long this call took.
         created_at: when, UTC.
         provenance: how it was made.
@@ -176,14 +202,15 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
     control: tuple[str, ...] = ()
     failures: Failures = "loss"
     variants: tuple[VariantFigures, ...] = ()
-    cards: Mapping[str, JudgeCard] = field(default_factory=dict[str, JudgeCard])
     asked: int = 0
     answered: int = 0
     cost: float = 0.0
+    prices_as_of: tuple[str, ...] = ()
     duration_ms: float = 0.0
     created_at: str = field(default_factory=utc_now)
     provenance: Provenance = field(default_factory=lambda: Provenance("run_pairwise"))
     store_dir: str | None = None
+    _known: dict[Any, Any] = field(default_factory=dict[Any, Any], init=False, repr=False, compare=False)
 
     def __repr__(self) -> str:
         return f"<PairwiseRunResult {self.run_id}: {self}>"
@@ -199,6 +226,16 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
     def interval(self) -> Interval:
         """How intervals are made: ``betting`` where the outcomes were looked at after every case, else ``wilson``."""
         return "betting" if self.sequential else "wilson"
+
+    @property
+    def names(self) -> dict[str, str]:
+        """What A and B are called, by ``a`` and ``b``."""
+        return {"a": self.variant_a, "b": self.variant_b}
+
+    @property
+    def n_cases(self) -> int:
+        """How many pairs of answers were compared, each once however many comparators there are."""
+        return len({(case.task_id, case.repeat) for case in self.cases})
 
     def of(self, key: str) -> Iterator[PairwiseCase]:
         """The cases of a comparator.
@@ -250,7 +287,12 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
                 f"interval={options['interval']!r} does not hold for a run with stop_when; leave it out, for that of "
                 "the confidence sequence"
             )
-        return replace(win_rate(self.frame(key, failures=failures), ties=ties, **options), variant=self.variant_b)
+        name = ("rate", key, ties, failures or self.failures, *sorted(options.items()))
+        if name not in self._known:
+            rate = win_rate(self.frame(key, failures=failures), ties=ties, **options)
+            self._known[name] = replace(rate, variant=self.variant_b)
+        found: WinRate = self._known[name]
+        return found
 
     def rates(self, key: str, *, ties: Ties = "half") -> dict[Failures, WinRate]:
         """B's win rate by each way to count failures, the one that was asked for first.
@@ -281,7 +323,7 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
             key: the comparator.
             level: of the intervals.
         """
-        return controlled_of(self, key, ("length",), level)
+        return self.controlled(key, "length", level=level)
 
     def controlled(
         self, key: str, control: str | Sequence[str] | None = None, *, level: float = 0.95
@@ -294,7 +336,26 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
                 the answers; by default those of the run, else length.
             level: of the intervals.
         """
-        return controlled_of(self, key, control or self.control or ("length",), level)
+        names = control_names(control or self.control or "length")
+        cases = list(self.of(key))
+        others = [name for name in names if name != "length"]
+        columns = {
+            f"{name}_{side}": pl.Series([case.measures(side).get(name) for case in cases], dtype=pl.Float64)
+            for name in others
+            for side in "ab"
+        }
+        found = controlled_rate(self.frame(key).with_columns(**columns), names, level=level)
+        notices = []
+        for name in others:
+            if not any(name in case.measures_a and name in case.measures_b for case in cases):
+                known = sorted({measure for case in cases for side in "ab" for measure in case.measures(side)})
+                notices.append(
+                    f"no case has a number {name!r} of both answers; there are {listed(['length', *known], 20)}"
+                )
+        if self.sequential and found.ci is not None:
+            notices.append("no interval: the outcomes were looked at after every case, and none here allows for that")
+            found = replace(found, ci=None, effects=tuple(replace(effect, ci=None) for effect in found.effects))
+        return replace(found, notices=(*notices, *found.notices))
 
     def agreement(self, x: str, y: str) -> PairwiseAgreement:
         """How far two comparators agree, such as a model and people: over cases with a winner or a tie of both.
@@ -323,18 +384,23 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
         Raises:
             InputError: ``shown`` is asked for, and no comparator was shown the failures.
         """
-        chosen = self.cases if key is None else self.of(key)
-        rows = [
-            {name: getattr(case, name) for name in CASES}
-            | {"outcome": str(case.outcome), "tags": list(case.tags)}
-            | {"winner": case.winner if case.outcome is Outcome.WIN else None}
-            for case in chosen
-        ]
-        table = pl.DataFrame(rows, schema=CASES)
         way = self.failures if failures is None else require_failures(failures)
-        if way == "shown" and self.failures != "shown" and table["failed"].null_count() < table.height:
+        table = self._as_counted(key)
+        if way == self.failures:
+            return table
+        if way == "shown" and table["failed"].null_count() < table.height:
             raise InputError('failures="shown" needs a run that shows failures; give it to run_pairwise')
-        return table if way == self.failures else count_failures(table, way)
+        if ("table", key, way) not in self._known:
+            self._known["table", key, way] = count_failures(table, way)
+        counted: pl.DataFrame = self._known["table", key, way]
+        return counted
+
+    def _as_counted(self, key: str | None) -> pl.DataFrame:
+        """The cases as they were counted, made once."""
+        if ("table", key) not in self._known:
+            self._known["table", key] = cases_table(self.cases if key is None else self.of(key))
+        table: pl.DataFrame = self._known["table", key]
+        return table
 
     def verdict(self, key: str) -> str:
         """Which is better, in a sentence."""
@@ -364,28 +430,23 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as JSON has it."""
-        plain = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "store_dir"}
-        rates = {key: asdict(self.win_rate(key)) for key in self.keys}
-        flips = {key: self.flips(key) for key in self.keys}
+        plain = {name: getattr(self, name) for name in _FIELDS}
+        rates = {key: self.rates(key) for key in self.keys}
         return {
             "schema_version": SCHEMA_VERSION,
             **plain,
-            "n_pairs": len({(case.task_id, case.repeat) for case in self.cases}),
+            "n_pairs": self.n_cases,
             "keys": list(self.keys),
-            "win_rates": rates,
+            "win_rates": {key: asdict(self.win_rate(key)) for key in self.keys},
             "bounds": {key: self.bounds(key)._asdict() for key in self.keys},
             "win_rates_by_failures": {
-                key: {way: asdict(rate) for way, rate in self.rates(key).items()} for key in self.keys
+                key: {way: asdict(rate) for way, rate in by_way.items()} for key, by_way in rates.items()
             },
             "variants": [asdict(one) | {"failure_rate": one.failure_rate} for one in self.variants],
-            "flips": flips,
+            "flips": {key: self.flips(key) for key in self.keys},
             "unmatched": [asdict(one) for one in self.unmatched],
-            "unfinished": list(self.unfinished),
-            "unasked": list(self.unasked),
-            "control": list(self.control),
-            "cards": {key: card.to_dict() for key, card in self.cards.items()},
             "provenance": asdict(self.provenance),
-            "cases": [asdict(case) | {"outcome": str(case.outcome), "tags": list(case.tags)} for case in self.cases],
+            "cases": [asdict(case) | {"outcome": str(case.outcome)} for case in self.cases],
         }
 
     @checked
@@ -401,13 +462,7 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
         target = Path(where)
         if target.suffix.lower() != ".json":
             target = target / f"{self.run_id}.json"
-        try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise FileFormatError(f"{target.parent} cannot be made: {error.strerror}") from None
-        with replacing(target) as temporary:
-            temporary.write_text(json.dumps(self.to_dict(), indent=1, default=str), "utf-8")
-        return target
+        return write_document(self.to_dict(), target)
 
     @classmethod
     @checked
@@ -418,11 +473,10 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
             FileFormatError: when the file is not one.
         """
         try:
-            return cls.from_dict(json.loads(read_bytes(path)), path)
+            document = json.loads(read_bytes(path))
         except ValueError as error:
-            if isinstance(error, FileFormatError):
-                raise
-            raise FileFormatError(f"{path} is not a saved run: {type(error).__name__}: {error}") from None
+            raise FileFormatError(f"{path} is not a saved run: {error}") from None
+        return cls.from_dict(document, path)
 
     @classmethod
     def from_dict(cls, found: Mapping[str, Any], where: object = "this") -> PairwiseRunResult:
@@ -436,9 +490,12 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
             FileFormatError: when it is not one.
         """
         try:
-            known = {one.name for one in fields(cls)} - {"store_dir"}
-            return cls(**result_fields(found, known, PairwiseCase, Unmatched, where))
+            return cls(**result_fields(found, set(_FIELDS), PairwiseCase, Unmatched, where))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             if isinstance(error, FileFormatError):
                 raise
             raise FileFormatError(f"{where} is not a saved run: {type(error).__name__}: {error}") from None
+
+
+_FIELDS = tuple(one.name for one in fields(PairwiseRunResult) if one.name not in {"store_dir", "_known"})
+"""What a saved result holds."""

@@ -1,133 +1,83 @@
-"""Two variants over a suite, and two sets of recorded answers: the comparison behind ``ab`` and ``run_pairwise``."""
+"""An A/B run: two answers to each task, compared by every comparator, stored as they come."""
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import os
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+import random
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any, Literal, Protocol, Self, TypeAlias, runtime_checkable
+from uuid import uuid4
 
-from pairscale.core.errors import InputError
-from pairscale.core.options import ProgressMode, optional, require_int, require_number
-from pairscale.core.provenance import Provenance
-from pairscale.evaluate.comparators import PairwiseComparator
-from pairscale.evaluate.formats.reading import unfinished_of
-from pairscale.evaluate.grading import Evaluation
-from pairscale.evaluate.inference.failures import Failures
-from pairscale.evaluate.jobs import answer_source, paired
-from pairscale.evaluate.result import PairwiseCase, PairwiseRunResult
-from pairscale.evaluate.source import StopRule
-from pairscale.evaluate.suite import SuiteLike, as_suite
-from pairscale.evaluate.traces import TraceSource
-from pairscale.evaluate.variants import VariantLike, make_variant
-from pairscale.runtime import RunOptions
-from pairscale.store.runfile import RunFile, open_run
+from pairscale.core.comparisons import Outcome
+from pairscale.core.errors import InputError, JudgeError, StoreError
+from pairscale.core.notices import notice
+from pairscale.core.options import ProgressMode, optional, require_choice, require_int, require_number, require_seed
+from pairscale.core.provenance import Provenance, fingerprint, utc_now
+from pairscale.core.tables import listed
+from pairscale.evaluate.comparators import PairwiseComparator, PairwiseOutcome, as_outcome
+from pairscale.evaluate.figures import figures_of, measures_of
+from pairscale.evaluate.formats.reading import recorded, source_at, unfinished_of
+from pairscale.evaluate.inference.failures import (
+    Failures,
+    agreed_better,
+    count_failure,
+    failed_sides,
+    require_failures,
+    ways_to_count,
+)
+from pairscale.evaluate.inference.sequence import RunningSequence
+from pairscale.evaluate.matching import matched
+from pairscale.evaluate.result import PairwiseCase, PairwiseRunResult, Unmatched, counted_score
+from pairscale.evaluate.store import Compared, EvaluationStore
+from pairscale.evaluate.suite import SuiteLike, Task, as_suite, id_key, storable
+from pairscale.evaluate.traces import Trace, TraceSource, as_trace
+from pairscale.evaluate.variants import Answers, CaseJob, Variant, VariantLike, VariantRunner, make_variant
+from pairscale.judges.base import Judge, JudgePair, Verdict
+from pairscale.judges.function import ends_run, raised
+from pairscale.providers.catalog import price_date
+from pairscale.runtime import (
+    Budget,
+    BudgetExceeded,
+    LogRows,
+    Progress,
+    Question,
+    Recorded,
+    RunOptions,
+    Runtime,
+    Wait,
+    close,
+    record_prices,
+    recorded_prices,
+    require_prices,
+)
+from pairscale.runtime.sync import interrupt_of_call
+from pairscale.store.database import scrub_surrogates
+from pairscale.store.policies import GroupCommitWriter
+from pairscale.store.runfile import open_run
 
-__all__ = ["OnCase", "Settings", "StopWhen", "compare_answers", "compare_variants", "require_two_names"]
+__all__ = [
+    "NO_ANSWER",
+    "CaseSource",
+    "Look",
+    "OnCase",
+    "PairwiseRun",
+    "StopRule",
+    "StopWhen",
+    "answer_source",
+    "paired",
+    "require_two_names",
+]
 
-StopWhen: TypeAlias = "Literal['decided'] | StopRule"
+NO_ANSWER = "(no answer)"
+"""What comparators are shown for a failed answer, where failures are shown."""
+
 OnCase: TypeAlias = Callable[[PairwiseCase], None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """How two variants are compared; :func:`pairscale.run_pairwise` describes each setting."""
-
-    comparators: Iterable[PairwiseComparator]
-    options: RunOptions
-    run: str | os.PathLike[str] | None = None
-    store_dir: str | os.PathLike[str] | None = None
-    run_id: str | None = None
-    label: str | None = None
-    control: tuple[str, ...] = ()
-    failures: Failures = "loss"
-    stop_when: StopWhen | None = None
-    variant_timeout: float | None = None
-    seed: int | None = 1
-    progress: ProgressMode = True
-    on_case: OnCase | None = None
-
-    def __post_init__(self) -> None:
-        optional(require_number, self.variant_timeout, "variant_timeout", above=0)
-
-    def evaluation(self, store: RunFile) -> Evaluation:
-        """The evaluation that these settings describe."""
-        choices: dict[str, Any] = {"failures": self.failures, "stop_when": self.stop_when, "seed": self.seed}
-        return Evaluation(store, self.comparators, self.options, on_case=self.on_case, **choices)
-
-    def saving(self) -> dict[str, Any]:
-        """What :meth:`Evaluation.result` needs to name, save and show a result."""
-        return {name: getattr(self, name) for name in ("run_id", "label", "control", "store_dir", "progress")}
-
-
-async def compare_variants(
-    suite: SuiteLike,
-    variants: tuple[VariantLike, VariantLike],
-    names: tuple[str, str],
-    settings: Settings,
-    *,
-    repeats: int = 1,
-) -> PairwiseRunResult:
-    """Have two variants answer the tasks of a suite, and compare their answers.
-
-    Args:
-        suite: The tasks.
-        variants: A and B.
-        names: Their names.
-        settings: How to compare them.
-        repeats: How often each variant answers each task.
-    """
-    suite = as_suite(suite)
-    require_int(repeats, "repeats", least=1)
-    require_two_names(*names)
-    made = {name: make_variant(given, name) for name, given in zip(names, variants, strict=True)}
-    unfinished = tuple(log.words for variant in made.values() for log in unfinished_of(variant))
-    with open_run(settings.run, write=True) as store:
-        async with settings.evaluation(store) as evaluation:
-            runner = evaluation.runner(made, settings.variant_timeout)
-            jobs = [runner.job(task, repeat, *names) for task in suite for repeat in range(1, repeats + 1)]
-            used = {"run": store.name, "suite": suite.name, "repeats": repeats, "stop_when": settings.stop_when}
-            provenance = Provenance("run_pairwise", used, settings.seed, runner.identities)
-            return await evaluation.result(
-                jobs, names=names, unfinished=unfinished, provenance=provenance, **settings.saving()
-            )
-
-
-async def compare_answers(
-    source_a: TraceSource | str | os.PathLike[str],
-    source_b: TraceSource | str | os.PathLike[str],
-    names: tuple[str, str],
-    settings: Settings,
-    *,
-    suite: SuiteLike | None = None,
-) -> PairwiseRunResult:
-    """Compare recorded answers task by task.
-
-    Args:
-        source_a: The answers of A.
-        source_b: The answers of B.
-        names: The names of A and B.
-        settings: How to compare them.
-        suite: The tasks that the answers belong to.
-    """
-    require_two_names(*names)
-    tasks = None if suite is None else as_suite(suite)
-    sources = [answer_source(source, name) for source, name in zip((source_a, source_b), names, strict=True)]
-    unfinished = tuple(log.words for source in sources for log in unfinished_of(source))
-    jobs, unmatched = await paired(sources[0], sources[1], tasks, names)
-    with open_run(settings.run, write=True) as store:
-        async with settings.evaluation(store) as evaluation:
-            suite_name = None if tasks is None else tasks.name
-            used = {"run": store.name, "suite": suite_name, "stop_when": settings.stop_when}
-            provenance = Provenance("evaluate_pairwise", used, settings.seed)
-            return await evaluation.result(
-                jobs,
-                names=names,
-                unmatched=unmatched,
-                unfinished=unfinished,
-                provenance=provenance,
-                **settings.saving(),
-            )
 
 
 def require_two_names(a: str, b: str) -> tuple[str, str]:
@@ -139,3 +89,654 @@ def require_two_names(a: str, b: str) -> tuple[str, str]:
     if not a or not b or a == b:
         raise InputError(f"the variants need two different names, not {a!r} and {b!r}")
     return a, b
+
+
+# When to stop
+
+
+@runtime_checkable
+class StopRule(Protocol):
+    """When a run has seen enough; it is asked after every task."""
+
+    def sequence(self) -> Any:
+        """What takes in the scores of one comparator, counted in one way: it has ``update(score)`` and ``n``."""
+        ...
+
+    def stops(self, looks: Sequence[Mapping[Failures, Any]], asked: Failures) -> bool:
+        """Whether no further case is needed.
+
+        Args:
+            looks: of each comparator, by the way to count failures, what its scores have shown.
+            asked: the way that was asked for.
+        """
+        ...
+
+
+StopWhen: TypeAlias = "Literal['decided'] | StopRule"
+
+
+class DecidedRule:
+    """``stop_when="decided"``: the same variant is better by the first comparator in every way to count failures."""
+
+    def sequence(self) -> RunningSequence:
+        """A confidence sequence."""
+        return RunningSequence()
+
+    def stops(self, looks: Sequence[Mapping[Failures, RunningSequence]], asked: Failures) -> bool:
+        """Whether one variant is better."""
+        better = {way: sequence.better for way, sequence in looks[0].items() if sequence.n}
+        return agreed_better(better, asked) is not None
+
+
+class Look:
+    """Looks at the tasks in the order in which they were to be taken, however long each of them took.
+
+    Args:
+        tasks: the task of each case, in that order; the cases of a task follow each other.
+        failures: the way that was asked for.
+        rule: makes what takes in the scores.
+
+    Attributes:
+        sequences: by the way to count failures, what the scores have shown.
+        looked: tasks that were looked at.
+    """
+
+    def __init__(self, tasks: Sequence[str], failures: Failures, rule: StopRule) -> None:
+        self._tasks = tasks
+        self._next = 0
+        self._done: dict[int, PairwiseCase] = {}
+        self._of_task: list[PairwiseCase] = []
+        self.looked = 0
+        self.sequences: dict[Failures, Any] = {way: rule.sequence() for way in ways_to_count(failures)}
+
+    def take(self, place: int, case: PairwiseCase) -> None:
+        """Take in a case that is done, as soon as all before it are."""
+        self._done[place] = case
+        while self._next in self._done:
+            self._of_task.append(self._done.pop(self._next))
+            task = self._tasks[self._next]
+            self._next += 1
+            if self._next == len(self._tasks) or self._tasks[self._next] != task:
+                self._take_task()
+
+    def _take_task(self) -> None:
+        for way, sequence in self.sequences.items():
+            scores = [counted_score(case, way) for case in self._of_task]
+            known = [score for score in scores if score is not None]
+            if known:
+                sequence.update(sum(known) / len(known))
+        self._of_task = []
+        self.looked += 1
+
+
+# Where the two answers of a case come from
+
+
+def answer_source(given: Any, name: str) -> TraceSource:
+    """Recorded answers as a source.
+
+    Raises:
+        InputError: they are none.
+    """
+    found = source_at(given) if isinstance(given, str | os.PathLike) else recorded(given)
+    if found is None:
+        raise InputError(
+            f"the answers of {name} must be a file, a folder, a table, a mapping from task to answer or a trace "
+            f"source, not {given!r:.80}"
+        )
+    return found
+
+
+async def paired(
+    source_a: Any, source_b: Any, suite: SuiteLike | None, names: tuple[str, str] = ("A", "B")
+) -> tuple[list[CaseJob], tuple[Unmatched, ...]]:
+    """The answers of two sources, paired by task, see :func:`matched`; and what has no partner.
+
+    Args:
+        source_a: the one.
+        source_b: the other.
+        suite: the tasks; without it, they are what the answers say of them.
+        names: of the variants.
+    """
+    sources = [answer_source(source_a, names[0]), answer_source(source_b, names[1])]
+    refs_a, refs_b = [[ref async for ref in source.list()] for source in sources]
+    matches, unmatched = matched(refs_a, refs_b, () if suite is None else as_suite(suite), names)
+    jobs: list[CaseJob] = []
+    left = [one for one in unmatched if one.missing != "suite"]
+    for match in matches:
+        if not match.a and not match.b:
+            left.append(Unmatched(match.name, 1, "both"))
+        for at in range(max(len(match.a), len(match.b))):
+            if at >= len(match.a):
+                left.append(Unmatched(match.name, at + 1, "a"))
+            elif at >= len(match.b):
+                left.append(Unmatched(match.name, at + 1, "b"))
+            else:
+                load = _loader(sources, (match.a[at], match.b[at]), match.name, match.task)
+                jobs.append(CaseJob(match.name, at + 1, names, load))
+    if suite is None:
+        seen = {id_key(match.name) for match in matches}
+        logs = [log for source in sources for log in unfinished_of(source)]
+        never_reached = dict.fromkeys(name for log in logs for name in log.never_reached)
+        left += [Unmatched(name, 1, "both") for name in never_reached if id_key(name) not in seen]
+    if not jobs:
+        raise InputError("A and B have no task in common; answers are paired by task_id, else by the text of the task")
+    return jobs, (*left, *(one for one in unmatched if one.missing == "suite"))
+
+
+def _loader(
+    sources: Sequence[TraceSource], refs: tuple[Any, Any], name: str, task: Task | None
+) -> Callable[[], Awaitable[Answers]]:
+    async def load() -> Answers:
+        a, b = [as_trace(await source.load(ref), name) for source, ref in zip(sources, refs, strict=True)]
+        return task or _task_of_answers(name, a, b), a, b
+
+    return load
+
+
+def _task_of_answers(name: str, a: Trace, b: Trace) -> Task:
+    """A task as far as its answers say what it was."""
+    known = {**b.metadata, **a.metadata}
+    inputs = {"input": known["input"]} if known.get("input") is not None else {}
+    tags = known.get("tags")
+    task = Task(inputs, name, known.get("reference_outputs", known.get("reference")))
+    return replace(task, tags=tuple(tags)) if isinstance(tags, list | tuple) else task
+
+
+# The run
+
+
+class PairwiseRun:
+    """Compares pairs of answers, and keeps everything in a run file; a call of its own for each run.
+
+    Args:
+        comparators: who says which is better.
+        options: how to ask.
+        run: the run file; without one, nothing is kept.
+        failures: how failures of variants count: ``loss``, ``shown`` or ``excluded``.
+        stop_when: ``decided`` to stop when the first comparator's answers are decided; a rule of its own; else None.
+        seed: of the order of the cases with ``stop_when``.
+        progress: whether to show progress.
+        on_case: called with each case.
+
+    Raises:
+        InputError: a comparator cannot be used, or ``max_cost`` is set for a model without a known price.
+    """
+
+    def __init__(
+        self,
+        comparators: Iterable[PairwiseComparator],
+        options: RunOptions,
+        *,
+        run: str | os.PathLike[str] | None = None,
+        failures: Failures = "loss",
+        stop_when: StopWhen | None = None,
+        seed: int | None = 1,
+        progress: ProgressMode = True,
+        on_case: OnCase | None = None,
+    ) -> None:
+        self.comparators = tuple(comparators)
+        self.keys = _require_keys(self.comparators)
+        self.options = options
+        self.failures = require_failures(failures)
+        self.seed = require_seed(seed)
+        self.on_case = on_case
+        self._progress = progress
+        self.stop_when = stop_when
+        if isinstance(stop_when, StopRule):
+            self.stop_rule: StopRule | None = stop_when
+        else:
+            self.stop_rule = DecidedRule() if require_choice(stop_when, "stop_when", (None, "decided")) else None
+        self._judges = [judge for one in self.comparators for judge in getattr(one, "judges", ())]
+        require_prices(self._judges, options.max_cost)
+        self._run = run
+        self._runner: VariantRunner | None = None
+        self._priced: list[object] = list(self._judges)
+        self.asked = 0
+        self.answered = 0
+        self.stopped: str | None = None
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[Self]:
+        """The run with its run file open, and the budget that variants and judges share."""
+        with open_run(self._run, write=True) as self._run_file:
+            self.name = self._run_file.name
+            async with GroupCommitWriter(self._run_file) as self._writer:
+                self.store = EvaluationStore(self._run_file, self._writer)
+                record_prices(self._run_file, self._judges)
+                self.budget = Budget.of(self._run_file, self.options.max_cost)
+                self.budget.spent += self.store.spent()
+                self._spent_before = self.budget.spent
+                try:
+                    yield self
+                finally:
+                    if self._runner is not None:
+                        await self._runner.aclose()
+
+    @property
+    def cost(self) -> float:
+        """US dollars that this call has cost."""
+        return self.budget.spent - self._spent_before
+
+    def runner(self, variants: Mapping[str, Variant], timeout: float | None) -> VariantRunner:
+        """What has variants answer tasks, by their names, each answer within ``timeout`` seconds."""
+        record_prices(self._run_file, (), variants)
+        self._priced += variants.values()
+        self._runner = VariantRunner(self.store, variants, self.budget, timeout)
+        return self._runner
+
+    async def compare_variants(
+        self,
+        suite: SuiteLike,
+        variants: tuple[VariantLike, VariantLike],
+        names: tuple[str, str],
+        *,
+        repeats: int = 1,
+        variant_timeout: float | None = None,
+        **about: Any,
+    ) -> PairwiseRunResult:
+        """Have two variants answer the tasks of a suite, and compare their answers.
+
+        Args:
+            suite: The tasks.
+            variants: A and B.
+            names: Their names.
+            repeats: How often each variant answers each task.
+            variant_timeout: Seconds that one answer of a variant may take.
+            about: Further fields of the result: ``run_id label control store_dir``.
+        """
+        suite = as_suite(suite)
+        require_int(repeats, "repeats", least=1)
+        optional(require_number, variant_timeout, "variant_timeout", above=0)
+        require_two_names(*names)
+        made = {name: make_variant(given, name) for name, given in zip(names, variants, strict=True)}
+        about["unfinished"] = tuple(log.words for variant in made.values() for log in unfinished_of(variant))
+        async with self.opened():
+            runner = self.runner(made, variant_timeout)
+            jobs = [runner.job(task, repeat, *names) for task in suite for repeat in range(1, repeats + 1)]
+            used = {"run": self.name, "suite": suite.name, "repeats": repeats, "stop_when": self.stop_when}
+            about["provenance"] = Provenance("run_pairwise", used, self.seed, runner.identities)
+            return await self._result(jobs, names, about)
+
+    async def compare_answers(
+        self, source_a: Any, source_b: Any, names: tuple[str, str], *, suite: SuiteLike | None = None, **about: Any
+    ) -> PairwiseRunResult:
+        """Compare recorded answers task by task.
+
+        Args:
+            source_a: The answers of A.
+            source_b: The answers of B.
+            names: The names of A and B.
+            suite: The tasks that the answers belong to.
+            about: Further fields of the result: ``run_id label control store_dir``.
+        """
+        require_two_names(*names)
+        tasks = None if suite is None else as_suite(suite)
+        sources = [answer_source(source_a, names[0]), answer_source(source_b, names[1])]
+        about["unfinished"] = tuple(log.words for source in sources for log in unfinished_of(source))
+        jobs, about["unmatched"] = await paired(sources[0], sources[1], tasks, names)
+        async with self.opened():
+            used = {"run": self.name, "suite": tasks and tasks.name, "stop_when": self.stop_when}
+            about["provenance"] = Provenance("evaluate_pairwise", used, self.seed)
+            return await self._result(jobs, names, about)
+
+    async def grade(self, jobs: Sequence[CaseJob]) -> CaseSource:
+        """Compare every case, or as many as it takes."""
+        self.budget.prices = recorded_prices(self._run_file)
+        with Progress(len(jobs), show=self._progress, label="comparing", prices=self.budget.prices) as bar:
+            source = CaseSource(self, jobs, bar)
+            runtime = Runtime(source, self._writer, self.options, budget=self.budget)
+            try:
+                await runtime.run()
+            finally:
+                await source.aclose()
+                self.answered = 0 if self._runner is None else self._runner.asked
+                self.asked = runtime.asked + self.answered
+        self.stopped = source.stopped or runtime.stopped
+        if source.stopped == "max_cost" and runtime.stopped is None:
+            runtime.tell_budget()
+        return source
+
+    async def _result(
+        self, jobs: Sequence[CaseJob], names: tuple[str, str], about: Mapping[str, Any]
+    ) -> PairwiseRunResult:
+        """Compare every case; the result is saved where that was asked for."""
+        created = utc_now()
+        start = time.perf_counter()
+        source = await self.grade(jobs)
+        done = source.done_cases
+        run_id = about.get("run_id") or uuid4().hex
+        store_dir = about.get("store_dir")
+        known = {name: value for name, value in about.items() if name not in {"run_id", "store_dir"}}
+        result = PairwiseRunResult(
+            run_id,
+            tuple(case for number in source.order for case in done.get(number, ())),
+            self.keys,
+            *names,
+            **known,
+            unasked=tuple(dict.fromkeys(jobs[number].task_id for number in source.order if number not in done)),
+            stopped=self.stopped,
+            sequential=self.stop_rule is not None,
+            failures=self.failures,
+            variants=tuple(
+                figures_of(side, (source.traces[number][at] for number in sorted(done))) for at, side in enumerate("ab")
+            ),
+            asked=self.asked,
+            answered=self.answered,
+            cost=self.cost,
+            prices_as_of=self._price_dates(),
+            duration_ms=round((time.perf_counter() - start) * 1000, 3),
+            created_at=created,
+            store_dir=None if store_dir is None else os.fspath(store_dir),
+        )
+        if store_dir is not None:
+            result.save()
+        if self.store.is_kept:
+            self.store.add_pairwise_result(result, source.compared)
+        return result
+
+    def _price_dates(self) -> tuple[str, ...]:
+        dates = [price_date(getattr(one, "price", None)) for one in self._priced]
+        return tuple(sorted({date for date in dates if date}))
+
+
+def _require_keys(comparators: Sequence[Any]) -> tuple[str, ...]:
+    """The keys of comparators, where each has its own and can be written."""
+    if not comparators:
+        raise InputError("name at least one comparator, such as pairwise_judge(…)")
+    for one in comparators:
+        if not isinstance(one, PairwiseComparator):
+            raise InputError(f"a comparator has a key and an async compare; a {type(one).__name__} has not")
+        if storable(one.key) != one.key:
+            raise InputError(
+                f"the key or criterion {storable(one.key)!r} holds half of a character; write it as UTF-8 text"
+            )
+    keys = tuple(one.key for one in comparators)
+    twice = sorted({key for key in keys if keys.count(key) > 1})
+    if twice:
+        raise InputError(f"two comparators have the key {listed(twice)}; give each its own")
+    return keys
+
+
+class _GivenUp(Exception):  # noqa: N818 - the run is being stopped, nothing went wrong
+    """A question was not asked, because the run is being stopped."""
+
+
+class CaseSource:
+    """The cases of a run as a source of questions.
+
+    A case is worked on in a task of its own. What it asks a judge goes through :meth:`ask` into the queue that the
+    runtime takes its questions from.
+
+    Args:
+        run: the run, with its comparators and settings; its run file is open.
+        jobs: the cases.
+        progress: what is shown.
+
+    Attributes:
+        order: the numbers of the jobs in the order in which they are taken.
+        done_cases: by the number of the job, its cases.
+        compared: by task and repeat, what was compared.
+        traces: by the number of the job, the two answers as they came.
+        stopped: ``decided`` or ``max_cost``; None when all cases were taken.
+    """
+
+    def __init__(self, run: PairwiseRun, jobs: Sequence[CaseJob], progress: Progress) -> None:
+        self._run = run
+        self._store = run.store
+        self._jobs = jobs
+        self._progress = progress
+        self._takes = {one.key: frozenset(inspect.signature(one.compare).parameters) for one in run.comparators}
+        self._concurrency = run.options.concurrency
+        self._at_once = asyncio.Semaphore(self._concurrency)
+        self.order = _order(jobs, run.seed, shuffled=run.stop_rule is not None)
+        self._places = deque(enumerate(self.order))
+        self._looks: list[Look] = []
+        if run.stop_rule is not None:
+            tasks = [jobs[number].task_id for number in self.order]
+            self._looks = [Look(tasks, run.failures, run.stop_rule) for _ in run.comparators]
+        self.done_cases: dict[int, list[PairwiseCase]] = {}
+        self.compared: dict[tuple[str, int], Compared] = {}
+        self.traces: dict[int, tuple[Trace, Trace]] = {}
+        self.stopped: str | None = None
+        self._questions: deque[Question] = deque()
+        self._answers: dict[int, asyncio.Future[Recorded]] = {}
+        self._asked = 0
+        self._raised: set[str] = set()  # comparators that have raised an exception
+        self._open: set[asyncio.Task[None]] = set()
+        self._failure: BaseException | None = None
+        self._closing = False
+        self._changed: asyncio.Future[None] | None = None
+
+    # The source of questions
+
+    def next(self) -> Question | Wait | None:
+        """A question of a case that is open; else the cases are worked on further."""
+        if self._failure is not None:
+            raise self._failure
+        if self._questions:
+            return self._questions.popleft()
+        if len(self._open) < self._concurrency and self._places and self.stopped is None:
+            task = asyncio.create_task(self._case(*self._places.popleft()))
+            self._open.add(task)
+            task.add_done_callback(self._ended)
+        if not self._open:
+            return None
+        if self._changed is None or self._changed.done():
+            self._changed = asyncio.get_running_loop().create_future()
+        return Wait(self._changed)
+
+    def done(self, question: Question, recorded: Recorded | None) -> LogRows:
+        """Hand an outcome to the case that asked."""
+        answer = self._answers.pop(question.key, None)
+        if answer is not None and not answer.done():
+            if recorded is None:
+                answer.set_exception(_GivenUp())
+            else:
+                self._store.take(question, recorded)
+                answer.set_result(recorded)
+        return ()
+
+    async def aclose(self) -> None:
+        """End the cases that are open, and have comparators close their connections."""
+        self._closing = True
+        for task in self._open:
+            task.cancel()
+        await asyncio.gather(*self._open, return_exceptions=True)
+        for comparator in self._run.comparators:
+            await close(comparator)
+
+    def _wake(self) -> None:
+        if self._changed is not None and not self._changed.done():
+            self._changed.set_result(None)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._open.discard(task)
+        if task.cancelled():
+            if not self._closing:  # what holds the answers raised it: this case must not be left out silently
+                self._failure = self._failure or InputError("the answers of a case could not be read: CancelledError")
+        else:
+            error = task.exception()
+            if isinstance(error, BudgetExceeded):
+                self.stopped = self.stopped or "max_cost"
+            elif error is not None and not isinstance(error, _GivenUp):
+                self._failure = self._failure or error
+        self._wake()
+
+    async def ask(self, judge: Judge, pair: JudgePair, retries: int) -> Verdict:
+        """The answer that is known, or else what the judge says now, once it is on the disk."""
+        uid = str(scrub_surrogates(pair.uid))
+        async with self._store.turn(judge.condition.condition_id, uid):
+            known = self._store.verdict(judge, uid)
+            if known is not None:
+                return known
+            self._asked += 1
+            question = self._store.question(judge, pair, uid, retries, key=self._asked)
+            answer: asyncio.Future[Recorded] = asyncio.get_running_loop().create_future()
+            self._answers[self._asked] = answer
+            self._questions.append(question)
+            self._wake()
+            return (await answer).verdict
+
+    # Cases
+
+    async def _case(self, place: int, number: int) -> None:
+        cases, self.traces[number] = await self._compare(self._jobs[number])
+        self.done_cases[number] = cases
+        failed = any(not case.outcome.is_answer for case in cases)
+        self._progress.count(failed=failed, cost=sum(case.cost or 0.0 for case in cases))
+        if self._run.on_case is not None:
+            for case in cases:
+                self._run.on_case(case)
+        rule = self._run.stop_rule
+        if rule is not None:
+            for look, case in zip(self._looks, cases, strict=True):
+                look.take(place, case)
+            if rule.stops([look.sequences for look in self._looks], self._run.failures):
+                self.stopped = self.stopped or "decided"
+
+    async def _compare(self, job: CaseJob) -> tuple[list[PairwiseCase], tuple[Trace, Trace]]:
+        async with self._at_once:
+            task, trace_a, trace_b = await job.load()
+        failed = failed_sides(trace_a.failure, trace_b.failure)
+        why = "; ".join(
+            f"{name} failed: {trace.failure}"
+            for name, trace in zip(job.names, (trace_a, trace_b), strict=True)
+            if trace.failure is not None
+        )
+        if self._store.is_kept:
+            self.compared[job.task_id, job.repeat] = Compared(
+                task.input, self._stored_text(task, trace_a), self._stored_text(task, trace_b)
+            )
+        digest = _digest([task.inputs, task.reference_outputs])
+        cases = []
+        for comparator in self._run.comparators:
+            if failed is None or self._run.failures == "shown":
+                outcome = await self._outcome(comparator, job, task, _shown(trace_a), _shown(trace_b))
+                reasoning = f"{why}; {outcome.reasoning}" if failed else outcome.reasoning
+            else:
+                kind, winner = count_failure(failed, Outcome.ERROR, None, self._run.failures)
+                outcome = PairwiseOutcome(winner, outcome=kind)  # type: ignore[arg-type]
+                reasoning = why
+            case = PairwiseCase(
+                job.task_id,
+                comparator.key,
+                outcome.winner,  # type: ignore[arg-type]
+                reasoning,
+                dict(outcome.detail),
+                outcome.outcome or Outcome.ERROR,
+                outcome.cost,
+                job.repeat,
+                task.tags,
+                length_a=None if trace_a.failure is not None else len(trace_a.output),
+                length_b=None if trace_b.failure is not None else len(trace_b.output),
+                measures_a=measures_of(trace_a),
+                measures_b=measures_of(trace_b),
+                failed=failed,
+                task_digest=digest,
+                preference=outcome.preference,
+            )
+            cases.append(case)
+        return cases, (trace_a, trace_b)
+
+    def _stored_text(self, task: Task, trace: Trace) -> str | None:
+        """The name of an answer in the run file; None for one that failed."""
+        return None if trace.failure is not None else self._store.add_text(task.task_id, trace.output)
+
+    async def _outcome(
+        self, comparator: PairwiseComparator, job: CaseJob, task: Task, trace_a: Trace, trace_b: Trace
+    ) -> PairwiseOutcome:
+        """What a comparator says now, or has said before."""
+        takes = self._takes[comparator.key]
+        given: dict[str, Any] = {"task": task, "trace_a": trace_a, "trace_b": trace_b}
+        given["reference_outputs"] = task.reference_outputs
+        if "repeat" in takes:
+            given["repeat"] = job.repeat
+        if "ask" in takes:
+            return await self._called(comparator, {**given, "ask": self.ask})
+        question = None
+        if getattr(comparator, "remember", True):
+            question = _question(task, trace_a, trace_b, job.repeat)
+            known = None if question is None else self._store.outcome(comparator.key, question)
+            if known is not None:
+                return known
+        return await self._asked_by_itself(comparator, question, given)
+
+    async def _asked_by_itself(
+        self, comparator: PairwiseComparator, question: str | None, given: Mapping[str, Any]
+    ) -> PairwiseOutcome:
+        """What a comparator says that puts no questions through the run: its cost is counted here."""
+        interrupt = interrupt_of_call()
+        await interrupt.wait_if_stopping()
+        reserved = await self._run.budget.reserve(f"comparator:{comparator.key}", None, is_variant=True)
+        with interrupt.waits():
+            cost = None
+            answered = False
+            try:
+                async with self._at_once:
+                    outcome = await self._called(comparator, given)
+                cost = outcome.cost
+                answered = outcome.outcome is not None and outcome.outcome.is_answer
+            finally:
+                self._run.budget.settle(reserved, cost, known=cost is not None or answered)
+            if question is not None and not outcome.detail.get("raised"):
+                await self._store.add_outcome(comparator.key, question, given["task"].task_id, outcome)
+            return outcome
+
+    async def _called(self, comparator: PairwiseComparator, given: Mapping[str, Any]) -> PairwiseOutcome:
+        """What a comparator says now; whatever is wrong with it is the outcome of this case."""
+        try:
+            answer: Any = await comparator.compare(**given)
+            outcome = as_outcome(answer)
+            if outcome is None:
+                raise TypeError(f"a comparator must return a PairwiseOutcome, not {answer!r:.80}")
+        except (JudgeError, StoreError, BudgetExceeded, _GivenUp):
+            raise  # every other case would fail, too
+        except BaseException as error:  # anything else that a comparator raises is the outcome of this case
+            if ends_run(error):
+                raise
+            words = raised(error)
+            if comparator.key not in self._raised:
+                self._raised.add(comparator.key)
+                notice(f"the comparator {comparator.key} raised an exception, and the run continues: {words}")
+            return PairwiseOutcome.fail(words, detail={"raised": True})
+        return outcome
+
+
+def _shown(trace: Trace) -> Trace:
+    """An answer as comparators see it."""
+    return trace if trace.failure is None else replace(trace, output=NO_ANSWER)
+
+
+def _question(task: Task, trace_a: Trace, trace_b: Trace, repeat: int) -> str | None:
+    """A digest of what a comparator is shown, to which its outcome belongs."""
+    shown: list[Any] = [task.task_id, task.input, trace_a.output, trace_b.output]
+    if repeat > 1:
+        shown.append(repeat)
+    besides: dict[str, Any] = {
+        "inputs": {name: value for name, value in task.inputs.items() if name != "input"},
+        "reference": task.reference_outputs,
+    }
+    if trace_a.events or trace_b.events:
+        besides["events"] = [trace.to_dict()["events"] for trace in (trace_a, trace_b)]
+    known = {name: value for name, value in besides.items() if value not in (None, {})}
+    return _digest([*shown, known] if known else shown)
+
+
+def _digest(parts: list[Any]) -> str | None:
+    """A digest by which another run knows the same; None when a part has no lasting name."""
+    try:
+        return fingerprint(parts)
+    except InputError:
+        return None
+
+
+def _order(jobs: Sequence[CaseJob], seed: int | None, *, shuffled: bool) -> list[int]:
+    """The order in which the cases are taken; when outcomes decide when to stop, tasks are taken at random."""
+    tasks: dict[str, list[int]] = {}
+    for number, job in enumerate(jobs):
+        tasks.setdefault(job.task_id, []).append(number)
+    groups = list(tasks.values())
+    if shuffled:
+        random.Random(seed).shuffle(groups)  # noqa: S311 - an order, not a secret
+    return [number for group in groups for number in group]

@@ -10,33 +10,69 @@ before.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import json
+import os
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import select
 
 from pairscale.core.comparisons import Outcome
+from pairscale.core.errors import UnknownNameError
 from pairscale.core.notices import notice
+from pairscale.core.options import checked
 from pairscale.core.provenance import text_hash, utc_now
+from pairscale.core.tables import listed
 from pairscale.evaluate.comparators import PairwiseOutcome, item_name
+from pairscale.evaluate.result import PairwiseRunResult
 from pairscale.evaluate.suite import Suite, Task
-from pairscale.evaluate.traces import Trace
+from pairscale.evaluate.traces import Trace, TraceRef
 from pairscale.judges.base import Judge, JudgePair, Verdict
 from pairscale.runtime import Question, Recorded
 from pairscale.store.database import scrub_surrogates, write_json
 from pairscale.store.marks import ANSWERS, OUTCOMES, RESULTS, RUNS, TASKS
 from pairscale.store.policies import GroupCommitWriter
-from pairscale.store.runfile import RunFile
+from pairscale.store.runfile import RunFile, open_run
 from pairscale.store.schema import items, pairs
 from pairscale.store.writer import Entry
 
-__all__ = ["COST_IS_ESTIMATE", "TIMED_OUT", "EvaluationStore", "stored_answers", "stored_suite"]
+__all__ = [
+    "COST_IS_ESTIMATE",
+    "OF_THE_CALL",
+    "TIMED_OUT",
+    "Compared",
+    "EvaluationStore",
+    "RunTraceSource",
+    "read_suite",
+    "saved_result",
+]
 
 TIMED_OUT = "variant_timeout"
 """In the metadata of an answer that did not come in time: the limit, in seconds."""
 COST_IS_ESTIMATE = "cost_is_estimate"
 """In the metadata of an answer whose cost is the most that it may have cost."""
+
+
+OF_THE_CALL = frozenset(
+    ("run_id", "label", "asked", "answered", "cost", "prices_as_of", "duration_ms", "created_at", "provenance")
+)
+"""Fields of a result that are of a call, not of what it found."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """What was compared in a case.
+
+    Attributes:
+        task_input: the task.
+        a: A's answer, or in the log the name of it; None when there is none.
+        b: B's.
+    """
+
+    task_input: str
+    a: str | None
+    b: str | None
 
 
 @dataclass(slots=True)
@@ -80,13 +116,10 @@ class EvaluationStore:
         """Whether there is a file, or everything is gone when the run ends."""
         return self._store.name != "memory"
 
-    def spent_by_variants(self) -> float:
-        """What the answers of variants have cost so far, in US dollars."""
-        return self._spent_in_vain + sum(trace.cost or 0.0 for trace in self._answers.values())
-
-    def spent_by_comparators(self) -> float:
-        """What the outcomes of comparators that are not judges have cost so far, in US dollars."""
-        return sum(outcome.cost or 0.0 for outcome in self._outcomes.values())
+    def spent(self) -> float:
+        """What variants, and comparators that are not judges, have cost so far, in US dollars."""
+        answers = sum(trace.cost or 0.0 for trace in self._answers.values())
+        return self._spent_in_vain + answers + sum(outcome.cost or 0.0 for outcome in self._outcomes.values())
 
     def turn(self, who: str, question: str) -> asyncio.Lock:
         """The right to put a question: two cases may ask the same, and one answer is enough."""
@@ -97,9 +130,8 @@ class EvaluationStore:
     def add_names(self, names: Mapping[str, str]) -> None:
         """Write the names of variants, each with the identity of its answers, unless the last row holds the same."""
         last = self._store.read_log(RUNS, last=1)
-        if last and last[0]["variants"] == names:
-            return
-        self._log(RUNS, {"variants": dict(names), "at": utc_now()})
+        if not last or last[0]["variants"] != names:
+            self._log(RUNS, {"variants": dict(names), "at": utc_now()})
 
     def answer(self, variant: str, task: Task, repeat: int, timeout: float | None = None) -> Trace | None:
         """What a variant has answered before; None when it has not, or failed in an earlier call.
@@ -115,18 +147,15 @@ class EvaluationStore:
 
     async def add_answer(self, variant: str, name: str, task: Task, repeat: int, trace: Trace) -> None:
         """Write an answer, and wait until it is on the disk."""
-        rows = self._answer_rows(variant, name, task, repeat, trace)
-        await self._writer.write(Entry(rows=rows))
+        await self._writer.write(self._answer_entry(variant, name, task, repeat, trace))
 
     def note_answer(self, variant: str, name: str, task: Task, repeat: int, trace: Trace) -> None:
         """Write a recorded answer without waiting, unless it is there already."""
         known = self._answers.get((variant, task.digest, repeat))
         if known is None or write_json(known.to_dict()) != write_json(trace.to_dict()):
-            self._writer.put(Entry(rows=self._answer_rows(variant, name, task, repeat, trace)))
+            self._writer.put(self._answer_entry(variant, name, task, repeat, trace))
 
-    def _answer_rows(
-        self, variant: str, name: str, task: Task, repeat: int, trace: Trace
-    ) -> list[tuple[str, Mapping[str, Any]]]:
+    def _answer_entry(self, variant: str, name: str, task: Task, repeat: int, trace: Trace) -> Entry:
         rows: list[tuple[str, Mapping[str, Any]]] = []
         digest = task.digest
         if digest not in self._tasks:
@@ -136,7 +165,7 @@ class EvaluationStore:
         rows.append((ANSWERS, {**row, "trace": trace.to_dict(), "at": utc_now()}))
         self._answers[variant, digest, repeat] = trace
         self._answered.add((variant, digest, repeat))
-        return rows
+        return Entry(rows=rows)
 
     def add_text(self, task_id: str, text: str) -> str:
         """Write a text that is compared, under the name that judges know it by; returns that name."""
@@ -155,11 +184,20 @@ class EvaluationStore:
         if rows:
             self._writer.put(Entry(samples=rows))
 
-    def add_result(self, row: Mapping[str, Any]) -> None:
-        """Write the result of a run, to be reported later; once, however often it is the same."""
-        last = self._store.read_log(RESULTS, last=1)
-        if not last or last[0]["digest"] != row["digest"]:
-            self._log(RESULTS, row)
+    def add_result(self, log: str, row: Mapping[str, Any], found: Any) -> None:
+        """Write what a run found, to be reported later; once, however often the same is found."""
+        plain = json.loads(json.dumps([row, found], default=str))
+        digest = text_hash(json.dumps(plain[1], sort_keys=True))
+        last = self._store.read_log(log, last=1)
+        if not last or last[0]["digest"] != digest:
+            self._log(log, {**plain[0], "digest": digest})
+
+    def add_pairwise_result(self, result: PairwiseRunResult, shown: Mapping[tuple[str, int], Compared]) -> None:
+        """Write the result of a run, and by task and repeat what was compared, by the names of the answers."""
+        document = result.to_dict()
+        rows = [[*case, one.task_input, one.a, one.b] for case, one in shown.items()]
+        found = {name: value for name, value in document.items() if name not in OF_THE_CALL}
+        self.add_result(RESULTS, {"result": document, "shown": rows}, [found, sorted(rows, key=str)])
 
     # Outcomes of comparators that are not judges
 
@@ -251,21 +289,79 @@ def _outcome(row: Mapping[str, Any]) -> PairwiseOutcome:
     return PairwiseOutcome(**{name: row[name] for name in names if name in row}, outcome=Outcome(row["outcome"]))
 
 
-def stored_suite(store: RunFile) -> Suite | None:
-    """The tasks that a run file has answers for; None when there are none."""
+# Reading a run file
+
+
+def saved_result(store: RunFile) -> tuple[PairwiseRunResult, dict[tuple[str, int], Compared]] | None:
+    """The last result that a run file keeps, and by task and repeat what was compared; None when it keeps none."""
+    rows = store.read_log(RESULTS, last=1)
+    if not rows:
+        return None
+    texts = dict(store.items().select("ID", "text").iter_rows())
+    shown = {
+        (task_id, repeat): Compared(task_input, texts.get(a), texts.get(b))
+        for task_id, repeat, task_input, a, b in rows[0]["shown"]
+    }
+    return PairwiseRunResult.from_dict(rows[0]["result"], store.name), shown
+
+
+class RunTraceSource:
+    """The answers of one variant in the run file of :func:`run_pairwise`.
+
+    Args:
+        run: the run file.
+        variant: the variant's name there.
+
+    Raises:
+        StoreError: when the run file cannot be read.
+        UnknownNameError: when it has no answers of such a variant.
+    """
+
+    @checked
+    def __init__(self, run: str | os.PathLike[str], variant: str) -> None:
+        names: dict[str, str] = {}
+        answers: dict[str, dict[tuple[str, int], Trace]] = {}
+        with open_run(run) as store:
+            for row in store.read_log(RUNS):
+                names |= row["variants"]
+            for row in store.read_log(ANSWERS):
+                answers.setdefault(row["variant"], {})[row["task_id"], row["repeat"]] = Trace.from_dict(row["trace"])
+        found = {name: answers[identity] for name, identity in names.items() if identity in answers}
+        if variant not in found:
+            raise UnknownNameError(f"{run} has no answers of a variant {variant!r}; there are {listed(list(found))}")
+        in_order = sorted(found[variant].items(), key=lambda answer: answer[0][1])
+        self._traces = [(task_id, trace) for (task_id, _), trace in in_order]
+
+    def __len__(self) -> int:
+        return len(self._traces)
+
+    async def list(self) -> AsyncIterator[TraceRef]:
+        """What there is, in the order in which it was answered; repeats in theirs."""
+        for number, (task_id, _) in enumerate(self._traces):
+            yield TraceRef(str(number), task_id)
+
+    async def load(self, ref: TraceRef) -> Trace:
+        """One of them."""
+        return self._traces[int(ref.trace_id)][1]
+
+
+@checked
+def read_suite(run: str | os.PathLike[str]) -> Suite | None:
+    """The tasks that a run file has answers to; None when there are none.
+
+    Example:
+        >>> import pairscale as ps
+        >>> longer = lambda A, B: {"is_valid": True, "Y": int(len(A["text"]) > len(B["text"]))}
+        >>> judge = ps.pairwise_judge(longer, criterion="says more", key="longer")
+        >>> sides = {"variant_a": lambda task: "No.", "variant_b": lambda task: "Certainly."}
+        >>> _ = ps.run_pairwise(ps.Suite.from_list(["Is it raining?"]), **sides, comparators=[judge], run="ab.db")
+        >>> [task.input for task in read_suite("ab.db")]
+        ['Is it raining?']
+    """
     tasks: dict[str, Task] = {}
-    for row in store.read_log(TASKS):
-        fields = {name: row[name] for name in ("inputs", "task_id", "reference_outputs", "metadata")}
-        tasks[row["task_id"]] = Task(**fields, tags=tuple(row["tags"]))
-    return Suite(tuple(tasks.values()), source=store.name) if tasks else None
-
-
-def stored_answers(store: RunFile) -> dict[str, dict[tuple[str, int], Trace]]:
-    """By the names that variants have in the last run with such a name, their answers by task and repeat."""
-    names: dict[str, str] = {}
-    for row in store.read_log(RUNS):
-        names |= row["variants"]
-    answers: dict[str, dict[tuple[str, int], Trace]] = {}
-    for row in store.read_log(ANSWERS):
-        answers.setdefault(row["variant"], {})[row["task_id"], row["repeat"]] = Trace.from_dict(row["trace"])
-    return {name: answers[identity] for name, identity in names.items() if identity in answers}
+    with open_run(run) as store:
+        for row in store.read_log(TASKS):
+            known = {name: row[name] for name in ("inputs", "task_id", "reference_outputs", "metadata")}
+            tasks[row["task_id"]] = Task(**known, tags=tuple(row["tags"]))
+        source = store.name
+    return Suite(tuple(tasks.values()), source=source) if tasks else None

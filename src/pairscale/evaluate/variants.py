@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import os
 import random
 import re
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from pairscale.core.errors import InputError, JudgeError
-from pairscale.core.options import checked, require_int
+from pairscale.core.options import checked, optional, require_int, require_number
 from pairscale.core.provenance import fingerprint
-from pairscale.evaluate._identity import identity_of
+from pairscale.core.timelimit import TimeLimit, TimeLimitError
+from pairscale.evaluate.comparators import together
 from pairscale.evaluate.formats.reading import ANSWER_SUFFIXES, recorded, source_at, unfinished_of
-from pairscale.evaluate.store import COST_IS_ESTIMATE
+from pairscale.evaluate.store import COST_IS_ESTIMATE, TIMED_OUT, EvaluationStore
 from pairscale.evaluate.suite import Task, as_words, id_key, input_key
 from pairscale.evaluate.traces import Trace, TraceRef, TraceSource, as_trace
 from pairscale.judges.build import imported
@@ -27,8 +30,19 @@ from pairscale.judges.llm import Model
 from pairscale.providers.base import LLMRequest, Reply
 from pairscale.providers.catalog import PROVIDERS, Price, split_model
 from pairscale.providers.client import ProviderError, retrying
+from pairscale.runtime import Budget, close
+from pairscale.runtime.sync import interrupt_of_call
 
-__all__ = ["ModelVariant", "Variant", "VariantLike", "make_variant"]
+__all__ = [
+    "Answers",
+    "CaseJob",
+    "ModelVariant",
+    "Variant",
+    "VariantLike",
+    "VariantRunner",
+    "make_variant",
+    "source_identity",
+]
 
 
 @runtime_checkable
@@ -58,9 +72,8 @@ def make_variant(variant: VariantLike, name: str) -> Variant:
             ``ask`` method (an agent), which is given the task's input; ``provider:model``, which is given it as its
             prompt; ``module:function``; a file or folder of recorded outputs, a mapping from task to output or a
             :class:`TraceSource`; or a :class:`Variant`.
-        name: what it is called. In a run file, a callable is known by all that can be seen of it: its code, and the
-            prompts and settings that it reads. Where it holds something that cannot be looked into (a client), it is
-            known by this name, too, and an agent by its type and this name: give it another name when that changes.
+        name: what it is called. In a run file, a callable is known by its source; see :func:`source_identity`. An
+            agent is known by its type and this name: give it another name when it changes.
 
     Raises:
         InputError: when it is none of these.
@@ -75,7 +88,7 @@ def make_variant(variant: VariantLike, name: str) -> Variant:
     if callable(ask):
         return _Called(ask, f"agent:{type(variant).__qualname__}:{name}", of_text=True)
     if callable(variant):
-        return _Called(variant, identity_of(variant, name))
+        return _Called(variant, source_identity(variant, name))
     raise InputError(f"variant {name!r} is a {type(variant).__name__}; give a callable, provider:model, or outputs")
 
 
@@ -92,6 +105,69 @@ def _named(variant: str | os.PathLike[str], name: str) -> Variant:
         f"variant {text!r} is no provider:model, no module:function and no table or folder of outputs "
         f"({', '.join(ANSWER_SUFFIXES)})"
     )
+
+
+def source_identity(function: Any, name: str) -> str:
+    """A hash of the source that produces a variant's answers, by which a run file knows them again.
+
+    It covers the source of the function and of those of its module that it calls by name, with their defaults, the
+    variables around them and the globals that they read, as far as these are plain values. Changes in other modules are
+    not seen: give the callable an attribute ``version``, by which and by its name it is known then. An object that is
+    called is known by the source of its class, the plain values that it holds, and its name.
+
+    Example:
+        >>> def answer(prompt):
+        ...     return lambda task: prompt
+        >>> source_identity(answer("Be brief."), "A") == source_identity(answer("Be kind."), "A")
+        False
+    """
+    version = getattr(function, "version", None)
+    if version is not None:
+        return f"callable:{fingerprint([name, str(version)])}"
+    held: list[Any] = []
+    if isinstance(function, partial):
+        held = [function.args, function.keywords]
+        function = function.func
+    function = inspect.unwrap(function)
+    module = getattr(function, "__module__", None)
+    if not inspect.isfunction(function):
+        owner = getattr(function, "__self__", function)  # of a method
+        held += [getattr(owner, "__dict__", None), name]
+    seen: set[int] = set()
+    return f"callable:{fingerprint([_described(function, module, seen), _described(held, module, seen)])}"
+
+
+def _described(value: Any, module: str | None, seen: set[int]) -> Any:
+    """A value as far as it is plain; a function of the module by its source and what it reads; others by their type."""
+    if value is None or isinstance(value, str | int | float | bool):
+        return value
+    if id(value) in seen:  # functions may call each other, and a list may hold itself
+        return "again"
+    seen.add(id(value))
+    if isinstance(value, Mapping):
+        return {str(key): _described(value[key], module, seen) for key in sorted(value, key=str)}
+    if isinstance(value, list | tuple):
+        return [_described(inner, module, seen) for inner in value]
+    if not inspect.isfunction(value) or value.__module__ != module:
+        return _source(value)
+    around = inspect.getclosurevars(value)
+    read = {**around.globals, **around.nonlocals}
+    return [_source(value), _described([value.__defaults__, value.__kwdefaults__, read], module, seen)]
+
+
+def _source(code: Any) -> str:
+    """The source of a function or of an object's class; of a lambda its code, as a line may hold several."""
+    if not (inspect.isroutine(code) or isinstance(code, type)):
+        code = type(code)
+    try:
+        text = inspect.getsource(code)
+    except (OSError, TypeError):
+        text = f"{code.__module__}:{code.__qualname__}"
+    if code.__name__ == "<lambda>":
+        inner = code.__code__
+        constants = [value for value in inner.co_consts if isinstance(value, str | int | float)]
+        return f"{inner.co_code.hex()}{constants}{inner.co_names}"
+    return text
 
 
 class _Called:
@@ -133,22 +209,24 @@ class _Recorded:
     """Traces that a source holds; each repeat is the next one of its task."""
 
     def __init__(self, source: TraceSource, name: str) -> None:
-        self._source, self._name, self.identity = source, name, f"recorded:{name}"
+        self._source = source
+        self._name = name
+        self.identity = f"recorded:{name}"
         self.unfinished = unfinished_of(source)
-        self._refs: tuple[dict[str, list[TraceRef]], dict[str, list[TraceRef]]] | None = None
         self.recorded = True  # read again each time: the recording may change, and no answer of it is ever out of date
+        self._refs: dict[tuple[str, str], list[TraceRef]] | None = None
 
     async def answer(self, task: Task, repeat: int) -> Trace:
         if self._refs is None:
-            by_id: dict[str, list[TraceRef]] = {}
-            by_input: dict[str, list[TraceRef]] = {}
+            refs: dict[tuple[str, str], list[TraceRef]] = {}
             async for ref in self._source.list():
                 if ref.task_id is not None:
-                    by_id.setdefault(id_key(ref.task_id), []).append(ref)
-                if isinstance(asked := ref.metadata.get("input"), str):
-                    by_input.setdefault(input_key(asked), []).append(ref)
-            self._refs = by_id, by_input
-        found = self._refs[0].get(id_key(task.task_id)) or self._refs[1].get(input_key(task.input), [])
+                    refs.setdefault(("id", id_key(ref.task_id)), []).append(ref)
+                asked = ref.metadata.get("input")
+                if isinstance(asked, str):
+                    refs.setdefault(("input", input_key(asked)), []).append(ref)
+            self._refs = refs
+        found = self._refs.get(("id", id_key(task.task_id))) or self._refs.get(("input", input_key(task.input)), [])
         if len(found) < repeat:
             return Trace(exception=f"no output of {self._name} is recorded for this task")
         return as_trace(await self._source.load(found[repeat - 1]), self._name)
@@ -252,3 +330,164 @@ class ModelVariant:
 
 
 _PLACE = re.compile(r"\{(\w+)\}")
+
+
+# Having variants answer tasks
+
+Answers: TypeAlias = tuple[Task, Trace, Trace]
+
+
+@dataclass(frozen=True, slots=True)
+class CaseJob:
+    """One pair of answers to be compared.
+
+    Attributes:
+        task_id: the task.
+        repeat: which answer to it, from 1.
+        names: of the two variants.
+        load: gets the task and both answers.
+    """
+
+    task_id: str
+    repeat: int
+    names: tuple[str, str]
+    load: Callable[[], Awaitable[Answers]]
+
+
+_TO_END_S = 1.0  # for a variant that was cancelled
+
+
+class VariantRunner:
+    """Has variants answer tasks, each task once, and stores the answers.
+
+    Args:
+        store: what the run file knows.
+        variants: by their names.
+        budget: what may be spent.
+        timeout: seconds that one answer may take, without waits for a rate limit; None for no limit.
+
+    Attributes:
+        identities: by name, what the answers of a variant are found again by.
+        asked: answers that variants were asked for.
+    """
+
+    def __init__(
+        self, store: EvaluationStore, variants: Mapping[str, Variant], budget: Budget, timeout: float | None
+    ) -> None:
+        self._store = store
+        self._variants = variants
+        self._budget = budget
+        self._timeout = optional(require_number, timeout, "variant_timeout", above=0)
+        self.asked = 0
+        known = Counter(variant.identity for variant in variants.values())
+        self.identities = {
+            # The same function under two names answers for each of them.
+            name: f"{variant.identity}|{name}" if known[variant.identity] > 1 else variant.identity
+            for name, variant in variants.items()
+        }
+        store.add_names(self.identities)
+
+    def job(self, task: Task, repeat: int, a: str, b: str) -> CaseJob:
+        """A task to be answered by two of them."""
+
+        async def load() -> Answers:
+            first, second = await together(self._answer(a, task, repeat), self._answer(b, task, repeat))
+            return task, first, second
+
+        return CaseJob(task.task_id, repeat, (a, b), load)
+
+    async def _answer(self, name: str, task: Task, repeat: int) -> Trace:
+        variant = self._variants[name]
+        identity = self.identities[name]
+        if getattr(variant, "recorded", False):
+            trace = await _ask_variant(variant, task, repeat)
+            self._store.note_answer(identity, name, task, repeat, trace)
+            return trace
+        async with self._store.turn(identity, f"{task.digest}#{repeat}"):
+            known = self._store.answer(identity, task, repeat, self._timeout)
+            if known is not None:
+                return known
+            most = None if self._budget.limit is None else _max_cost(variant, task)
+            interrupt = interrupt_of_call()
+            await interrupt.wait_if_stopping()
+            reserved = await self._budget.reserve(identity, most, is_variant=True)
+            self.asked += 1
+            with interrupt.waits():
+                cost = None
+                answered = False
+                try:
+                    trace = _with_cost(await self._in_time(variant, task, repeat), most)
+                    cost = trace.cost
+                    answered = trace.exception is None
+                    if COST_IS_ESTIMATE in trace.metadata:
+                        self._budget.say_estimate(name, cost)
+                finally:
+                    self._budget.settle(reserved, cost, known=cost is not None or answered)
+                await self._store.add_answer(identity, name, task, repeat, trace)
+                return trace
+
+    async def _in_time(self, variant: Variant, task: Task, repeat: int) -> Trace:
+        """The answer of a variant; that it took too long is a failure, too."""
+        if self._timeout is None:
+            return await _ask_variant(variant, task, repeat)
+        start = time.perf_counter()
+        answering: asyncio.Task[Trace] | None = None
+
+        async def answered() -> Trace:
+            nonlocal answering
+            answering = asyncio.create_task(_ask_variant(variant, task, repeat))  # here, to know the limit around it
+            return await asyncio.shield(answering)
+
+        try:
+            return await TimeLimit(self._timeout).within(answered())
+        except (TimeLimitError, asyncio.CancelledError) as error:
+            if answering is not None and answering.cancel():  # one that does not end is left behind
+                await asyncio.wait({answering}, timeout=_TO_END_S)
+            if isinstance(error, asyncio.CancelledError):
+                raise
+            took = round((time.perf_counter() - start) * 1000, 3)
+            why = f"timeout: no answer within {self._timeout:g} seconds"
+            return Trace(exception=why, duration_ms=took, metadata={TIMED_OUT: self._timeout})
+
+    async def aclose(self) -> None:
+        """Have the variants close their connections."""
+        for variant in self._variants.values():
+            await close(variant)
+
+
+async def _ask_variant(variant: Variant, task: Task, repeat: int) -> Trace:
+    """What a variant answers; what it raises is its answer to this task."""
+    try:
+        answer: Any = await variant.answer(task, repeat)
+    except JudgeError:
+        raise  # it can answer nothing at all
+    except BaseException as error:  # an object of the user's own may raise anything
+        if ends_run(error):
+            raise
+        return Trace(exception=words_of(error))
+    if not isinstance(answer, Trace):
+        return Trace(exception=f"a variant must answer with a Trace, not {answer!r:.80}")
+    return answer
+
+
+def _with_cost(trace: Trace, most: float | None) -> Trace:
+    """An answer, or one that did not come in time, at the most that it may have cost where it does not say."""
+    was_asked = trace.exception is None or TIMED_OUT in trace.metadata
+    if trace.cost is not None or not most or not was_asked:
+        return trace
+    return replace(trace, cost=most, metadata={**trace.metadata, COST_IS_ESTIMATE: True})
+
+
+def _max_cost(variant: Variant, task: Task) -> float | None:
+    """What an answer may cost at most, where the variant says so."""
+    declared: Callable[[Task], float | None] | None = getattr(variant, "max_cost_of", None)
+    if declared is None:
+        return None
+    try:
+        most = declared(task)
+    except Exception:  # noqa: BLE001 - the answer will fail as well, and say why
+        return None
+    try:
+        return optional(require_number, most, "what it returns", least=0)
+    except InputError as error:
+        raise JudgeError(f"max_cost_of of a variant: {error}") from None

@@ -22,7 +22,7 @@ from pairscale.evaluate.formats.reading import of_variant, read_answers
 from pairscale.evaluate.inference.failures import Failures, count_failure, failed_sides, require_failures
 from pairscale.evaluate.inference.win_rate import WinRate, win_rate
 from pairscale.evaluate.judge import pairwise_judge
-from pairscale.evaluate.source import NO_ANSWER
+from pairscale.evaluate.run import NO_ANSWER
 from pairscale.evaluate.suite import Task, id_key, id_of, input_key
 from pairscale.evaluate.traces import Trace, as_trace
 from pairscale.judges.base import Judge

@@ -10,7 +10,7 @@ import polars as pl
 
 from pairscale.core.comparisons import Outcome
 from pairscale.core.errors import InputError, StoreError
-from pairscale.evaluate.saved import Compared, saved_result
+from pairscale.evaluate.store import Compared, saved_result
 from pairscale.reporting._cases import write_cases
 from pairscale.reporting._disguise import other_names, silent
 from pairscale.reporting._origin import moment, origin_of

@@ -13,7 +13,7 @@ from pairscale.core.files import TABLE_SUFFIXES, replacing, write_table
 from pairscale.core.notices import notice
 from pairscale.core.options import checked, require_choice, require_suffix
 from pairscale.core.tables import Table
-from pairscale.evaluate.saved import saved_result
+from pairscale.evaluate.store import saved_result
 from pairscale.reporting.preferences import (
     PreferencePairs,
     as_trl,

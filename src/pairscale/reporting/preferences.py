@@ -20,7 +20,7 @@ from pairscale.judges.orders import merge_orders
 
 if TYPE_CHECKING:
     from pairscale.evaluate.result import PairwiseRunResult
-    from pairscale.evaluate.saved import Compared
+    from pairscale.evaluate.store import Compared
     from pairscale.store.runfile import RunFile
 
 PREFERENCES = ("prompt", "chosen", "rejected", "probability", "margin", "both_orders", "chosen_id", "rejected_id")

@@ -235,13 +235,11 @@ class GateRule:
         margin: how far B's win rate may lie below ½.
         level: the chance that a bound of a criterion is true.
         fail_if: the verdicts that it fails on.
-        people_margin: the margin as people see it, where ``margin`` is that of a judge with a judge card.
     """
 
     margin: float = 0.05
     level: float = 0.95
     fail_if: tuple[FailIf, ...] = ("worse",)
-    people_margin: float | None = None
 
     def sequence(self) -> RunningVerdict:
         """What takes in the scores of one criterion, counted in one way."""

@@ -1,0 +1,382 @@
+"""``ab``: is B better than A? With the option names and defaults of the command."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from pairscale.core.encodings import read_text
+from pairscale.core.errors import InputError, PairscaleError
+from pairscale.core.notices import mention, notice, plural
+from pairscale.core.options import ProgressMode, checked, optional, require_int, require_number
+from pairscale.evaluate.formats.reading import (
+    Columns,
+    RecordedAnswers,
+    is_table,
+    name_of,
+    of_variant,
+    read_answers,
+    read_both_outputs,
+    read_tasks,
+    source_at,
+)
+from pairscale.evaluate.human import human_labels, human_pairwise
+from pairscale.evaluate.inference.control import control_names
+from pairscale.evaluate.inference.failures import Failures
+from pairscale.evaluate.judge import model_settings, pairwise_judge, pairwise_panel
+from pairscale.evaluate.manifest import export_pairwise_cases, require_manifest
+from pairscale.evaluate.run import PairwiseRun, StopWhen
+from pairscale.evaluate.store import RunTraceSource, read_suite
+from pairscale.evaluate.suite import Suite, SuiteLike, as_suite
+from pairscale.evaluate.traces import InMemoryTraceSource, Trace, TraceSource
+from pairscale.evaluate.variants import ModelVariant, VariantLike
+from pairscale.judges.base import Judge
+from pairscale.runtime import CONCURRENCY, RETRIES, TIMEOUT, RunOptions, run_sync
+
+if TYPE_CHECKING:
+    from pairscale.core.tables import Table
+    from pairscale.evaluate.result import PairwiseRunResult
+    from pairscale.providers.catalog import Price
+
+__all__ = ["Answers", "JudgeLike", "ab", "is_variant", "read_sides"]
+
+JudgeLike: TypeAlias = "str | Judge | Callable[..., Any]"
+Answers: TypeAlias = (
+    "str | os.PathLike[str] | Table | TraceSource | Mapping[str, str | Trace] | Callable[..., Any] | ModelVariant"
+)
+
+
+@checked
+def ab(
+    a: Answers | SuiteLike,
+    b: Answers | None = None,
+    *,
+    criterion: str | Sequence[str],
+    judge: JudgeLike | Sequence[JudgeLike] | None = None,
+    labels: str | os.PathLike[str] | None = None,
+    key: str | os.PathLike[str] | None = None,
+    variant_a: VariantLike | None = None,
+    variant_b: VariantLike | None = None,
+    prompt_a: str | None = None,
+    prompt_b: str | None = None,
+    name_a: str = "A",
+    name_b: str = "B",
+    suite: SuiteLike | None = None,
+    run: str | os.PathLike[str] | None = None,
+    swap: bool = True,
+    repeats: int = 1,
+    concurrency: int = CONCURRENCY,
+    retries: int = RETRIES,
+    timeout: float | None = TIMEOUT,
+    variant_timeout: float | None = None,
+    max_cost: float | None = None,
+    price: Price | Mapping[str, Any] | None = None,
+    failures: Failures = "loss",
+    stop_when: StopWhen | None = None,
+    seed: int = 1,
+    control: str | Sequence[str] = (),
+    judge_args: Mapping[str, Any] | None = None,
+    base_url: str | None = None,
+    manifest: str | os.PathLike[str] | None = None,
+    save: str | os.PathLike[str] | None = None,
+    id_col: str | None = None,
+    input_col: str | None = None,
+    output_col: str | None = None,
+    a_col: str | None = None,
+    b_col: str | None = None,
+    encoding: str | None = None,
+    progress: ProgressMode = True,
+) -> PairwiseRunResult:
+    """Is B better than A? Compare two prompts, models or agents task by task.
+
+    Recorded answers are compared task by task; with a suite, both variants answer it first. Judges are asked in both
+    orders. A win, a tie, a flip (another winner in the other order), an abstention and an error stay five different
+    outcomes, and the last two never count as ties. A variant that fails on a task has lost it, unless ``failures`` says
+    otherwise. Run the same call again to resume a run.
+
+    Args:
+        a: The recorded answers of A: a file of your own or of another tool (see :func:`read_outputs`), a table (a list
+            of dicts, pandas, Polars, Arrow), a folder of traces, a :class:`TraceSource` or a mapping from task to
+            answer; a function, with ``suite``; or, without ``b``, the suite that both variants answer, or one file with
+            the answers of both.
+        b: The same for B.
+        criterion: What "better" means; one criterion or several.
+        judge: A name, a function ``judge(A, B)``, a :class:`Judge` or ``human``; several are a panel that decides by
+            majority. By default ``lexical``, a baseline, unless ``labels`` are given.
+        labels: A file with what people said: ``case_id`` and ``preferred`` per row.
+        key: The key of the labelled manifest, unless it lies beside the labels.
+        variant_a: With a suite: a function of a task, ``provider:model``, ``module:function`` or recorded answers.
+        variant_b: The same for B.
+        prompt_a: Prompt of a model that is A: a text or a ``.txt`` file, with ``{input}``.
+        prompt_b: The same for B.
+        name_a: What A is called; in a file with the answers of several, whose answers are A's.
+        name_b: What B is called, likewise.
+        suite: With ``a`` and ``b``: the tasks that the answers belong to.
+        run: The run file; without one, nothing is kept.
+        swap: Whether to ask judges in both orders; a win only if they agree.
+        repeats: With a suite: how often each variant answers each task.
+        concurrency: Questions open at once.
+        retries: How often to ask again after a transient failure.
+        timeout: Seconds that one answer of a judge may take; None for no limit.
+        variant_timeout: With a suite: seconds that one answer of a variant may take before it has failed. An ``async``
+            variant is cancelled; the thread of a plain function is left behind, and what it still returns is ignored.
+        max_cost: US dollars that the run may spend, all calls and resumptions together.
+        price: US dollars per million tokens, such as ``{"input": 1.25, "output": 10}``; by default the dated table.
+        failures: How a failed answer of a variant counts: ``loss``, ``shown`` (the judges see "(no answer)") or
+            ``excluded``.
+        stop_when: ``decided`` stops as soon as one is shown to be better, however often you look.
+        seed: Seed of the order of tasks with ``stop_when``.
+        control: Styles to control for: ``length``, ``markdown`` (or ``headers``, ``lists``, ``bold``), or a numeric
+            column of the answers; see :meth:`PairwiseRunResult.controlled`.
+        judge_args: Settings of the judge.
+        base_url: Address of the provider of the judge.
+        manifest: A ``.jsonl`` file to write the cases to as well, blinded, for labellers.
+        save: A folder to write the result to as well, as ``RUN_ID.json``.
+        id_col: The column of the tasks' names, or its path in JSON, where it is not ``task_id``.
+        input_col: The column of the tasks, or its path in JSON, where it is not ``input``.
+        output_col: The column of the answers, or its path in JSON, where it is not ``output``.
+        a_col: With one file that holds the answers of both: the column of A's, or its path in JSON.
+        b_col: The same for B.
+        encoding: The encoding of text files that are not UTF-8.
+        progress: Show progress on standard error.
+
+    Returns:
+        A :class:`PairwiseRunResult`.
+
+    Raises:
+        InputError: If the answers, the suite, a variant, a judge or a setting cannot be used.
+        JudgeError: If the judge cannot be asked, or fails in the same way on ten different questions in a row.
+        StoreError: If the run file cannot be used.
+
+    Example:
+        >>> import pairscale as ps
+        >>> longer = lambda A, B: {"is_valid": True, "Y": int(len(A["text"]) > len(B["text"]))}
+        >>> old, new = {"t1": "Paris.", "t2": "No."}, {"t1": "Paris, in France.", "t2": "No, it does not."}
+        >>> ps.ab(old, new, criterion="says more", judge=longer, progress=False).tally("says more")
+        (0, 2, 0)
+    """
+    if (judge is None and labels is None) or (isinstance(judge, str) and judge == "lexical"):
+        notice("the judge is lexical, a baseline that reads no criterion; name a better one with `judge=`")
+    require_int(repeats, "repeats", least=1)
+    optional(require_number, variant_timeout, "variant_timeout", above=0)
+    variants = (variant_a, variant_b)
+    if b is not None and suite is not None and (is_variant(a) or is_variant(b)):
+        variants = (a, b)
+        a, b, suite = suite, None, None
+    runs_variants = any((*variants, prompt_a, prompt_b))
+    styles = control_names(control) if control else ()
+    side_a, side_b, tasks, names = read_sides(
+        a, b, suite, (name_a, name_b), Columns(id_col, input_col, output_col), a_col=a_col, b_col=b_col,
+        encoding=encoding, is_suite=runs_variants,
+    )  # fmt: skip
+    if side_b is None and suite is not None:
+        raise InputError("`suite=` belongs to two files of answers; a suite alone is the first argument")
+    if side_b is not None and (runs_variants or repeats != 1 or variant_timeout is not None):
+        raise InputError(
+            "`variant=`, `prompt=`, `repeats=` and `variant_timeout=` belong to a suite, not to recorded answers"
+        )
+    if manifest is not None:
+        require_manifest(Path(manifest))
+        if side_b is None and run is None:
+            raise InputError("`manifest=` with a suite needs `run=`, where the answers are")
+    criteria = [criterion] if isinstance(criterion, str) else list(criterion or ())
+    judges = _judges(judge, labels)
+    settings = {**(judge_args or {}), **model_settings(judges, base_url=base_url, price=price)}
+    comparators = _comparators(
+        criteria, judges, labels, key, encoding, swap=swap, retries=retries, judge_args=settings or None
+    )
+    options = RunOptions(concurrency=1 if judges == ["human"] else concurrency, timeout=timeout, max_cost=max_cost)
+    asking = PairwiseRun(
+        comparators, options, run=run, failures=failures, stop_when=stop_when, seed=seed, progress=progress
+    )
+    about: dict[str, Any] = {"control": styles, "store_dir": save}
+    if side_b is not None:
+        result = run_sync(lambda: asking.compare_answers(side_a, side_b, names, suite=tasks, **about), run=run)
+    else:
+        sides = (_variant(variants[0], prompt_a, "a"), _variant(variants[1], prompt_b, "b"))
+        about |= {"repeats": repeats, "variant_timeout": variant_timeout}
+        result = run_sync(lambda: asking.compare_variants(side_a, sides, names, **about), run=run)
+    if manifest is not None:
+        try:
+            _write_manifest((side_a, side_b), tasks, criteria, manifest, run, names)
+        except PairscaleError as error:
+            error.result = result  # type: ignore[attr-defined]  # it is paid for, whatever is wrong with the manifest
+            raise
+    return result
+
+
+def _write_manifest(
+    sides: tuple[Any, Any],
+    tasks: Suite | None,
+    criteria: Sequence[str],
+    path: str | os.PathLike[str],
+    run: str | os.PathLike[str] | None,
+    names: tuple[str, str],
+) -> None:
+    """Write the cases for labellers: recorded answers, or those that the run file holds."""
+    if sides[1] is None:
+        sides = (RunTraceSource(str(run), names[0]), RunTraceSource(str(run), names[1]))
+        tasks = read_suite(str(run))
+    cases = export_pairwise_cases(*sides, criteria=criteria, out=path, suite=tasks)
+    mention(f"wrote {cases.n_cases:,} cases to {path}, and their key (not for labellers) to {cases.key_path}")
+
+
+def is_variant(given: Any) -> bool:
+    """Whether something answers tasks, and is no recorded answers."""
+    return isinstance(given, ModelVariant) or (callable(given) and not isinstance(given, TraceSource))
+
+
+def _judges(judge: Any, labels: Any) -> list[Any]:
+    """The judges that were named; by default the baseline, unless people have labelled."""
+    if judge is None:
+        return ["lexical"] if labels is None else []
+    return list(judge) if isinstance(judge, list | tuple) else [judge]
+
+
+def _comparators(
+    criteria: Sequence[str],
+    judges: list[Any],
+    labels: str | os.PathLike[str] | None,
+    key: str | os.PathLike[str] | None,
+    encoding: str | None,
+    **asking: Any,
+) -> list[Any]:
+    """One comparator per criterion; with labels, people's beside it."""
+    if not criteria:
+        raise InputError('say what "better" means, as in `criterion="more helpful"`')
+    if key is not None and labels is None:
+        raise InputError("`key=` belongs to `labels=`")
+    if "human" in judges and len(judges) > 1:
+        raise InputError("`judge=human` stands alone; people and models are compared with `labels=`")
+    made: list[Any] = []
+    for criterion in dict.fromkeys(criteria):
+        if judges == ["human"]:
+            made.append(human_pairwise(key=criterion, criterion=criterion))
+        elif len(judges) == 1:
+            made.append(pairwise_judge(judges[0], criterion=criterion, key=criterion, **asking))
+        elif judges:
+            made.append(pairwise_panel(judges, criterion=criterion, key=criterion, **asking))
+        if labels is not None:
+            name = f"{criterion} (people)" if judges else criterion
+            made.append(human_labels(labels, criterion=criterion, key=name, key_file=key, encoding=encoding))
+    return made
+
+
+def _variant(variant: Any, prompt: str | None, side: str) -> Any:
+    if variant is None:
+        raise InputError(f"a suite needs `variant_{side}=`; or name two files of answers, A and B")
+    if prompt is None:
+        return variant
+    return ModelVariant(variant, read_text(prompt) if prompt.endswith(".txt") else prompt)
+
+
+# What is compared
+
+
+def read_sides(
+    a: Any,
+    b: Any,
+    suite: Any,
+    names: tuple[str, str],
+    columns: Columns,
+    *,
+    a_col: str | None,
+    b_col: str | None,
+    encoding: str | None,
+    is_suite: bool = False,
+) -> tuple[Any, Any, Suite | None, tuple[str, str]]:
+    """The answers of A and B and the tasks, or a suite alone and None; and the names.
+
+    Args:
+        a: Answers of A, of both, or a suite.
+        b: Answers of B.
+        suite: The tasks of the answers.
+        names: What A and B are called.
+        columns: The columns of the files.
+        a_col: The column of A's answers in one file that holds both.
+        b_col: The same for B.
+        encoding: Of text files that are not UTF-8.
+        is_suite: Whether A is a suite for certain, as there are variants that answer it.
+
+    Raises:
+        InputError: If they cannot be read.
+    """
+    if a_col is not None or b_col is not None:
+        if a_col is None or b_col is None or b is not None or not (_is_file(a) or is_table(a)):
+            raise InputError(
+                "`a_col=` and `b_col=` belong together, to one file or table that holds the answers of A and B"
+            )
+        if columns.output_col is not None:
+            raise InputError("`output_col=` belongs to a file with the answers of one variant; leave it out")
+        both = read_both_outputs(
+            a, a_col, b_col, names, id_col=columns.id_col, input_col=columns.input_col, encoding=encoding
+        )
+        sides = f"{names[0]} = column {a_col}, {names[1]} = column {b_col}"
+        mention(f"{plural(len(both[0]), 'task')} from {name_of(a)}; {sides}")
+        return *both, _suite(suite, columns, encoding), names
+    if b is not None:
+        source_a, source_b = (
+            _source(given, columns, name, encoding) for given, name in zip((a, b), names, strict=True)
+        )
+        return source_a, source_b, _suite(suite, columns, encoding), names
+    if not is_suite and (_is_file(a) or is_table(a)):
+        found = _both_variants(a, columns, names, encoding)
+        if found is not None:
+            (one, two), named = found
+            return one, two, _suite(suite, columns, encoding), named
+    if columns.output_col is not None:
+        raise InputError("`output_col=` belongs to files of answers; a suite has none")
+    return _suite(a, columns, encoding), None, None, names
+
+
+def _is_file(given: Any) -> bool:
+    return isinstance(given, str | os.PathLike) and not Path(given).is_dir()
+
+
+def _both_variants(
+    given: Any, columns: Columns, names: tuple[str, str], encoding: str | None
+) -> tuple[list[RecordedAnswers], tuple[str, str]] | None:
+    """The answers of A and B from one file or table with those of two variants, and their names; None of others."""
+    try:
+        found = read_answers(given, columns, encoding=encoding)
+    except InputError:
+        return None  # a suite, or nothing; what is wrong with it is said where a suite is read
+    if not found.variants:
+        return None
+    chosen = names if set(names) <= set(found.variants) else found.variants
+    if len(chosen) != 2:
+        raise InputError(
+            f"{name_of(given)} holds the answers of {', '.join(found.variants)}; name two of them with name_a= and "
+            "name_b="
+        )
+    sources = [RecordedAnswers(of_variant(found, name, name_of(given))) for name in chosen]
+    for side, name, source in zip("AB", chosen, sources, strict=True):
+        mention(f"{side}: {plural(len(source), 'answer')} of {name} from {name_of(given)}")
+    return sources, (chosen[0], chosen[1])
+
+
+def _source(given: Any, columns: Columns, name: str, encoding: str | None) -> Any:
+    if isinstance(given, Mapping):
+        return InMemoryTraceSource(given)
+    if isinstance(given, str | os.PathLike) and Path(given).is_dir():
+        return source_at(given)
+    if not isinstance(given, str | os.PathLike) and not is_table(given):
+        return given
+    found = read_answers(given, columns, encoding=encoding)
+    source = RecordedAnswers(of_variant(found, name, name_of(given)))
+    mention(f"{name}: {plural(len(source), 'answer')} from {name_of(given)}")
+    return source
+
+
+def _suite(given: Any, columns: Columns, encoding: str | None) -> Suite | None:
+    if given is None or isinstance(given, Suite):
+        return given
+    if isinstance(given, str | os.PathLike):
+        found = Suite.from_file(given, id_col=columns.id_col, input_col=columns.input_col, encoding=encoding)
+        mention(f"{plural(len(found), 'task')} from {given}")
+        return found
+    if is_table(given):
+        return Suite.from_list(read_tasks(given, columns), source=name_of(given))
+    return as_suite(given)
