@@ -54,6 +54,7 @@ VARYING = {
     r"process \d+ on [^\s,)]+": "process PID on HOST",
     r"127\.0\.0\.1(:|', )\d+": r"127.0.0.1\1PORT",
     r"\bps[0-9a-f]{20}": "BATCH",
+    r"TMP/(people|labels)\d+/": r"TMP/\1/",
 }
 """What differs between runs of the same test, and what stands for it in a snapshot."""
 
