@@ -42,7 +42,7 @@ def panel() -> list[Any]:
 
 
 def ranked(run: Path | None = None, **more: Any) -> ps.AdaptiveResult:
-    options = {"fit": "laplace", "progress": "none", "max_comparisons": 110, "seed": 2} | more
+    options = {"fit": "laplace", "progress": "none", "max_comparisons": 160, "seed": 2} | more
     return ps.rank(SAMPLES, judge=panel(), run=run, **options)
 
 
@@ -117,7 +117,7 @@ def test_the_audit_finds_a_judge_that_was_changed(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_another_panel_is_another_judge(run: Path) -> None:
     with pytest.raises(ps.StoreMismatchError, match="another judge"):
-        ps.rank(SAMPLES, judge=panel()[:2], run=run, fit="laplace", progress="none", seed=2, max_comparisons=120)
+        ps.rank(SAMPLES, judge=panel()[:2], run=run, fit="laplace", progress="none", seed=2, max_comparisons=170)
 
 
 def test_pooled_judges_have_no_slopes() -> None:

@@ -299,7 +299,7 @@ def test_there_is_an_example_of_each() -> None:
 
     # A dataclass with slots is made twice; the first one is in no module.
     shown = {kind for kind in below(ReprMixin) if vars(sys.modules[kind.__module__]).get(kind.__name__) is kind}
-    assert shown - {ReprMixin, PlotMixin, live._StoredResult} == set(MADE)
+    assert shown - {ReprMixin, PlotMixin, live.StoredResult} == set(MADE)
     assert {type(made(kind)) for kind in KINDS} == set(MADE)
 
 

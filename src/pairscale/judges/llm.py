@@ -52,8 +52,6 @@ _OTHER_NAMES = {
     "host": "base_url",
 }
 _OF_PROVIDERS = {"anthropic_version": "version", "api_version": "api_version"}
-SETTING_NAMES = frozenset({*_REQUEST, *_OTHER_NAMES, *_OF_PROVIDERS, "think", "top_logprobs", "base_url"})
-"""Every name that a setting of a request may be given by."""
 _TEXT_FIELDS = frozenset({"messages", "input", "contents", "prompt", "system", "instructions", "systemInstruction"})
 """Fields of a request that hold the texts, which the run file has already."""
 NO_ANSWER = frozenset({"content_filter", "refusal", "error"})
@@ -123,6 +121,12 @@ class ModelSettings:
             raise InputError(f"a model of {provider} has no setting {', '.join(unknown)}; it has {', '.join(_REQUEST)}")
         request = {name: found.pop(name) for name in [*found] if name in _REQUEST}
         return cls(**found, request=request)
+
+
+SETTING_NAMES = frozenset(
+    {*_REQUEST, *_OTHER_NAMES, *_OF_PROVIDERS, "think", "top_logprobs", *(one.name for one in fields(ModelSettings))}
+)
+"""Every name that a setting of a model may be given by."""
 
 
 def _count_alternatives(found: dict[str, Any]) -> None:
