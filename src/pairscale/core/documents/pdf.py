@@ -43,7 +43,9 @@ def read_pdf(content: bytes) -> Document:
         Unreadable: it is damaged, protected, too long, takes too long, or no page has a text layer.
     """
     command = [sys.executable, "-P", "-m", "pairscale.core.documents.pdf", str(MEMORY)]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    # No key of the environment goes to the process that reads a hostile file.
+    environment = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT", "TEMP", "TMP") if name in os.environ}
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
     try:
         done = subprocess.run(  # noqa: S603 - this Python, with code of ours
             command, input=content, capture_output=True, timeout=PDF_SECONDS, env=environment, check=True
