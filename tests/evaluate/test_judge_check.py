@@ -100,7 +100,7 @@ def test_the_headline_of_a_card_says_what_to_do(folder):
     """A judge that prefers the longer text falls for appended nonsense, which goes first."""
     card = check().card
     agreed, distractor = (card.measures[name] for name in ("agreement", "distractor"))
-    sure = f"(95 % sure: {round(100 * agreed.lower)} % to {round(100 * agreed.upper)} %). "
+    sure = f"(95 % interval {round(100 * agreed.lower)} % to {round(100 * agreed.upper)} %). "
     assert f"{sure}Appended nonsense wins the judge over, so padded answers can win" in headline(card)
     assert headline(card).endswith("name a better judge, or another prompt.")
     harmless = replace(card, measures={**card.measures, "distractor": replace(distractor, lower=0.0)})

@@ -310,9 +310,9 @@ def test_no_interval_at_equal_length_where_it_would_not_hold(run):
     judge = run[1].keys[0]
     looked_at = replace(run[1], sequential=True)
     plain = length(run[1].length_controlled(judge), run[1])
-    assert "95 % sure" in plain
+    assert "95 % interval" in plain
     looked = length(looked_at.length_controlled(judge), looked_at)
-    assert "95 % sure" not in looked
+    assert "95 % interval" not in looked
     assert "No interval: the outcomes were looked at after every case" in looked
     assert plain.partition(" (")[0] in looked  # the same rate
     page = ab_of_result(replace(run[1], sequential=True)).page(texts=False)

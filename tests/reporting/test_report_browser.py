@@ -121,7 +121,9 @@ def test_searching(visit, kind, word, found):
     assert page.locator("#table tbody tr:visible").count() == everything
 
 
-@pytest.mark.parametrize(("kind", "column"), [("ranking", "score"), ("bias", "effect"), ("ab", f"letters, {B_NAME}")])
+@pytest.mark.parametrize(
+    ("kind", "column"), [("ranking", "score"), ("bias", "effect"), ("ab", f"characters, {B_NAME}")]
+)
 def test_sorting(visit, kind, column):
     page = visit(kind)
     button = page.get_by_role("button", name=column, exact=True)

@@ -52,7 +52,7 @@ def ab_page(facts: ABFacts, *, texts: bool) -> Page:
     }
     sections = (
         ("rate", "Win rate", True),
-        ("outcomes", "What came out", True),
+        ("outcomes", "Outcomes", True),
         ("tags", "By tag", content["tags"]),
         ("length", "Length", True),
         ("agreement", "Agreement", content["agreement"]),
@@ -255,7 +255,7 @@ def _table(
     columns = [("case", False), *([("tags", False)] if tagged else []), *((key, False) for key in run.keys)]
     graded = [key for key in run.keys if any(case.preference is not None for case in run.of(key))]
     columns += [(f"preference for {run.variant_b}{f', {key}' * (len(run.keys) > 1)}", True) for key in graded]
-    columns += [(f"letters, {run.variant_a}", True), (f"letters, {run.variant_b}", True)]
+    columns += [(f"characters, {run.variant_a}", True), (f"characters, {run.variant_b}", True)]
     rows = []
     for name, found in cases.items():
         any_of = next(iter(found.values()))
@@ -267,7 +267,7 @@ def _table(
         cells += [cell(any_of.length_a, kind="n"), cell(any_of.length_b, kind="n")]
         known = facts.shown.get(name) if shown else None
         rows.append({"cells": cells, "preview": "" if known is None else preview(known.task_input)})
-    minor = [at for at, (name, _) in enumerate(columns) if name.startswith("letters, ")]
+    minor = [at for at, (name, _) in enumerate(columns) if name.startswith("characters, ")]
     return {"columns": columns, "rows": rows, "minor": minor}
 
 

@@ -129,9 +129,7 @@ def length(found: ControlledRate, run: PairwiseRunResult) -> str:
     if found.rate is None or found.raw_rate is None:
         return sentence("; ".join(found.notices) or "the lengths of the answers are not known")
     b, effect = run.variant_b, found.effects[0]
-    mean = (
-        f"{b}'s answers have {effect.mean_b:,.0f} letters on average, those of {run.variant_a} {effect.mean_a:,.0f}. "
-    )
+    mean = f"{b}'s answers have {effect.mean_b:,.0f} characters on average, those of {run.variant_a} {effect.mean_a:,.0f}. "
     equal = f"At equal length {b} would win {percent(found.rate)}{_ends(found, found.ci)}, as it is "
     near = f"{found.overlap:,} of {found.n:,} cases have answers of nearly equal length."
     notices = "".join(f" {sentence(notice)}" for notice in found.notices)
@@ -155,7 +153,7 @@ def styles(run: PairwiseRunResult, key: str) -> list[str]:
 
 
 def _ends(found: ControlledRate, ci: tuple[float, float] | None) -> str:
-    return "" if ci is None else f" ({100 * found.level:g} % sure: {100 * ci[0]:.0f} to {100 * ci[1]:.0f} %)"
+    return "" if ci is None else f" ({100 * found.level:g} % interval {100 * ci[0]:.0f} to {100 * ci[1]:.0f} %)"
 
 
 def took(run: PairwiseRunResult) -> str:

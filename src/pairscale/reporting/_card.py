@@ -96,7 +96,7 @@ def _headline(card: JudgeCard) -> str:
     if one.value is None:
         return f"How far {card.judge.judge_id} agrees with people was not measured: {one.why}. Label some pairs first."
     text = f"{card.judge.judge_id} chooses as people do in {percent(one.value)} of {one.n:,} pairs that both decide"
-    text += f" ({100 * card.level:g} % sure: {percent(one.lower)} to {percent(one.upper)})."
+    text += f" ({100 * card.level:g} % interval {percent(one.lower)} to {percent(one.upper)})."
     if net.lower is not None and net.lower <= 0:
         little = "That is too little, or too few labels, to correct win rates by"
         return f"{text} {little}: label more pairs, or name a better judge."
