@@ -128,8 +128,10 @@ def length(found: ControlledRate, run: PairwiseRunResult) -> str:
     """What the length of the answers has to do with it."""
     if found.rate is None or found.raw_rate is None:
         return sentence("; ".join(found.notices) or "the lengths of the answers are not known")
-    b, effect = run.variant_b, found.effects[0]
-    mean = f"{b}'s answers have {effect.mean_b:,.0f} characters on average, those of {run.variant_a} {effect.mean_a:,.0f}. "
+    b = run.variant_b
+    effect = found.effects[0]
+    those_of_a = f"those of {run.variant_a} {effect.mean_a:,.0f}"
+    mean = f"{b}'s answers have {effect.mean_b:,.0f} characters on average, {those_of_a}. "
     equal = f"At equal length {b} would win {percent(found.rate)}{_ends(found, found.ci)}, as it is "
     near = f"{found.overlap:,} of {found.n:,} cases have answers of nearly equal length."
     notices = "".join(f" {sentence(notice)}" for notice in found.notices)
