@@ -88,6 +88,7 @@ def test_options_that_contradict_each_other_are_refused(message_snapshot) -> Non
         {"run": "job", "shards": 2, "shard": "1/2"},
         {"run": None, "shards": 2},
         {"run": None, "shard": "1/2"},
+        {"run": "postgresql+psycopg://user@host/db", "shard": "1/2"},
         {"run": "job", "n_jobs": 2},
         {"run": "job", "shards": 2, "save_path": "results.csv"},
         {"run": "run.db", "shard": "40/40"},

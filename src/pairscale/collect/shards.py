@@ -122,8 +122,8 @@ def judge_shard(
         StoreMismatchError: the run file, or one beside it, holds a shard of other pairs.
     """
     part = read_shard(shard)
-    if run is None:
-        raise InputError("a shard is kept in a run file of its own: name it with `run=`")
+    if run is None or "://" in str(run):
+        raise InputError("a shard is kept in a run file of its own, not in a database: name it with `run=`")
     named = _named(pairs)
     mine = part.rows(named)
     if not mine.height:
@@ -227,8 +227,6 @@ def _job(named: pl.DataFrame) -> str:
 
 def _require_same_job(run: str | os.PathLike[str], shard: Shard, job: str) -> None:
     """Refuse a run file of something else, and one beside shards of other pairs."""
-    if "://" in str(run):
-        return
     path = Path(run)
     beside = sorted(path.parent.glob("*")) if path.parent.is_dir() else []
     for file in beside:
