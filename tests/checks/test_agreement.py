@@ -276,12 +276,6 @@ def test_judges_of_many_texts_who_toss_a_coin_agree_by_chance_alone():
     assert agreement(turned, n_boot=0).table.equals(found.table)
 
 
-def test_a_matrix_of_wins_is_no_table_of_raters(message_snapshot):
-    with pytest.raises(InputError) as refused:
-        agreement({"": ["a", "b"], "a": [0, 3], "b": [4, 0]}, n_boot=0)
-    message_snapshot(refused)
-
-
 def test_columns_that_are_taken_for_raters_are_named(caplog):
     agreement({"ann": ["a", "a", "b"], "bob": ["a", "b", "b"]}, n_boot=0)
     assert "one column per rater: 'ann', 'bob'" in caplog.text

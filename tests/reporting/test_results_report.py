@@ -133,12 +133,6 @@ def test_what_belongs_to_tables_is_refused_for_a_run_file(message_snapshot):
     message_snapshot(refused)
 
 
-def test_wins_in_a_matrix_are_counted_and_no_copies():
-    wins = [[0 if row == column else 2 * (1 + (row < column)) for row in range(4)] for column in range(4)]
-    matrix = pl.DataFrame({"": list("abcd"), **{name: wins[at] for at, name in enumerate("abcd")}})
-    assert ps.fit(matrix).theta["comparisons"].sum() == 2 * sum(map(sum, wins))
-
-
 def test_a_judge_asked_about_a_pair_on_several_tasks_is_compared_task_by_task(message_snapshot, caplog):
     rows = [
         {"question_id": task, "model_a": "x", "model_b": "y", "winner": winner, "judge": judge}

@@ -33,7 +33,7 @@ from pairscale.adaptive.state import AdaptiveState, beliefs_of, summarize_adapti
 from pairscale.core.display import PlotMixin, ReportMixin
 from pairscale.core.errors import InputError, JudgeError, StoreMismatchError
 from pairscale.core.files import write_table
-from pairscale.core.notices import did_you_mean, notice
+from pairscale.core.notices import notice
 from pairscale.core.options import require_int
 from pairscale.core.samples import with_kept
 from pairscale.core.tables import listed
@@ -201,8 +201,7 @@ def withdraw_items(state: AdaptiveState, ids: Sequence[str]) -> None:
     if not new:
         return
     if unknown := [name for name in new if name not in state.ids]:
-        near = did_you_mean(unknown[0], state.ids)
-        raise InputError(f"`without=`: the run has no text {listed(unknown)}.{near}")
+        raise InputError(f"`without=`: the run has no text {listed(unknown)}")
     # A question of a step that was never finished may stand in the run file; its number is not used for another pair.
     with reading(state) as store:
         asked = store.failed_attempts()["custom_id"].str.extract(r"^step-(\d+)$").cast(pl.Int64)

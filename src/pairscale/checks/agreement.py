@@ -24,7 +24,7 @@ from pairscale.core.files import TABLE_SUFFIXES, read_table
 from pairscale.core.notices import notice
 from pairscale.core.options import checked, require_int, require_level, require_seed
 from pairscale.core.provenance import Provenance, fingerprint
-from pairscale.core.results import ResultColumns, is_matrix, read_form, text_columns
+from pairscale.core.results import ResultColumns, read_form, text_columns
 from pairscale.core.tables import Table, as_text, id_text, listed, require_columns, require_ids, to_frame
 from pairscale.store.reading import read_comparisons
 from pairscale.store.runfile import open_run
@@ -280,7 +280,7 @@ def two_raters(first: Sequence[Any], second: Sequence[Any]) -> dict[str, list[An
 
 def _text_columns(frame: pl.DataFrame) -> set[str]:
     named = {"case_id", "labeller", "preferred", "unit", "rater", "label"} & set(frame.columns)
-    return named | (text_columns(frame) - set(frame.columns[:1]))
+    return named | text_columns(frame)
 
 
 def _of_results(table: pl.DataFrame, columns: ResultColumns) -> pl.DataFrame:
@@ -292,8 +292,6 @@ def _of_results(table: pl.DataFrame, columns: ResultColumns) -> pl.DataFrame:
         if not columns:
             read_form(table.clear())  # by the names of the columns alone: figures of raters could look like anything
     except TableError:
-        if is_matrix(table):
-            raise InputError("labels: read as a matrix of wins, which does not say who judged") from None
         raters = [name for name in table.columns if name != "unit"]
         notice(f"read as one row per unit and one column per rater: {listed(raters, 12)}")
         return table
