@@ -13,7 +13,6 @@ from pairscale.core.failures import telling_code
 from pairscale.core.options import optional, require_choice, require_flag, require_int, require_number
 from pairscale.providers.base import (
     CHOICE_KEY,
-    Alternative,
     HTTPCall,
     LLMRequest,
     ProviderProblem,
@@ -87,7 +86,9 @@ def planned(request: LLMRequest, able: Capabilities, *, enabled: str | None) -> 
     effort = level(request, able, enabled=enabled)
     thinks = able.thinks_unasked if effort is None else effort != "none"
     if request.logprobs is not None and not _takes(able.logprobs, thinks):
-        raise InputError(f"{request.model} gives no log-probabilities while it reasons; leave logprobs out")
+        raise InputError(
+            f"{request.model} gives no log-probabilities while it reasons; leave logprobs out, or use answer='confidence'"
+        )
     return effort, sampling(request, able, thinks)
 
 
@@ -327,7 +328,7 @@ def token_logprobs(rows: Any) -> tuple[TokenLogprob, ...] | None:
         TokenLogprob(
             str(row["token"]),
             float(row["logprob"]),
-            tuple(Alternative(str(top["token"]), float(top["logprob"])) for top in objects(row, "top_logprobs")),
+            tuple((str(top["token"]), float(top["logprob"])) for top in objects(row, "top_logprobs")),
         )
         for row in objects(rows)
         if row.get("logprob") is not None

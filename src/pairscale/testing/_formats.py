@@ -34,7 +34,7 @@ def read_request(kind: str, body: Mapping[str, Any], model: str = "") -> ReadReq
     """Read a request.
 
     Args:
-        kind: ``chat``, ``responses``, ``decisions``, ``messages``, ``gemini`` or ``ollama``.
+        kind: ``chat``, ``responses``, ``messages``, ``gemini`` or ``ollama``.
         body: its JSON document.
         model: the model's name when it stands in the address.
     """
@@ -47,7 +47,7 @@ def read_request(kind: str, body: Mapping[str, Any], model: str = "") -> ReadReq
     structured = _field(body)
     wants_logprobs = bool(body.get("logprobs"))
     shows = False
-    if kind in {"responses", "decisions"}:
+    if kind == "responses":
         content = body["input"]
         prompt = _joined(content if isinstance(content, str) else content[-1]["content"])
     else:
@@ -56,8 +56,6 @@ def read_request(kind: str, body: Mapping[str, Any], model: str = "") -> ReadReq
     if kind == "responses":
         wants_logprobs = "message.output_text.logprobs" in (body.get("include") or [])
         shows = bool((body.get("reasoning") or {}).get("summary"))
-    elif kind == "decisions":
-        structured = str(body["questions"][0].get("name") or "choice")
     elif kind == "messages":
         shows = (body.get("thinking") or {}).get("type") in {"enabled", "adaptive"}
     elif kind == "ollama":
@@ -162,23 +160,6 @@ def _responses_usage(prompt: int, output: int, thoughts: int) -> dict[str, Any]:
         "output_tokens_details": {"reasoning_tokens": thoughts},
         "total_tokens": prompt + output + thoughts,
     }
-
-
-def _write_decisions(asked: ReadRequest, reply: SimulatedReply, _: int, body: Mapping[str, Any]) -> dict[str, Any]:
-    """A choice per question, with the probability of each; a refusal when there is none."""
-    answers: list[dict[str, Any]] = []
-    for question in body["questions"]:
-        values = [choice["value"] for choice in question.get("choices", [])]
-        name = question.get("name")
-        if reply.p_first is None or len(values) != 2:
-            answers.append({"type": "refusal", "name": name})
-            continue
-        first = {"value": values[0], "probability": reply.p_first}
-        second = {"value": values[1], "probability": 1 - reply.p_first}
-        chosen = first if reply.p_first >= 0.5 else second
-        decided = {"choice": chosen["value"], "confidence": chosen["probability"], "probabilities": [first, second]}
-        answers.append({"type": "choice", "name": name, **decided})
-    return {"answers": answers, "model": asked.model, "usage": _responses_usage(_tokens(asked.prompt), 1, 0)}
 
 
 def _write_responses(asked: ReadRequest, reply: SimulatedReply, number: int, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -288,7 +269,6 @@ def _write_ollama(asked: ReadRequest, reply: SimulatedReply, number: int, body: 
 
 _WRITERS = {
     "chat": _write_chat,
-    "decisions": _write_decisions,
     "responses": _write_responses,
     "messages": _write_anthropic,
     "gemini": _write_gemini,

@@ -25,7 +25,6 @@ _KEY_HEADERS = ("authorization", "x-api-key", "x-goog-api-key")
 _KINDS = {
     "/chat/completions": "chat",
     "/responses": "responses",
-    "/decisions": "decisions",
     "/messages": "messages",
     "/api/chat": "ollama",
     "/api/generate": "ollama",
@@ -108,7 +107,7 @@ class JournalEntry:
 class ProviderSimulator:
     """A real HTTP server on this machine; use it in a ``with`` block.
 
-    It speaks OpenAI's chat completions, responses and decisions (Together's and every compatible server's form, too),
+    It speaks OpenAI's chat completions, and responses (Together's and every compatible server's form, too),
     Anthropic's messages, Gemini's generateContent (v1 and v1beta), and Ollama's generate, chat, ps and tags; and the
     batches and files of all but Ollama. Together is under ``/together``. The official SDKs work against it unchanged.
 
