@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from pairscale.core.comparisons import Condition
@@ -27,7 +27,7 @@ from pairscale.judges.answers import (
 from pairscale.judges.base import JudgePair, Verdict
 from pairscale.providers.base import CHOICE_KEY, LLMRequest, Usage
 from pairscale.providers.cache import call_key, is_deterministic, open_cache
-from pairscale.providers.catalog import cost_of, price_of, provider_named
+from pairscale.providers.catalog import cost_of, price_date, price_note, price_of, provider_named
 from pairscale.providers.client import LLMClient, ProviderError, joined
 from pairscale.providers.limits import RateLimiter
 
@@ -91,6 +91,22 @@ def _by_our_names(provider: str, given: Mapping[str, Any]) -> dict[str, Any]:
     return settings
 
 
+@dataclass(slots=True)
+class Reused:
+    """How many answers came from the cache, and the US dollars that asking for them would have cost.
+
+    ``prices`` says in words of which date the prices are.
+    """
+
+    prices: str
+    answers: int = 0
+    saved: float = 0.0
+
+    def __str__(self) -> str:
+        saved = f", ${self.saved:.4f} saved{self.prices}" if self.saved else ""
+        return f"{self.answers:,} {'answer' if self.answers == 1 else 'answers'} from the cache{saved}"
+
+
 class Model:
     """A model of a provider with its settings: it makes requests, asks, and knows what they cost.
 
@@ -123,8 +139,8 @@ class Model:
         )
         self._cache = open_cache(reached["cache"], self.client.base_url)
         self._keeps_all = reached["cache"] != "auto"
-        self._has_reused = False
         self.price = price_of(provider, model, reached["price"])
+        self.reused = Reused(price_note([price_date(self.price)]))
         try:
             self.client.provider.call(self.question("", choices))
         except (TypeError, AttributeError, ValueError) as error:
@@ -214,9 +230,11 @@ class Model:
             sent = {} if reply.call is None else reply.call.body
             if self._keeps_all or is_deterministic(sent):  # the model may have refused a temperature
                 self._cache.keep(key, reply.raw, reply.status or 200)
-        elif not self._has_reused:
-            self._has_reused = True
+            return
+        if not self.reused.answers:
             notice(f"{self.provider}:{self.model}: answers of earlier runs are used again; cache=False asks again")
+        self.reused.answers += 1
+        self.reused.saved += self._cost(reply) or 0.0
 
     def known_of(self, reply: Reply, request: LLMRequest, *, batch: bool = False) -> dict[str, Any]:
         """What a reply says, under the names that a verdict has for it; without keys and texts.

@@ -42,6 +42,9 @@ _OPTIONAL = (
 )  # fmt: skip
 
 
+_CONFIDENCE = ", or use judge_args answer='confidence', which asks the model how sure it is"
+
+
 def checked(request: LLMRequest, provider: str, *forbidden: str) -> LLMRequest:
     """The request without what it omits, its figures in their bounds.
 
@@ -72,7 +75,8 @@ def forbid(request: LLMRequest, provider: str, *names: str) -> None:
     """Refuse fields that this provider has no word for."""
     for name in names:
         if getattr(request, name) is not None:
-            raise InputError(f"{provider} takes no {name}; leave it out")
+            instead = _CONFIDENCE if name == "logprobs" else ""
+            raise InputError(f"{provider} takes no {name}; leave it out{instead}")
 
 
 def planned(request: LLMRequest, able: Capabilities, *, enabled: str | None) -> tuple[str | None, dict[str, Any]]:
@@ -86,9 +90,7 @@ def planned(request: LLMRequest, able: Capabilities, *, enabled: str | None) -> 
     effort = level(request, able, enabled=enabled)
     thinks = able.thinks_unasked if effort is None else effort != "none"
     if request.logprobs is not None and not _takes(able.logprobs, thinks):
-        raise InputError(
-            f"{request.model} gives no log-probabilities while it reasons; leave logprobs out, or use answer='confidence'"
-        )
+        raise InputError(f"{request.model} gives no log-probabilities while it reasons; leave them out{_CONFIDENCE}")
     return effort, sampling(request, able, thinks)
 
 
