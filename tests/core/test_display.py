@@ -163,7 +163,7 @@ MADE: dict[type[ReprMixin], Callable[[], Any]] = {
     ps.CostEstimate: lambda: ps.estimate_llm_pairs_cost(ps.make_pairs(samples()), "gpt-4.1", offline=True),
     ps.EloFit: lambda: ps.fit_elo_model(comparisons(), seed=1),
     ps.ExportedCases: lambda: ps.ExportedCases(Path("<b>.jsonl"), None, 3, {}, ()),
-    FitStatistics: lambda: ps.fit_statistics(comparisons(), made(ps.BTFit)),
+    FitStatistics: lambda: ps.fit_statistics(made(ps.BTFit)),
     ps.JudgeCard: lambda: made(ps.JudgeCheck).card,
     ps.JudgeCheck: lambda: ps.check_judge(samples(), longer, n_pairs=10, progress=False),
     ps.GateResult: gated,
