@@ -186,7 +186,7 @@ def resumable(run: object | None) -> Iterator[None]:
         raise
 
 
-def _in_thread(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
+def _in_thread(make: Callable[[], Coroutine[Any, Any, T]]) -> T:  # noqa: C901 - one wait, and what a signal may do to it
     outcome: Future[T] = Future()
     started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Task[T]]] = Future()
     interrupt = Interrupt()
