@@ -185,7 +185,6 @@ from .models.fit_statistics import fit_statistics as fit_statistics
 from .models.fitting import fit as fit
 from .models.reliability import eap_reliability as eap_reliability
 from .models.reliability import scale_separation_reliability as scale_separation_reliability
-from .models.reliability import split_half_reliability as split_half_reliability
 from .pairing import PairSummary as PairSummary
 from .pairing import alternate_pair_order as alternate_pair_order
 from .pairing import make_pairs as make_pairs

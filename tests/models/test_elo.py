@@ -146,12 +146,12 @@ def test_mean_and_deviation_over_orders() -> None:
         slow.append(rating)
         apart = [lead for lead in leads if lead]
         right = [lead for lead in apart if lead > 0]
-        shares.append((len(right) / len(apart), sum(right) / sum(map(abs, apart)), len(apart)))
+        shares.append((len(right) / len(apart), sum(right) / sum(map(abs, apart))))
     fit = fit_elo_model(games, runs=4, seed=11, start=1_500)
     table = fit.elo.sort("ID")
     assert table["elo"].to_list() == pytest.approx(1_500 + np.mean(slow, axis=0), abs=1e-9)
     assert table["elo_sd"].to_list() == pytest.approx(np.std(slow, axis=0, ddof=1), abs=1e-9)
-    assert fit.fit.per_run.select(pl.exclude("run")).rows() == [pytest.approx(row, abs=1e-12) for row in shares]
+    assert fit.fit.per_run.rows() == [pytest.approx(row, abs=1e-12) for row in shares]
     assert fit.reliability == pytest.approx(np.mean([row[0] for row in shares]), abs=1e-12)
     assert fit.reliability_weighted == pytest.approx(np.mean([row[1] for row in shares]), abs=1e-12)
 
@@ -193,7 +193,6 @@ def test_shape_of_the_result() -> None:
     assert fit.elo["ID"].to_list() == ["a", "b", "c"]
     assert fit.engine == fit.provenance.method == "EloChoice"
     assert (fit.fit.runs, fit.fit.games, fit.fit.k, fit.fit.start) == (5, 4, 100, 0.0)
-    assert fit.fit.per_run.columns == ["run", "reliability", "reliability_weighted", "foreseen"]
     assert fit.notices == ()
     assert "3 items" in repr(fit)
 
