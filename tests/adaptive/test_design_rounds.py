@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pairscale.adaptive._round import Round
 from pairscale.adaptive.engine import Engine, Proposal, Starved
-from pairscale.adaptive.step_log import STEP_LOG
+from pairscale.adaptive.logs import STEP_LOG
+from pairscale.adaptive.selection.pollitt import Round
 from pairscale.core.errors import InputError
 from tests.adaptive.driving import (
     ask,

@@ -189,7 +189,7 @@ def test_so_few_items_that_every_pair_is_given_up_first(
         first = rank(n, mine, run=run)
     assert first.state.stop_reason == "candidate_starvation"
     assert (first.state.engine.committed, first.state.invalid) == (0, 3 * pairs)
-    cause = "the judge gave no valid answer on any pair (the last reason: no credit left)"
+    cause = f"On {pairs} pairs the judge gave no valid answer (the last reason: no credit left)"
     assert cause in caplog.text
     assert "max_invalid_per_pair to ask about what was refused" in caplog.text
     caplog.clear()
@@ -218,12 +218,9 @@ def test_a_raised_limit_takes_items_back_that_were_set_aside(
     with caplog.at_level(logging.WARNING, "pairscale"):
         first = rank(5, mine, **given)
     assert first.state.stop_reason == "candidate_starvation"
-    refused = first.state.engine.ledger.given_up
+    refused = len(first.state.engine.ledger.given_up)
     assert 0 < refused < 10
-    words = (
-        f"no pair is left that may be asked, and on {refused} of 10 the judge gave no valid answer (the last reason: "
-    )
-    assert f"{words}not that one)" in caplog.text
+    assert f"On {refused} pairs the judge gave no valid answer (the last reason: not that one)" in caplog.text
     assert first.items.filter(ID="s01")["degree"].item() == 0
     well.append(True)
     wide = {"max_invalid_per_pair": 9, "max_invalid_per_item": 30}

@@ -95,15 +95,6 @@ def test_what_is_no_selector(wrong: Any) -> None:
         ps.adaptive_rank_start(["a", "b"], selector=wrong)
 
 
-@pytest.mark.parametrize("name", ["pollitt", "random", " ", 7])
-def test_a_name_that_is_taken_or_none(message_snapshot, name: Any) -> None:
-    own = Named()
-    own.name = name
-    with pytest.raises(InputError) as refused:
-        ps.adaptive_rank_start(["a", "b"], selector=own)
-    message_snapshot(refused)
-
-
 # What it is shown
 
 

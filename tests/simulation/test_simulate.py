@@ -278,7 +278,6 @@ def test_one_run_has_no_interval():
         ({"sd": (1, -1)}, "sd must be a number above 0"),
         ({"per_item": 0}, "per_item must be a number above 0"),
         ({"judges": ({},), "bias": 1}, "bias belongs to a single judge"),
-        ({"reliability": 0.8, "btl_config": {"eap_reliability_min": 0.7}}, "differ; give one of them"),
         ({"seeds": 0}, "seeds must be a whole number of 1 or more"),
         ({"adaptive_config": {"explore_rate": 7}}, "explore_rate must be a number from 0 to 1"),
     ],

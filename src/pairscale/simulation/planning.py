@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
-from pairscale.adaptive.goals import require_goal, top_of
-from pairscale.adaptive.presets import OURS, Preset, answering_by, resolve_preset, with_goal
+from pairscale.adaptive.config import OURS, Preset, answering_by, require_goal, resolve_preset, top_of, with_goal
 from pairscale.adaptive.selectors import OwnSelector, selector_for
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError

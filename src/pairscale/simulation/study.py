@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pairscale.adaptive.config import AdaptiveConfig, BTLConfig
-from pairscale.adaptive.presets import OURS, Preset, resolve_preset, stopping_at
+from pairscale.adaptive.config import OURS, AdaptiveConfig, BTLConfig, Preset, resolve_preset, stopping_at
 from pairscale.adaptive.selectors import POLLITT, OwnSelector, named_selector, selector_name
 from pairscale.core.display import PlotMixin
 from pairscale.core.errors import InputError

@@ -15,7 +15,7 @@ import numpy as np
 from pairscale.pairing.edges import linked_groups
 
 if TYPE_CHECKING:
-    from pairscale.adaptive.ledger import Ledger
+    from pairscale.adaptive.selection.ledger import Ledger
     from pairscale.core.arrays import Ints
 
 __all__ = ["WarmStart"]

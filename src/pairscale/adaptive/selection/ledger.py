@@ -8,12 +8,12 @@ few cells, so a step costs the same at the start and after fifty thousand.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence, Set
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pairscale.adaptive._repeats import WORTHLESS, RepeatCounts
 from pairscale.models import trueskill
 from pairscale.pairing.edges import linked_groups
 
@@ -24,13 +24,113 @@ if TYPE_CHECKING:
 
     Flags = npt.NDArray[np.bool_]
 
-__all__ = ["TIE", "Ledger"]
+__all__ = ["ENOUGH_REPEATS", "FIRST_ANSWERS", "TIE", "Ledger", "RepeatCounts"]
 
 FIRST_ANSWERS = 10
-"""A judge that is asked for probabilities and gives none in so many answers gives none."""
+"""A judge that is asked for probabilities and gives none in this many answers gives none."""
 
 TIE = -1
 """A tie in the history, where a win of the first is 1 and one of the second 0."""
+
+WORTHLESS = 0.90
+"""From this agreement of repeats on, a pair that was asked is not worth asking again."""
+
+ENOUGH_REPEATS = 30
+"""Repeats that there must be before anything is decided on how they agree."""
+
+_FLIP_LEVEL = 0.95
+
+
+@dataclass(slots=True)
+class RepeatCounts:
+    """How the judge answers when a pair is asked again.
+
+    An answer is compared with the last one on the same pair in the other order, and with the last one in the same
+    order. A tie and a win neither agree nor contradict each other.
+
+    Attributes:
+        n_reversed: answers on a pair that had one in the other order.
+        n_flips: of these, with the opposite winner.
+        n_same_order: answers on a pair that had one in the same order.
+        n_agreeing: of all these, with the same answer.
+        points_of_first: comparisons won by the text shown first; a tie is half.
+        once: the pairs with one answer, the lower number first. Its order is part of a run: reversed pairs are drawn
+            from it.
+    """
+
+    n_reversed: int = 0
+    n_flips: int = 0
+    n_same_order: int = 0
+    n_agreeing: int = 0
+    points_of_first: float = 0.0
+    once: list[tuple[int, int]] = field(default_factory=list)
+    _place: dict[tuple[int, int], int] = field(default_factory=dict)  # where a pair is in ``once``
+    _last: dict[tuple[int, int], float] = field(default_factory=dict)  # Y, by first and second
+
+    @property
+    def n_repeats(self) -> int:
+        """Answers on a pair that had one before, in either order."""
+        return self.n_reversed + self.n_same_order
+
+    def committed(self, a: int, b: int, y: float, *, times: int, orders_agree: bool | None) -> None:
+        """Take in an answer.
+
+        Args:
+            a: the item that stood first.
+            b: the other one.
+            y: what the first got.
+            times: answers on this pair before.
+            orders_agree: of a judge that is asked in both orders at once, whether both gave the same answer.
+        """
+        self.points_of_first += y
+        other = self._last.get((b, a))
+        if other is not None:
+            self.n_reversed += 1
+            self.n_flips += abs(other + y - 1) == 1
+            self.n_agreeing += other + y == 1
+        same = self._last.get((a, b))
+        if same is not None:
+            self.n_same_order += 1
+            self.n_agreeing += same == y
+        if orders_agree is not None:
+            self.n_reversed += 1
+            self.n_flips += not orders_agree
+            self.n_agreeing += orders_agree
+        self._last[a, b] = y
+        pair = (min(a, b), max(a, b))
+        if times == 0:
+            self._place[pair] = len(self.once)
+            self.once.append(pair)
+        elif pair in self._place:  # the last one takes its place
+            place = self._place.pop(pair)
+            last = self.once.pop()
+            if last != pair:
+                self.once[place] = last
+                self._place[last] = place
+
+    def columns(self, committed: int) -> dict[str, Any]:
+        """The columns of the round log."""
+        return {
+            "n_reversed": self.n_reversed,
+            "n_flips": self.n_flips,
+            "n_repeated_same_order": self.n_same_order,
+            "n_repeats_agreeing": self.n_agreeing,
+            "first_win_rate": self.points_of_first / committed if committed else None,
+        }
+
+    def flips_more_than(self, share: float) -> bool:
+        """Whether the judge changes its answer with the order in more than this share of pairs, surely enough.
+
+        It does if, after 30 reversed pairs or more, the lower 95 % limit of the share of flips is above it. The limit
+        holds over all looks, because every answer is one: a judge whose chance of a flip never exceeds the share is
+        paused in at most one of twenty runs, however long they are. The chance of a judge without a preference for a
+        position is at most one half, for texts that are equally good.
+        """
+        if self.n_reversed < ENOUGH_REPEATS or share >= 1:
+            return False
+        from pairscale.checks.effect import surely_above
+
+        return surely_above(self.n_flips, self.n_reversed, share, _FLIP_LEVEL)
 
 
 class Ledger:
@@ -49,8 +149,10 @@ class Ledger:
         withdrawn: per item, whether it was withdrawn.
         seen: per pair (in both orders), committed comparisons (``pair_obs_count``).
         closed: per pair (in both orders), whether it cannot be asked now: in flight, resting or given up.
+        given_up: the pairs that are not asked any more, because there were too many invalid answers on them.
         committed: how many comparisons are committed.
         n_unique_pairs: how many different pairs are among them.
+        judges: the names of the judges of a panel that have answered.
         repeats: how the answers on pairs that were asked again agree.
         discount: the share of its worth that a pair loses once it has an answer; 0 when repeats are not discounted.
         top: how many texts at the top the run is for; None when it is for the whole order.
@@ -58,64 +160,62 @@ class Ledger:
             selector is ``information``.
     """
 
-    def __init__(
-        self,
-        n: int,
-        window: int,
-        mu: Floats | None = None,
-        sigma: Floats | None = None,
-    ) -> None:
+    def __init__(self, n: int, window: int, mu: Floats | None = None, sigma: Floats | None = None) -> None:
         self.n = n
         self.mu = np.full(n, trueskill.MU) if mu is None else np.array(mu, dtype=np.float64)
         self.sigma = np.full(n, trueskill.SIGMA) if sigma is None else np.array(sigma, dtype=np.float64)
-        self.degree, self.first, self.second, self.recent, self.open_degree = (
-            np.zeros(n, dtype=np.int64) for _ in range(5)
-        )
-        self.set_aside, self.withdrawn = np.zeros(n, dtype=np.bool_), np.zeros(n, dtype=np.bool_)
+        for name in ("degree", "first", "second", "recent", "open_degree", "_open_lead", "_invalid_in_row"):
+            setattr(self, name, np.zeros(n, dtype=np.int64))  # _open_lead: of those being asked, first less second
+        self.set_aside = np.zeros(n, dtype=np.bool_)
+        self.withdrawn = np.zeros(n, dtype=np.bool_)
         self.seen = np.zeros((n, n), dtype=np.uint8)
-        self.closed = np.zeros((n, n), dtype=np.bool_)
-        np.fill_diagonal(self.closed, True)
+        self.closed = np.eye(n, dtype=np.bool_)
+        self.given_up: set[tuple[int, int]] = set()
         self.committed = 0
         self.n_unique_pairs = 0
+        self.judges: list[str] = []
         self.repeats = RepeatCounts()
         self.discount = 0.0
         self.top: int | None = None
         self.counts_ranks = False
         self._last_first = np.zeros((n, n), dtype=np.bool_)  # [i, j]: i stood first when the two last met
-        self._open_lead = np.zeros(n, dtype=np.int64)  # of those being asked, first less second
         self._window: Ints = np.zeros((window, 2), dtype=np.int64)
         self._resting: set[tuple[int, int]] = set()
-        self._given_up: set[tuple[int, int]] = set()
         self._in_order: Counter[tuple[int, int]] = Counter()  # answers, by who stood first
-        self._invalid: dict[tuple[int, int], int] = {}
-        self._invalid_in_row = np.zeros(n, dtype=np.int64)
-        self._log = np.zeros((1024, 3), dtype=np.int32)
-        self._probabilities = np.full(1024, np.nan)
-        self.judges: list[str] = []
-        self._judged_by = np.zeros(1024, dtype=np.int16)
+        self._invalid: Counter[tuple[int, int]] = Counter()
+        self._log: list[tuple[int, int, int]] = []
+        self._probabilities: list[float] = []
+        self._judged_by: list[int] = []
+
+    degree: Ints
+    first: Ints
+    second: Ints
+    recent: Ints
+    open_degree: Ints
+    _open_lead: Ints
+    _invalid_in_row: Ints
 
     # What there is
 
     @property
     def history(self) -> npt.NDArray[np.int32]:
         """The committed comparisons in their order: first, second, 1 when the first won (0 if not, :data:`TIE`)."""
-        return self._log[: self.committed]
+        return np.array(self._log, dtype=np.int32).reshape(-1, 3)
 
     @property
     def probabilities(self) -> Floats:
         """Per committed comparison, the probability that the first is better; NaN where none was given."""
-        return self._probabilities[: self.committed]
+        return np.array(self._probabilities, dtype=np.float64)
 
     @property
     def judged_by(self) -> Ints:
         """Per committed comparison, who judged, as a number of ``judges``; 0 where a run has one judge."""
-        return np.asarray(self._judged_by[: self.committed], dtype=np.int64)
+        return np.array(self._judged_by, dtype=np.int64)
 
     @property
     def has_probabilities(self) -> bool:
         """Whether any committed comparison has a probability."""
-        there = np.isfinite(self.probabilities)
-        return bool(there[:FIRST_ANSWERS].any() or there.any())
+        return any(not np.isnan(probability) for probability in self._probabilities)
 
     @property
     def min_degree(self) -> int:
@@ -145,13 +245,24 @@ class Ledger:
 
     def resting(self, left: Ints, right: Ints) -> Flags:
         """Per item of the left and of the right, whether the two rest, and may be asked again."""
-        found = np.zeros((len(left), len(right)), dtype=np.bool_)
-        row, column = ({item: at for at, item in enumerate(side.tolist())} for side in (left, right))
-        for pair in self._resting:
-            for i, j in (pair, pair[::-1]):
-                if i in row and j in column:
-                    found[row[i], column[j]] = True
-        return found
+        rests = np.zeros((self.n, self.n), dtype=np.bool_)
+        for i, j in self._resting:
+            rests[i, j] = rests[j, i] = True
+        return rests[np.ix_(left, right)]
+
+    def reversible(self) -> list[tuple[int, int]]:
+        """The pairs that were asked once and may be asked now."""
+        aside = self.set_aside
+        return [pair for pair in self.repeats.once if not (self.closed[pair] or aside[pair[0]] or aside[pair[1]])]
+
+    def all_asked(self) -> bool:
+        """Whether every pair of the items that are asked about has an answer, or was given up."""
+        there = np.flatnonzero(~self.set_aside)
+        if self.n_unique_pairs + len(self.given_up) < len(there) * (len(there) - 1) // 2:
+            return False
+        unasked = np.triu(self.seen == 0, 1)
+        unasked[self.set_aside] = unasked[:, self.set_aside] = False
+        return not any((int(i), int(j)) not in self.given_up for i, j in np.argwhere(unasked))
 
     def apart(self) -> list[int]:
         """The items that no comparison ties to the largest group; withdrawn ones do not count."""
@@ -162,7 +273,7 @@ class Ledger:
 
     def times(self, first: int, second: int) -> int:
         """How often two were asked before: with an answer in this order, and in vain in either."""
-        return self._in_order[first, second] + self._invalid.get((min(first, second), max(first, second)), 0)
+        return self._in_order[first, second] + self._invalid[min(first, second), max(first, second)]
 
     # What happens
 
@@ -170,15 +281,14 @@ class Ledger:
         """A pair is being asked: it and its items count as used."""
         self.closed[a, b] = self.closed[b, a] = True
         self._resting.discard((min(a, b), max(a, b)))
-        self.open_degree[a] += 1
-        self.open_degree[b] += 1
+        self.open_degree[[a, b]] += 1
         self._open_lead[a] += 1
         self._open_lead[b] -= 1
 
-    def _answered(self, a: int, b: int) -> None:
+    def drop(self, a: int, b: int) -> None:
+        """A pair is not being asked any more, and counts as if it had never been."""
         self.closed[a, b] = self.closed[b, a] = False
-        self.open_degree[a] -= 1
-        self.open_degree[b] -= 1
+        self.open_degree[[a, b]] -= 1
         self._open_lead[a] -= 1
         self._open_lead[b] += 1
 
@@ -193,44 +303,35 @@ class Ledger:
         judge: str | None = None,
     ) -> None:
         """A valid answer: a stood first, and won when y is 1; 0.5 is a tie."""
-        self._answered(a, b)
+        self.drop(a, b)
         self.repeats.committed(a, b, y, times=int(self.seen[a, b]), orders_agree=orders_agree)
         winner, loser = (a, b) if y else (b, a)
         moved = trueskill.update_tie if y == 0.5 else trueskill.update_one
         after = moved(*map(float, (self.mu[winner], self.sigma[winner], self.mu[loser], self.sigma[loser])))
         self.mu[winner], self.sigma[winner] = after.mu_winner, after.sigma_winner
         self.mu[loser], self.sigma[loser] = after.mu_loser, after.sigma_loser
-        self.degree[a] += 1
-        self.degree[b] += 1
+        self.degree[[a, b]] += 1
         self.first[a] += 1
         self.second[b] += 1
         self.n_unique_pairs += not self.seen[a, b]
         if self.seen[a, b] < 255:
             self.seen[a, b] += 1
             self.seen[b, a] += 1
-        self._last_first[a, b], self._last_first[b, a] = True, False
-        self._invalid_in_row[a] = self._invalid_in_row[b] = 0
-        self._remember(a, b)
-        if self.committed == len(self._log):
-            self._log = np.concatenate([self._log, np.zeros_like(self._log)])
-            self._probabilities = np.concatenate([self._probabilities, np.full_like(self._probabilities, np.nan)])
-            self._judged_by = np.concatenate([self._judged_by, np.zeros_like(self._judged_by)])
-        self._log[self.committed] = a, b, TIE if y == 0.5 else y
-        self._probabilities[self.committed] = np.nan if probability is None else probability
-        if judge is not None:
-            if judge not in self.judges:
-                self.judges.append(judge)
-            self._judged_by[self.committed] = self.judges.index(judge)
-        self._in_order[a, b] += 1
-        self.committed += 1
-
-    def _remember(self, a: int, b: int) -> None:
+        self._last_first[a, b] = True
+        self._last_first[b, a] = False
+        self._invalid_in_row[[a, b]] = 0
         slot = self.committed % len(self._window)
         if self.committed >= len(self._window):
             self.recent[self._window[slot]] -= 1
         self._window[slot] = a, b
-        self.recent[a] += 1
-        self.recent[b] += 1
+        self.recent[[a, b]] += 1
+        self._log.append((a, b, TIE if y == 0.5 else int(y)))
+        self._probabilities.append(np.nan if probability is None else probability)
+        if judge is not None and judge not in self.judges:
+            self.judges.append(judge)
+        self._judged_by.append(0 if judge is None else self.judges.index(judge))
+        self._in_order[a, b] += 1
+        self.committed += 1
 
     def reject(self, a: int, b: int, *, is_error: bool, pair_limit: int, item_limit: int) -> list[int]:
         """An answer that is none: the pair rests for the round, or is given up.
@@ -240,20 +341,17 @@ class Ledger:
         Returns:
             Items that are set aside from now on.
         """
-        self._answered(a, b)
+        self.drop(a, b)
         self.closed[a, b] = self.closed[b, a] = True
-        key = (min(a, b), max(a, b))
+        pair = (min(a, b), max(a, b))
         if is_error:
-            self._resting.add(key)
+            self._resting.add(pair)
             return []
-        self._invalid[key] = self._invalid.get(key, 0) + 1
-        (self._resting if self._invalid[key] < pair_limit else self._given_up).add(key)
-        fallen = []
-        for item in key:
-            self._invalid_in_row[item] += 1
-            if self._invalid_in_row[item] >= item_limit and not self.set_aside[item]:
-                self.set_aside[item] = True
-                fallen.append(item)
+        self._invalid[pair] += 1
+        (self._resting if self._invalid[pair] < pair_limit else self.given_up).add(pair)
+        self._invalid_in_row[[a, b]] += 1
+        fallen = [item for item in pair if self._invalid_in_row[item] >= item_limit and not self.set_aside[item]]
+        self.set_aside[fallen] = True
         return fallen
 
     def wake(self) -> None:
@@ -262,20 +360,10 @@ class Ledger:
             self.closed[i, j] = self.closed[j, i] = False
         self._resting.clear()
 
-    @property
-    def given_up(self) -> int:
-        """How many pairs are not asked any more, because there were too many invalid answers on them."""
-        return len(self._given_up)
-
-    @property
-    def given_up_pairs(self) -> Set[tuple[int, int]]:
-        """Which pairs these are, the lower number first."""
-        return self._given_up
-
     def forgive(self, *, pair_limit: int, item_limit: int) -> None:
         """Other limits on invalid answers: what is below them now may be asked about again, from the next round on."""
-        below = {key for key in self._given_up if self._invalid[key] < pair_limit}
-        self._given_up -= below
+        below = {pair for pair in self.given_up if self._invalid[pair] < pair_limit}
+        self.given_up -= below
         self._resting |= below
         self.set_aside &= (self._invalid_in_row >= item_limit) | self.withdrawn
 
@@ -283,37 +371,19 @@ class Ledger:
         """Items are no longer asked about, whatever their answers were; these stay."""
         self.withdrawn[list(items)] = self.set_aside[list(items)] = True
 
-    def drop(self, a: int, b: int) -> None:
-        """A pair that was being asked is not asked any more, and counts as if it had never been."""
-        self._answered(a, b)
-
-    def join(
-        self,
-        more: int,
-        window: int,
-        mu: Floats | None = None,
-        sigma: Floats | None = None,
-    ) -> None:
+    def join(self, more: int, window: int, mu: Floats | None = None, sigma: Floats | None = None) -> None:
         """More items, numbered behind the others; ``window`` is the new length of what counts as recent."""
         fresh = Ledger(more, 1, mu, sigma)
-        for name in (
-            "mu", "sigma", "degree", "first", "second", "recent", "open_degree", "set_aside", "withdrawn",
-            "_open_lead", "_invalid_in_row",
-        ):  # fmt: skip
-            setattr(self, name, np.concatenate([getattr(self, name), getattr(fresh, name)]))
-        for name in ("seen", "closed", "_last_first"):
-            old = getattr(self, name)
-            grown = np.zeros((self.n + more, self.n + more), dtype=old.dtype)
-            grown[: self.n, : self.n] = old
-            setattr(self, name, grown)
+        for name, old in vars(self).items():
+            if not isinstance(old, np.ndarray) or name == "_window":
+                continue
+            if old.ndim == 1:
+                setattr(self, name, np.concatenate([old, getattr(fresh, name)]))
+            else:
+                setattr(self, name, np.pad(old, (0, more)))
         self.n += more
         np.fill_diagonal(self.closed, True)
         self.resize_window(window)
-
-    @property
-    def window(self) -> int:
-        """How many comparisons count as recent."""
-        return len(self._window)
 
     def resize_window(self, window: int) -> None:
         """Another number of comparisons counts as recent: the one time that the history is read again."""
@@ -322,5 +392,4 @@ class Ledger:
         for at in range(max(0, self.committed - window), self.committed):
             a, b, _ = self._log[at]
             self._window[at % window] = a, b
-            self.recent[a] += 1
-            self.recent[b] += 1
+            self.recent[[a, b]] += 1
