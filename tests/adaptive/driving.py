@@ -12,6 +12,7 @@ import numpy as np
 from pairscale.adaptive.engine import Engine, Proposal, Starved
 from pairscale.adaptive.logs import health_columns, step_frame
 from pairscale.adaptive.refits import Belief
+from tests.adaptive.reference import connected
 
 Answer = Callable[[Engine, Proposal], tuple[float | None, bool]]
 """Y (None: no valid answer), and whether that was an error."""
@@ -149,6 +150,14 @@ def state_of(engine: Engine) -> dict[str, Any]:
     state["belief"] = None if engine.belief is None else engine.belief.refit_id
     state["health"] = health_columns(engine._new_rows)
     return state
+
+
+def apart(engine: Engine) -> list[str]:
+    """The items that no comparison ties to the largest group; withdrawn ones do not count."""
+    parts = connected([(a, b) for a, b, _ in engine.ledger.history.tolist()], engine.ledger.n)
+    gone = set(np.flatnonzero(engine.ledger.withdrawn).tolist())
+    _, *others = sorted((part - gone for part in parts), key=len, reverse=True)
+    return sorted(engine.ids[item] for part in others for item in part)
 
 
 def logistic_judge(theta: Any, rng: np.random.Generator, *, bias: float = 0.0) -> Answer:

@@ -17,7 +17,7 @@ from pairscale.adaptive.logs import STEP_LOG, step_frame
 from pairscale.adaptive.refits import Belief
 from pairscale.models import trueskill
 from tests.adaptive.cases import Case, cases
-from tests.adaptive.driving import Run, replay, state_of
+from tests.adaptive.driving import Run, apart, replay, state_of
 from tests.adaptive.reference import PHI, connected
 
 SLOW = settings(
@@ -275,7 +275,7 @@ def check_connected(log: Recount) -> None:
                     assert refused[frozenset((a, b))] >= log.config.max_invalid_per_pair
     if log.case.judge in ("consistent", "random", "biased", "errors"):
         assert len(parts) == 1
-        assert log.run.engine.unlinked == []
+        assert apart(log.run.engine) == []
 
 
 def check_starvation(log: Recount) -> None:

@@ -256,21 +256,6 @@ def test_at_most_four_drawings_a_second() -> None:
     assert 35 <= len(run.drawn) <= 45
 
 
-def test_the_way_to_the_target() -> None:
-    run = Run(terminal=True, redraw_every=1)
-    with run:
-        for n in (100, 200, 300, 400):
-            run.refit(n, 1 - 1 / (1 + n / 100))
-        run.refit(450, 0.1, diagnostics_pass=False)
-        run.refit(460, None)
-        run.refit(500, 1 - 1 / 6)
-        run.go(11, seconds=1)
-        assert "about 890 more" in run.drawn[-1]
-        run.refit(890, 0.9)
-        run.go(1, seconds=1)
-    assert "more" not in run.drawn[-1]
-
-
 @pytest.mark.parametrize("terminal", [False, True])
 def test_hostile_text_is_one_inert_line(terminal: bool) -> None:
     with Run(terminal=terminal) as run:

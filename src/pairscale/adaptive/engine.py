@@ -245,13 +245,6 @@ class Engine:
             self._chooser()
 
     @property
-    def unlinked(self) -> list[str]:
-        """Items that no comparison ties to the others, because the judge does not answer on them."""
-        if not self._warm.unlinked or not self._warm.done:
-            return []
-        return [self.ids[item] for item in self.ledger.apart()]
-
-    @property
     def withdrawn(self) -> list[str]:
         """Items that were withdrawn."""
         return [self.ids[item] for item in np.flatnonzero(self.ledger.withdrawn)]

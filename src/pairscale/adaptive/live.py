@@ -489,8 +489,6 @@ def _say_how_it_ended(state: AdaptiveState) -> None:
         notice(f"stopped: {why_stopped(state)}; to continue, {TO_CONTINUE[ended]}")
     if engine.committed and not engine.can_fit:
         notice(f"there are no scores yet: they need {FEWEST} comparisons, and there are {engine.committed}")
-    if engine.unlinked:
-        notice(f"the judge does not answer on {', '.join(engine.unlinked[:5])}: only the prior places them")
     won = engine.ledger.history[:, 2]
     if len(won) >= _FEW and bool((won == TIE).all()):
         notice(f"all {len(won):,} answers are ties, so the order of the texts means nothing; try another judge")

@@ -602,20 +602,21 @@ def summarize_adaptive(state: AdaptiveState) -> pl.DataFrame:
     """
     engine = require_state(state).engine
     last = state.rounds[-1] if state.rounds else {}
-    return pl.DataFrame(
-        {
-            "n_items": [engine.ledger.n],
-            "steps_attempted": [engine.rows],
-            "committed_pairs": [engine.committed],
-            "n_refits": [len(state.rounds)],
-            "last_stop_decision": [state.stop_reason is not None],
-            "last_stop_reason": pl.Series([state.stop_reason], dtype=pl.String),
-            "preset": [state.preset],
-            "goal": [engine.config.goal],
-            "reliability": pl.Series([last.get("reliability")], dtype=pl.Float64),
-            "judge_id": pl.Series([state.judge_id], dtype=pl.String),
-            "position_effect": pl.Series([last.get("b_mean")], dtype=pl.Float64),
-            "repeat_agreement": pl.Series([last.get("repeat_agreement")], dtype=pl.Float64),
-            "weak_judges": pl.Series([last.get("weak_judges")], dtype=pl.String),
-        }
-    )
+    row = {
+        "n_items": engine.ledger.n,
+        "steps_attempted": engine.rows,
+        "committed_pairs": engine.committed,
+        "n_refits": len(state.rounds),
+        "last_stop_decision": state.stop_reason is not None,
+        "last_stop_reason": state.stop_reason,
+        "preset": state.preset,
+        "goal": engine.config.goal,
+        "reliability": last.get("reliability"),
+        "judge_id": state.judge_id,
+        "position_effect": last.get("b_mean"),
+        "repeat_agreement": last.get("repeat_agreement"),
+        "weak_judges": last.get("weak_judges"),
+    }
+    real = dict.fromkeys(("reliability", "position_effect", "repeat_agreement"), pl.Float64())
+    text = dict.fromkeys(("last_stop_reason", "judge_id", "weak_judges"), pl.String())
+    return pl.DataFrame([row], schema_overrides=real | text)

@@ -7,10 +7,10 @@ all the same, and says so. Everything that a stop rests on is in that row: ``gat
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from inspect import signature
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -36,7 +36,7 @@ from pairscale.models.bayes.fit import fit_btl, fit_btl_laplace
 from pairscale.models.bayes.logs import round_log_row
 from pairscale.models.bayes.posterior import item_log, model_columns, round_figures
 from pairscale.models.bayes.repeats import RepeatAgreement, repeats_per_item
-from pairscale.models.bayes.settings import MCMCSettings, Variant
+from pairscale.models.bayes.settings import MCMCSettings
 from pairscale.models.correlations import pearson, spearman
 from pairscale.models.warm_start import packed, unpacked, warm_of
 
@@ -45,13 +45,12 @@ if TYPE_CHECKING:
 
     from pairscale.adaptive.selection.ledger import Flags
     from pairscale.core.arrays import Floats, Ints
-    from pairscale.models.bayes.diagnostics import Diagnostics, DiagnosticsGate
+    from pairscale.models.bayes.diagnostics import Diagnostics
     from pairscale.models.bayes.posterior import Posterior
     from pairscale.models.bayes.settings import Repeats
 
 __all__ = [
     "Belief",
-    "Fit",
     "FitFn",
     "LagPoint",
     "RefitOutcome",
@@ -64,7 +63,7 @@ __all__ = [
 ]
 
 _DRAWS = 256  # kept of a refit: enough to tell 0.90 from 0.95, and half a megabyte for a thousand items
-_FITS: dict[str, FitFn] = {"exact": fit_btl, "laplace": fit_btl_laplace}
+_FITS: dict[str, Callable[..., Any]] = {"exact": fit_btl, "laplace": fit_btl_laplace}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -153,56 +152,21 @@ class Belief:
 _PLAIN = ("refit_id", "passed", "near_stop", "global_identified", "repeat_agreement")
 
 
-class Fit(Protocol):
-    """What a function that fits gives back.
+FitFn: TypeAlias = Callable[..., Any]
+"""A function that fits: :func:`pairscale.models.bayes.fit.fit_btl`, ``fit_btl_laplace``, or one of your own.
 
-    May also have ``engine``, a text for the log that says what fitted, and its version, and ``repeat_agreement`` (a
-    :class:`~pairscale.models.bayes.repeats.RepeatAgreement`), which must be there when repeats are not independent.
+It is called with ``rows`` (``ID1 ID2 better_id``; a missing ``better_id`` is a tie; with the setting ``answer`` =
+probability also ``probability``, with a panel and ``judges`` = slopes ``judge_id``) and ``ids`` (all items), and by
+name ``model_variant``, ``settings``, ``seed`` (of everything random), ``prior_sd``, ``warm`` (None, or what the refit
+before gave: a start for ``fit_btl``, else the very object returned then), ``near_stop`` (whether the stricter effective sample
+size is required), ``gate`` (the limits) and ``repeats`` (how repeats of a pair count). It must not depend on anything
+else; a run that is taken up again has no ``warm`` but that of ``fit_btl``.
 
-    Attributes:
-        posterior: the draws; its ids are those that were asked for, in their order.
-        diagnostics: divergences, R-hat and effective sample size. Held against the gate again, so that its verdicts
-            do not matter.
-    """
-
-    @property
-    def posterior(self) -> Posterior:
-        """The draws."""
-        ...
-
-    @property
-    def diagnostics(self) -> Diagnostics:
-        """What is known of them."""
-        ...
-
-
-class FitFn(Protocol):
-    """A function that fits: :func:`pairscale.models.bayes.fit.fit_btl`, ``fit_btl_laplace``, or one of your own.
-
-    It is called with ``rows`` (``ID1 ID2 better_id``; a missing ``better_id`` is a tie; with the setting ``answer`` =
-    probability also ``probability``, with a panel and ``judges`` = slopes ``judge_id``) and ``ids`` (all items), and
-    by name ``model_variant``, ``settings``, ``seed`` (of everything random), ``prior_sd``, ``warm`` (None, or what the
-    refit before gave: a start for ``fit_btl``, else the very object returned then), ``near_stop`` (whether the stricter
-    effective sample size is required), ``gate`` (the limits) and ``repeats`` (how repeats of a pair count). It must not
-    depend on anything else; a run that is taken up again has no ``warm`` but that of ``fit_btl``.
-    """
-
-    def __call__(
-        self,
-        rows: pl.DataFrame,
-        ids: Sequence[str],
-        *,
-        model_variant: Variant,
-        settings: MCMCSettings,
-        seed: int,
-        prior_sd: float | Literal["learned"],
-        warm: Any,
-        near_stop: bool,
-        gate: DiagnosticsGate,
-        repeats: Repeats,
-    ) -> Fit:
-        """Fit once."""
-        ...
+It returns an object with ``posterior`` (the draws; its ids are those that were asked for, in their order) and
+``diagnostics`` (divergences, R-hat and effective sample size, held against the gate again). The object may also have
+``engine``, a text for the log that says what fitted, and ``repeat_agreement`` (a
+:class:`~pairscale.models.bayes.repeats.RepeatAgreement`), which must be there when repeats are not independent.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -404,7 +368,7 @@ def _refitted(request: RefitRequest, fit_fn: FitFn, warm: Any) -> RefitOutcome:
     return RefitOutcome(round_log_row(**row).row(0, named=True), items, belief, warm_of(fit) or fit)
 
 
-def _repeat_agreement(fit: Fit, repeats: Repeats) -> float | None:
+def _repeat_agreement(fit: Any, repeats: Repeats) -> float | None:
     """The excess agreement that the fit counted repeats with; None when they count as independent."""
     if repeats == "independent":
         return None
@@ -446,12 +410,12 @@ def fit_name(fit_fn: FitFn | str | None) -> str:
     return name_of(function)
 
 
-def _sampled(request: RefitRequest, fit_fn: FitFn, warm: Any) -> tuple[Fit, Diagnostics, bool]:
+def _sampled(request: RefitRequest, fit_fn: FitFn, warm: Any) -> tuple[Any, Diagnostics, bool]:
     """The fit, its diagnostics by the gate that holds now, and whether it entered phase 3 (§5.4)."""
     rows = request.rows()
     btl = request.btl
 
-    def fitted(attempt: int, warm: Any, *, near_stop: bool) -> Fit:
+    def fitted(attempt: int, warm: Any, *, near_stop: bool) -> Any:
         fit = fit_fn(
             rows, request.ids, model_variant=btl.model_variant, settings=MCMCSettings.given(btl.mcmc),
             seed=request.seed_of(attempt), prior_sd=btl.prior_sd, warm=warm, near_stop=near_stop, gate=btl.gate,
@@ -461,7 +425,7 @@ def _sampled(request: RefitRequest, fit_fn: FitFn, warm: Any) -> tuple[Fit, Diag
             raise FitError("fit_fn gave a posterior of other items than it was asked for, or in another order")
         return fit
 
-    def judged(fit: Fit, *, near_stop: bool) -> Diagnostics:
+    def judged(fit: Any, *, near_stop: bool) -> Diagnostics:
         figures = {name: getattr(fit.diagnostics, name) for name in ("divergences", "max_rhat", "min_ess_bulk")}
         return btl.gate.judge(**figures, near_stop=near_stop)
 

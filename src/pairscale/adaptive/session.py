@@ -7,6 +7,7 @@ so a run that was killed continues as if it had not been.
 from __future__ import annotations
 
 import json
+import math
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -122,15 +123,11 @@ class AdaptiveState(PlotMixin, table="_ranking", columns=ITEM_FIGURES, charts=("
     def __str__(self) -> str:
         engine = self.engine
         withdrawn = f" ({len(self.withdrawn):,} withdrawn)" if self.withdrawn else ""
-        said = [f"{len(self.ids):,} items{withdrawn}", f"{engine.committed:,} comparisons", f"{engine.steps:,} steps"]
-        if self.invalid:
-            said.append(f"{self.invalid:,} invalid answers")
-        if self.rounds:
-            last = self.rounds[-1]
-            reliability = "-" if last["reliability"] is None else f"{last['reliability']:.3f}{provisional(last)}"
-            said.append(f"refits: {len(self.rounds):,}, reliability {reliability}")
-        said.append(how_it_stands(self.stop_reason) if self.stop_reason else f"next: {engine.stage}")
-        return ", ".join(said)
+        said = f"{len(self.ids):,} items{withdrawn}, {engine.committed:,} comparisons, {engine.steps:,} steps"
+        last = self.rounds[-1] if self.rounds else {}
+        if last.get("reliability") is not None:
+            said += f", reliability {last['reliability']:.3f}{provisional(last)}"
+        return f"{said}, {how_it_stands(self.stop_reason) if self.stop_reason else f'next: {engine.stage}'}"
 
     @property
     def _ranking(self) -> pl.DataFrame:
@@ -331,13 +328,12 @@ def as_items(items: Any) -> pl.DataFrame:
 def _beliefs_of(items: pl.DataFrame) -> dict[str, list[float] | None]:
     """What items bring along as ``mu`` and ``sigma``."""
     beliefs: dict[str, list[float] | None] = {"mu": None, "sigma": None}
-    for name, default in (("mu", MU), ("sigma", SIGMA)):
-        if name not in items.columns:
-            continue
-        values = items[name].cast(pl.Float64, strict=False).fill_null(default)
-        if not values.is_finite().all() or (name == "sigma" and not (values > 0).all()):
-            raise InputError(f"items: {name} must be {'above 0' if name == 'sigma' else 'a number'} for every item")
-        beliefs[name] = values.to_list()
+    for name, default, low in (("mu", MU, -math.inf), ("sigma", SIGMA, 0)):
+        if name in items.columns:
+            values = items[name].cast(pl.Float64, strict=False).fill_null(default)
+            if not values.is_between(low, math.inf, closed="none").all():
+                raise InputError(f"items: {name} must be a number above {low:g} for every item")
+            beliefs[name] = values.to_list()
     return beliefs
 
 
@@ -457,8 +453,8 @@ def _restored(replay: Replay, store: RunFile, where: str) -> AdaptiveState:
     state.ended = replay.ended
     state.fit_fn = replay.fit_fn
     state.cost = store.spent()
-    judge = store.conditions().filter(pl.col("condition_id") == (store.get_meta("adaptive_condition") or ""))
-    state.judge_id = judge["judge_id"][0] if judge.height else None
+    entered = store.get_meta("adaptive_condition")
+    state.judge_id = None if entered is None else store.condition(entered).judge_id
     state._ends = log_ends(store, LOGS)
     return state
 

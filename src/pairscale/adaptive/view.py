@@ -14,6 +14,7 @@ from statistics import linear_regression
 from typing import TYPE_CHECKING, Any, Self
 
 from pairscale.adaptive.messages import provisional, shown_figure, shown_limit, verdict
+from pairscale.core.display import printable
 from pairscale.core.notebooks import LiveOutput, in_notebook
 from pairscale.core.options import ProgressMode, require_int, require_progress
 
@@ -130,15 +131,13 @@ class View:
         self._is_fitting = False
         if self._is_plain and self._show_events:
             which = "closing refit" if row["is_closing"] else "refit"
-            facts = "; ".join(part for part in (_aim(row), verdict(row)) if part)
-            self._say(f"{which} {row['refit_id']}: {row['total_pairs_done']:,} comparisons, {facts}")
+            found = f"{row['total_pairs_done']:,} comparisons, {_aim(row)}; {verdict(row)}"
+            self._say(f"{which} {row['refit_id']}: {found.removesuffix('; ')}")
         self._draw()
 
     def note(self, text: str) -> None:
         """Show a text of others on one line, cut, and without the characters that would command the terminal."""
-        words = " ".join(text[: 10 * _NOTE_LENGTH].split())
-        plain = "".join(letter if letter.isprintable() else "�" for letter in words)
-        self._say(plain if len(plain) <= _NOTE_LENGTH else f"{plain[: _NOTE_LENGTH - 1]}…")
+        self._say(printable(" ".join(text.split()))[:_NOTE_LENGTH])
 
     @property
     def _is_plain(self) -> bool:
@@ -182,7 +181,7 @@ class View:
         minutes, seconds = divmod(round(self._clock() - self._began), 60)
         facts = [f"{_of(state.engine.committed, self._limits.max_comparisons)} comparisons"]
         if state.rounds:
-            facts += [_aim(state.rounds[-1]), self._way_to_target()]
+            facts.append(_aim(state.rounds[-1]))
         if self._is_fitting:
             facts.append("fitting")
         if state.invalid:
@@ -190,17 +189,7 @@ class View:
         if state.cost:
             facts.append(_of(state.cost, self._limits.max_cost, "${:,.4f}") + self.prices)
         facts.append(f"{minutes // 60}:{minutes % 60:02}:{seconds:02}")
-        return ", ".join(fact for fact in facts if fact)
-
-    def _way_to_target(self) -> str:
-        """About how many comparisons are missing to the reliability that the run needs; empty where that is unknown."""
-        # Draws that nothing may be decided on do not say either how fast reliability grows.
-        sound = [row for row in self._state.rounds if row["diagnostics_pass"] and row["reliability"] is not None]
-        grown = [(row["total_pairs_done"], row["reliability"]) for row in sound[-5:]]
-        target = self._state.rounds[-1]["eap_reliability_min"]
-        needed = comparisons_at_target(grown, target) if self._state.rounds[-1]["top_wrong"] is None else None
-        missing = 0 if needed is None else needed - self._state.engine.committed
-        return f"about {float(f'{missing:.2g}'):,.0f} more" if missing >= 1 else ""
+        return ", ".join(facts)
 
 
 def _aim(row: Row) -> str:

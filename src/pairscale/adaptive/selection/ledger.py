@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pairscale.models import trueskill
-from pairscale.pairing.edges import linked_groups
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -181,7 +180,6 @@ class Ledger:
         self._last_first = np.zeros((n, n), dtype=np.bool_)  # [i, j]: i stood first when the two last met
         self._window: Ints = np.zeros((window, 2), dtype=np.int64)
         self._resting: set[tuple[int, int]] = set()
-        self._in_order: Counter[tuple[int, int]] = Counter()  # answers, by who stood first
         self._invalid: Counter[tuple[int, int]] = Counter()
         self._log: list[tuple[int, int, int]] = []
         self._probabilities: list[float] = []
@@ -264,16 +262,9 @@ class Ledger:
         unasked[self.set_aside] = unasked[:, self.set_aside] = False
         return not any((int(i), int(j)) not in self.given_up for i, j in np.argwhere(unasked))
 
-    def apart(self) -> list[int]:
-        """The items that no comparison ties to the largest group; withdrawn ones do not count."""
-        first, second, _ = self.history.T
-        groups = [group[~self.withdrawn[group]] for group in linked_groups(first, second, self.n)]
-        _, *others = sorted(groups, key=len, reverse=True)
-        return sorted(item for group in others for item in group.tolist())
-
     def times(self, first: int, second: int) -> int:
-        """How often two were asked before: with an answer in this order, and in vain in either."""
-        return self._in_order[first, second] + self._invalid[min(first, second), max(first, second)]
+        """How often two were asked before, in either order, with an answer and in vain."""
+        return int(self.seen[first, second]) + self._invalid[min(first, second), max(first, second)]
 
     # What happens
 
@@ -330,7 +321,6 @@ class Ledger:
         if judge is not None and judge not in self.judges:
             self.judges.append(judge)
         self._judged_by.append(0 if judge is None else self.judges.index(judge))
-        self._in_order[a, b] += 1
         self.committed += 1
 
     def reject(self, a: int, b: int, *, is_error: bool, pair_limit: int, item_limit: int) -> list[int]:
