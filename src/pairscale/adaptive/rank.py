@@ -617,6 +617,6 @@ def summarize_adaptive(state: AdaptiveState) -> pl.DataFrame:
         "repeat_agreement": last.get("repeat_agreement"),
         "weak_judges": last.get("weak_judges"),
     }
-    real = dict.fromkeys(("reliability", "position_effect", "repeat_agreement"), pl.Float64())
-    text = dict.fromkeys(("last_stop_reason", "judge_id", "weak_judges"), pl.String())
-    return pl.DataFrame([row], schema_overrides=real | text)
+    types: dict[str, Any] = dict.fromkeys(("last_stop_reason", "judge_id", "weak_judges"), pl.String())
+    types |= dict.fromkeys(("reliability", "position_effect", "repeat_agreement"), pl.Float64())
+    return pl.DataFrame([row], schema_overrides=types)

@@ -158,9 +158,9 @@ FitFn: TypeAlias = Callable[..., Any]
 It is called with ``rows`` (``ID1 ID2 better_id``; a missing ``better_id`` is a tie; with the setting ``answer`` =
 probability also ``probability``, with a panel and ``judges`` = slopes ``judge_id``) and ``ids`` (all items), and by
 name ``model_variant``, ``settings``, ``seed`` (of everything random), ``prior_sd``, ``warm`` (None, or what the refit
-before gave: a start for ``fit_btl``, else the very object returned then), ``near_stop`` (whether the stricter effective sample
-size is required), ``gate`` (the limits) and ``repeats`` (how repeats of a pair count). It must not depend on anything
-else; a run that is taken up again has no ``warm`` but that of ``fit_btl``.
+before gave: a start for ``fit_btl``, else the very object returned then), ``near_stop`` (whether the stricter
+effective sample size is required), ``gate`` (the limits) and ``repeats`` (how repeats of a pair count). It must not
+depend on anything else; a run that is taken up again has no ``warm`` but that of ``fit_btl``.
 
 It returns an object with ``posterior`` (the draws; its ids are those that were asked for, in their order) and
 ``diagnostics`` (divergences, R-hat and effective sample size, held against the gate again). The object may also have
