@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pairscale.adaptive.presets import DOCUMENT, OURS, PRESETS, Preset
+from pairscale.adaptive.config import DOCUMENT, OURS, PRESETS, Preset
 from pairscale.adaptive.rank import AdaptiveResult, rank_samples
 from pairscale.adaptive.selectors import POLLITT, OwnSelector
-from pairscale.adaptive.session import adaptive_session_exists, run_path
+from pairscale.adaptive.session import run_path, session_exists
 from pairscale.compat._given import model_settings
 from pairscale.compat.logs import as_r_logs, with_r_names
 from pairscale.core.errors import InputError, JudgeError
@@ -160,7 +160,7 @@ def adaptive_rank(
     samples = read_samples(data, id_col=id_col, text_col=text_col)
     where = run_path(session_dir, run)
     require_choice(preset, "preset", PRESETS)
-    if not adaptive_session_exists(where):
+    if not session_exists(where):
         notice(f"preset {preset}: {_PRESET_IN_WORDS[preset]}")
     try:
         out = rank_samples(

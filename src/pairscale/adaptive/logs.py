@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from statistics import median
 from typing import Any
 
 import polars as pl
 
-__all__ = ["STEP_LOG", "STEP_LOG_MEANING", "step_frame"]
+__all__ = ["STEP_LOG", "STEP_LOG_MEANING", "health_columns", "step_frame"]
 
 _INT, _REAL, _TEXT, _FLAG = pl.Int64(), pl.Float64(), pl.String(), pl.Boolean()
 _TIME = pl.Datetime("us", "UTC")
@@ -132,3 +134,26 @@ def step_frame(rows: Sequence[Mapping[str, Any]], *, ties: bool = False) -> pl.D
         else:
             columns.append(pl.Series(name, values, dtype=dtype, strict=True))
     return pl.DataFrame(columns)
+
+
+def health_columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The columns of the round log that say how the choosing went, from the rows since the last refit."""
+    used = Counter(row["fallback_used"] for row in rows if row.get("fallback_used"))
+    starved = Counter(row["starvation_reason"] for row in rows if row.get("candidate_starved"))
+    scored = [row for row in rows if row.get("n_candidates_scored") is not None]
+    star_rejects = sum(row["star_cap_rejects"] or 0 for row in scored)
+    rejects = sum(row["n_candidates_generated"] - row["n_candidates_scored"] for row in scored)
+    return {
+        "proposed_pairs_mode": float(median(row["n_candidates_scored"] for row in scored)) if scored else None,
+        "starve_rate_since_last_refit": starved.total() / len(rows) if rows else None,
+        "fallback_rate_since_last_refit": (used.total() - used["base"]) / len(rows) if rows else None,
+        "fallback_used_mode": _most(used),
+        "starvation_reason_mode": _most(starved),
+        "star_cap_rejects_since_last_refit": star_rejects,
+        "star_cap_reject_rate_since_last_refit": star_rejects / rejects if rejects else None,
+    }
+
+
+def _most(counts: Counter[str]) -> str | None:
+    """The most frequent; of equal ones the first by name, so that the order of rows does not matter."""
+    return min(counts, key=lambda name: (-counts[name], name)) if counts else None

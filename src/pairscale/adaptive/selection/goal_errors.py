@@ -32,7 +32,7 @@ import numpy as np
 from scipy.special import ndtr
 
 if TYPE_CHECKING:
-    from pairscale.adaptive.ledger import Flags
+    from pairscale.adaptive.selection.ledger import Flags
     from pairscale.core.arrays import Floats, Ints
     from pairscale.models.bayes.posterior import Posterior
 

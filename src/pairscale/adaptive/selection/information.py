@@ -9,7 +9,7 @@ i and j, with::
 adds the information w to the difference, and so takes ``log(1 + w v)`` from the log-determinant of the covariance. The
 pair with the greatest such reduction is chosen (D-optimal); of equal ones, that of the lowest numbers. With a goal, or
 with the criterion ``ranks``, what counts is what a comparison takes from the errors that
-:mod:`pairscale.adaptive.goals` weighs.
+:mod:`pairscale.adaptive.selection.goal_errors` weighs.
 
 **w before the answer** is the mean of ``p (1 - p)`` over what is believed of the difference, not its value at m: with
 few answers m is a guess. From the usual approximation of a logistic curve by a normal one (MacKay 1992)::
@@ -45,12 +45,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.linalg import lapack
 
-from pairscale.adaptive.goal_errors import ErrorWeights, rank_errors, top_errors
-from pairscale.adaptive.selectors import Choice, allowed_partners
+from pairscale.adaptive.selection.goal_errors import ErrorWeights, rank_errors, top_errors
+from pairscale.adaptive.selectors import Choice, Selector, allowed_partners
 from pairscale.models.prior_mode import prior_mode, signed_sums
 
 if TYPE_CHECKING:
-    from pairscale.adaptive.ledger import Ledger
+    from pairscale.adaptive.selection.ledger import Ledger
     from pairscale.core.arrays import Floats, Ints
 
 __all__ = ["InformationSelector", "Laplace", "expected_information"]
@@ -83,7 +83,7 @@ def expected_information(m: Floats, v: Floats) -> Floats:
     return information
 
 
-class InformationSelector:
+class InformationSelector(Selector):
     """Chooses the pair with the greatest expected reduction of the posterior log-determinant; see the module.
 
     Attributes:

@@ -15,7 +15,7 @@ import numpy as np
 from pairscale.pairing.edges import linked_groups
 
 if TYPE_CHECKING:
-    from pairscale.adaptive.ledger import Ledger
+    from pairscale.adaptive.selection.ledger import Ledger
     from pairscale.core.arrays import Ints
 
 __all__ = ["WarmStart"]
@@ -33,7 +33,6 @@ class WarmStart:
 
     Attributes:
         queue: the pairs still to be asked, in their order.
-        unlinked: links that nothing could stand in for: of the pairs between the two parts, all are given up.
     """
 
     def __init__(self, n_items: int, rng: np.random.Generator, *, is_chain: bool = True) -> None:
@@ -42,7 +41,6 @@ class WarmStart:
         if not is_chain:
             links = links[::2] + (links[-1:] if n_items % 2 else [])
         self.queue: list[tuple[int, int]] = links
-        self.unlinked: list[tuple[int, int]] = []
         self._links: list[tuple[int, int]] = list(self.queue)  # answered, open or waiting: what holds all together
         self._is_chain = is_chain
         self._position: Ints = np.empty(n_items, dtype=np.int64)
@@ -84,9 +82,7 @@ class WarmStart:
         if link[1] in left:
             return  # joined by way of other links
         other = self._other(link, left, right, ledger)
-        if other is None:
-            self.unlinked.append(link)
-        else:
+        if other is not None:  # else all pairs between the two parts are given up
             self.queue.append(other)
             self._links.append(other)
 
