@@ -59,7 +59,7 @@ run_pairwise_async run_variants run_variants_async save_trace
 LAYERS = (
     "_version", "core", "datasets", "pairing", "store", "providers", "judges", "runtime", "collect", "batch", "models",
     "checks", "adaptive", "auditing", "evaluate", "simulation", "reporting", "people", "testing", "integrations",
-    "compat", "cli",
+    "r", "ag2", "results", "cli",
     "__main__",
 )  # fmt: skip
 

@@ -204,7 +204,7 @@ PICTURED = (
     "people",
     "reporting",
     "checks",
-    "compat",
+    "r",
     "cli",
 )
 

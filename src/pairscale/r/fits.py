@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from inspect import Parameter, signature
+from inspect import signature
 from typing import Any, Literal, TypeVar
 
-from pairscale.compat.logs import with_r_names
 from pairscale.core.errors import InputError
 from pairscale.core.notices import notice
-from pairscale.core.options import checked, optional, require_mapping
+from pairscale.core.options import checked
 from pairscale.core.tables import Table, listed
 from pairscale.models import bradley_terry, elo
 from pairscale.models.bayes import results as bayes
@@ -18,9 +17,9 @@ from pairscale.models.bayes.results import BayesFit
 from pairscale.models.bayes.settings import MCMCSettings, Variant
 from pairscale.models.bradley_terry import BTFit
 from pairscale.models.elo import EloFit
+from pairscale.r.logs import with_r_names
 
 T = TypeVar("T")
-BRADLEY_TERRY_2 = "BradleyTerry2"
 _WITHOUT_EFFECT = {
     "maxiter": "the equations are solved to nine digits",
     "conv": "the equations are solved to nine digits",
@@ -69,24 +68,22 @@ def fit_bt_model(bt_data: Table, engine: str = "auto", verbose: bool = False, **
         >>> fit_bt_model(data, "BradleyTerry2").theta.filter(ID="a")["theta"].item()
         0.0
     """
-    given = _renamed(options)
+    given = _renamed(options, refcat="reference")
     if given.pop("ignore_ties", True) is False:
         given.setdefault("ties", "davidson")
     if "fix_eta" in given:
-        given.setdefault("position", _is_free(given.pop("fix_eta"), "fix_eta"))
-    if "refcat" in given:
-        given.setdefault("reference", given.pop("refcat"))
-    reduced = bool(given.pop("br", False))
-    if engine != BRADLEY_TERRY_2:
-        if reduced:
-            raise InputError("br belongs to the engine BradleyTerry2; engine='firth' is the same estimate")
+        fixed = given.pop("fix_eta")
+        if fixed not in (None, 0):
+            raise InputError(f"fix_eta is {fixed!r}; it can be 0 (no position effect) or None (estimate it)")
+        given.setdefault("position", fixed is None)
+    if engine != "BradleyTerry2":
         return _called(bradley_terry.fit_bt_model, bt_data, engine=engine, verbose=verbose, **given)
-    own = "firth" if reduced else "mle"
+    own = "firth" if given.pop("br", False) else "mle"
     if given.get("reference") is None:
-        found = _called(bradley_terry.fit_bt_model, bt_data, engine=own, **{**given, "se": False, "bootstrap": 0})
-        given["reference"] = min(found.theta["ID"])
+        scores = _called(bradley_terry.fit_bt_model, bt_data, engine=own, **{**given, "se": False, "bootstrap": 0})
+        given["reference"] = min(scores.theta["ID"])
     fit = _called(bradley_terry.fit_bt_model, bt_data, engine=own, verbose=verbose, **given)
-    return replace(fit, engine=BRADLEY_TERRY_2)
+    return replace(fit, engine=engine)
 
 
 @checked
@@ -160,21 +157,14 @@ def fit_bayes_btl_mcmc(
     """
     if cmdstan is not None and mcmc is not None:
         raise InputError("cmdstan and mcmc are two names of the same settings; give one of them")
-    found = _called(
-        bayes.fit_bayes_btl_mcmc, results, ids, model_variant, _settings(cmdstan if mcmc is None else mcmc),
-        pair_counts, subset_method, seed, **_renamed(options),
-    )  # fmt: skip
-    return replace(found, round_log=with_r_names(found.round_log))
-
-
-def _settings(given: Mapping[str, Any] | MCMCSettings | None) -> Mapping[str, Any] | MCMCSettings | None:
-    """Settings of the sampler under our names."""
-    if isinstance(given, MCMCSettings):
-        return given
-    known = optional(require_mapping, given, "mcmc")
-    if known is None:
-        return None
-    return _renamed({name: value for name, value in known.items() if value is not None}, adapt_delta="target_accept")
+    settings = cmdstan if mcmc is None else mcmc
+    if isinstance(settings, Mapping):
+        given = {name: value for name, value in settings.items() if value is not None}
+        settings = _renamed(given, adapt_delta="target_accept")
+    fit = _called(
+        bayes.fit_bayes_btl_mcmc, results, ids, model_variant, settings, pair_counts, subset_method, seed, **options
+    )
+    return replace(fit, round_log=with_r_names(fit.round_log))
 
 
 def _renamed(options: Mapping[str, Any], **names: str) -> dict[str, Any]:
@@ -193,37 +183,11 @@ def _renamed(options: Mapping[str, Any], **names: str) -> dict[str, Any]:
     return given
 
 
-def _signed(own: Callable[..., Any], function: Callable[..., Any]) -> None:
-    """Show the options of our fit in the signature of the manual's, behind its own arguments."""
-    mine = [one for one in signature(own).parameters.values() if one.kind is not one.VAR_KEYWORD]
-    names = {one.name for one in mine}
-    options = [
-        one.replace(kind=Parameter.KEYWORD_ONLY)
-        for one in signature(function).parameters.values()
-        if one.name not in names and one.default is not one.empty
-    ]
-    last = Parameter("options", Parameter.VAR_KEYWORD, annotation=Any)
-    own.__signature__ = signature(own).replace(parameters=[*mine, *options, last])  # type: ignore[attr-defined]
-
-
 def _called(function: Callable[..., T], *args: Any, **options: Any) -> T:
     """Call a fit; an option that it does not have is an input error."""
-    known = [name for name, one in signature(function).parameters.items() if one.default is not one.empty]
-    if unknown := sorted(set(options) - set(known)):
-        name = getattr(function, "__name__", "this fit")
-        raise InputError(f"{name} has no option {listed(unknown)}; there are {listed(sorted(known), 30)}")
+    parameters = signature(function).parameters
+    known = [name for name, parameter in parameters.items() if parameter.default is not parameter.empty]
+    unknown = sorted(set(options) - set(known))
+    if unknown:
+        raise InputError(f"{function.__name__} has no option {listed(unknown)}; there are {listed(sorted(known), 30)}")
     return function(*args, **options)
-
-
-def _is_free(value: Any, name: str) -> bool:
-    """Whether a parameter that R may fix is estimated."""
-    if value is None:
-        return True
-    if value == 0:
-        return False
-    raise InputError(f"{name} is {value!r}; it can be 0 (no position effect) or None (estimate it)")
-
-
-_signed(fit_bt_model, bradley_terry.fit_bt_model)
-_signed(fit_elo_model, elo.fit_elo_model)
-_signed(fit_bayes_btl_mcmc, bayes.fit_bayes_btl_mcmc)

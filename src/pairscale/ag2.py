@@ -1,4 +1,4 @@
-"""AG2's ``run_pairwise`` and ``evaluate_pairwise``, with its arguments and defaults; see docs/from-ag2.md."""
+"""AG2's names for evaluation, with its arguments and defaults; see docs/from-ag2.md."""
 
 from __future__ import annotations
 
@@ -8,14 +8,28 @@ from typing import Any
 
 from pairscale.core.errors import InputError
 from pairscale.core.options import ProgressMode, checked
-from pairscale.evaluate.comparators import PairwiseComparator
+from pairscale.evaluate.comparators import PairwiseComparator, PairwiseOutcome
+from pairscale.evaluate.diff import RunDiff
+from pairscale.evaluate.folders import DirectoryTraceSource, save_trace
+from pairscale.evaluate.human import human_labels, human_pairwise
 from pairscale.evaluate.inference.failures import Failures
-from pairscale.evaluate.result import PairwiseRunResult
+from pairscale.evaluate.judge import pairwise_judge, pairwise_panel
+from pairscale.evaluate.manifest import ExportedCases, export_pairwise_cases, export_pairwise_cases_async
+from pairscale.evaluate.ranking import run_variants, run_variants_async
+from pairscale.evaluate.result import PairwiseAgreement, PairwiseCase, PairwiseRunResult, Unmatched
 from pairscale.evaluate.run import OnCase, PairwiseRun, StopWhen
-from pairscale.evaluate.suite import SuiteLike
-from pairscale.evaluate.traces import TraceSource
+from pairscale.evaluate.suite import Suite, SuiteLike, Task
+from pairscale.evaluate.traces import InMemoryTraceSource, Trace, TraceRef, TraceSource
 from pairscale.evaluate.variants import VariantLike
 from pairscale.runtime import TIMEOUT, RunOptions, awaitable, blocking
+
+__all__ = [
+    "DirectoryTraceSource", "ExportedCases", "InMemoryTraceSource", "PairwiseAgreement", "PairwiseCase",
+    "PairwiseComparator", "PairwiseOutcome", "PairwiseRunResult", "RunDiff", "Suite", "Task", "Trace", "TraceRef",
+    "TraceSource", "Unmatched", "evaluate_pairwise", "evaluate_pairwise_async", "export_pairwise_cases",
+    "export_pairwise_cases_async", "human_labels", "human_pairwise", "pairwise_judge", "pairwise_panel", "run_pairwise",
+    "run_pairwise_async", "run_variants", "run_variants_async", "save_trace",
+]  # fmt: skip
 
 
 @blocking("run")
