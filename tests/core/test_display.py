@@ -35,9 +35,8 @@ from pairscale.evaluate.inference import ConfidenceSequence, Slices, WinRate, co
 from pairscale.evaluate.inference.control import ControlledRate, length_controlled
 from pairscale.models.bayes import logs
 from pairscale.models.bayes.fit import BTLFit
-from pairscale.models.bradley_terry import WinProbability
 from pairscale.models.fit_statistics import FitStatistics
-from pairscale.models.reliability import ScaleSeparation, SplitHalf
+from pairscale.models.reliability import ScaleSeparation
 from pairscale.reporting.svg import picture_css
 from pairscale.simulation.run import SimulatedRun, simulate_run
 
@@ -163,7 +162,7 @@ MADE: dict[type[ReprMixin], Callable[[], Any]] = {
     ps.CostEstimate: lambda: ps.estimate_llm_pairs_cost(ps.make_pairs(samples()), "gpt-4.1", offline=True),
     ps.EloFit: lambda: ps.fit_elo_model(comparisons(), seed=1),
     ps.ExportedCases: lambda: ps.ExportedCases(Path("<b>.jsonl"), None, 3, {}, ()),
-    FitStatistics: lambda: ps.fit_statistics(comparisons(), made(ps.BTFit)),
+    FitStatistics: lambda: ps.fit_statistics(made(ps.BTFit)),
     ps.JudgeCard: lambda: made(ps.JudgeCheck).card,
     ps.JudgeCheck: lambda: ps.check_judge(samples(), longer, n_pairs=10, progress=False),
     ps.GateResult: gated,
@@ -183,12 +182,10 @@ MADE: dict[type[ReprMixin], Callable[[], Any]] = {
     ps.SamplesReport: lambda: ps.inspect_samples(samples()),
     ps.SimulationStudy: lambda: ps.simulate(12, selector=("pollitt", "random"), seeds=2, per_item=3, progress=False),
     Slices: lambda: slices(ab_run().frame()),
-    SplitHalf: lambda: ps.split_half_reliability(comparisons(), by="comparison", splits=3, seed=1),
     ps.SubmitResult: lambda: ps.submit_pairs(ps.make_pairs(samples()), longer, progress=False),
     ps.Suite: lambda: ps.Suite.from_list([f"{name} {'long ' * 500}" for name in IDS], name="<b>"),
     ps.TemplateStudy: study,
     ps.VariantsResult: variants,
-    WinProbability: lambda: made(ps.BTFit).win_probability(IDS[0], IDS[1]),
     WinRate: lambda: ab_run().win_rate("k<i>"),
 }
 
@@ -220,7 +217,6 @@ MAIN: dict[type[ReprMixin], Callable[[Any], pl.DataFrame]] = {
     ps.SamplesReport: lambda result: result.files,
     ps.SimulationStudy: lambda result: result.stops,
     Slices: lambda result: result.table,
-    SplitHalf: lambda result: result.splits,
     ps.SubmitResult: lambda result: result.results,
     ps.TemplateStudy: lambda result: result.table,
     ps.VariantsResult: lambda result: result.ranking(),

@@ -239,12 +239,6 @@ def test_parts_that_do_not_fit_together(tmp_path: Path) -> None:
         ps.fit(path)
 
 
-def test_one_value_per_row_is_refused(message_snapshot, counting: None) -> None:
-    with pytest.raises(InputError) as refused:
-        ps.fit(PLAIN.lazy(), weights=[1.0] * ROWS)
-    message_snapshot(refused)
-
-
 def test_rows_have_no_numbers(message_snapshot, counting: None) -> None:
     blank = PLAIN.with_columns(pl.when(pl.int_range(ROWS) == 5).then(pl.lit(" ")).otherwise("ID1").alias("ID1"))
     with pytest.raises(TableError) as refused:

@@ -147,7 +147,7 @@ def test_a_judge_asked_about_a_pair_on_several_tasks_is_compared_task_by_task(me
         in caplog.text
     )
     both = [{**row, "model_a": "y", "model_b": "x"} for row in rows]  # and in the other order
-    assert ps.agreement([*rows, *both], n_boot=0).n_units == 6
+    assert ps.agreement([*rows, *both], n_boot=0).n_units == 3  # the first answer counts
     alone = [{name: value for name, value in row.items() if name != "question_id"} for row in rows]
     with pytest.raises(TableError) as refused:
         ps.agreement(alone, n_boot=0)

@@ -183,7 +183,7 @@ def test_a_key_may_have_the_encoding_of_its_labels_or_be_utf_8(tmp_path, of_key)
     named = "cp1251" if of_key == "utf-8" else of_key
     assert read_comparisons(labels, key=key, encoding=named).table["better_id"].to_list() == ["a", "a", "b", "b"] * 2
     assert labels_variants(labels, key, named)
-    assert ps.agreement(labels, key=key, encoding=named).kappas == {"variant": 1.0, "position": 1.0}
+    assert ps.agreement(labels, key=key, encoding=named).by == "variant"
     people = ps.human_labels(labels, criterion="ясность", key="people", key_file=key, encoding=named)
     assert people.labels.height == 8
     said = {f"дело {n}": "да" for n in range(4)}

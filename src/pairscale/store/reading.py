@@ -174,7 +174,7 @@ def read_comparisons(
         stores = [cast("RunFile", data)]
     else:
         data, files = named_runs(data)
-        if isinstance(data, str | os.PathLike) and is_run(data) and not is_pattern(data):
+        if files is None and isinstance(data, str | os.PathLike) and is_run(data) and not is_pattern(data):
             files = [os.fspath(data)]
         stores = list(files or ())
     is_adaptive = hasattr(data, "as_comparisons")  # a run that knows all items and how its pairs were chosen
