@@ -6,6 +6,7 @@ import json
 from collections.abc import AsyncIterator, Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -43,7 +44,6 @@ from pairscale.providers.wire import (
     send,
     stated,
     text,
-    token_logprobs,
 )
 
 _BUDGETS = {"none": 0, "minimal": 512, "low": 1024, "medium": 8192, "high": 24_576, "enabled": -1}
@@ -216,13 +216,15 @@ def _logprobs(result: Any) -> tuple[TokenLogprob, ...] | None:
     if chosen is None:
         return None
     tops = [objects(top, "candidates") for top in objects(result, "topCandidates")]
-    rows = []
-    for place, candidate in enumerate(objects(chosen)):
-        others = tops[place] if place < len(tops) else []
-        top = [{"token": other.get("token", ""), "logprob": other.get("logProbability", 0.0)} for other in others]
-        logprob = candidate.get("logProbability")
-        rows.append({"token": candidate.get("token", ""), "logprob": logprob, "top_logprobs": top})
-    return token_logprobs(rows)
+    return tuple(
+        TokenLogprob(
+            str(token.get("token", "")),
+            float(token["logProbability"]),
+            tuple((str(other.get("token", "")), float(other.get("logProbability", 0.0))) for other in others),
+        )
+        for token, others in zip_longest(objects(chosen), tops[: len(chosen)], fillvalue=[])
+        if token.get("logProbability") is not None
+    )
 
 
 def thought_signature(body: Any) -> str | None:
