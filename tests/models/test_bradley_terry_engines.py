@@ -405,10 +405,7 @@ def test_who_only_wins_or_loses_is_named() -> None:
     data = won("ab", "ac", "bc", "cb", "bd", "cd")
     with pytest.raises(FitError) as caught:
         fit_bt_model(data, engine="mle")
-    assert str(caught.value) == (
-        "the likelihood has no maximum: never lost to any other: 1 item ('a'); never beat any other: 1 item ('d'). "
-        "Their distance to the rest would be infinite: add comparisons, or use engine 'sirt', 'map', 'firth'"
-    )
+    assert "the distance between 2 items ('b', 'c'); 1 item ('a'); 1 item ('d') would be infinite" in str(caught.value)
     for engine in ("sirt", "map", "firth"):
         fit = fit_bt_model(data, engine=engine)
         assert np.isfinite(fit.theta["theta"].to_numpy()).all()

@@ -145,7 +145,6 @@ def test_holders(state: Any) -> None:
         (ITEMS_1,),
         {"item_log_list": [ITEMS_1]},
         SimpleNamespace(item_log_list=[ITEMS_1]),
-        ITEMS_1.to_dicts(),
         [ITEMS_1.to_dicts()],
         ITEMS_1.to_dict(as_series=False),
         [ITEMS_1.to_dict(as_series=False)],
@@ -186,9 +185,9 @@ def test_views_change_nothing() -> None:
 
 @pytest.mark.parametrize("state", [{}, None, SimpleNamespace(), {"logs": {}}, 3])
 def test_no_logs(state: Any) -> None:
-    with pytest.raises(TableError, match=r"summarize_items .* 'item_log_list'"):
+    with pytest.raises(TableError, match="'item_log_list'"):
         summarize_items(state)
-    with pytest.raises(TableError, match=r"summarize_refits .* 'round_log'"):
+    with pytest.raises(TableError, match="'round_log'"):
         summarize_refits(state)
 
 
@@ -312,16 +311,3 @@ def test_row_of_what_is_known() -> None:
 def test_rows_stack() -> None:
     log = pl.concat([round_log_row(refit_id=1), round_log_row(refit_id=2, stop_decision=True)])
     assert summarize_refits({"round_log": log}, last_n=1)["refit_id"].to_list() == [2]
-
-
-@pytest.mark.parametrize(
-    "wrong", [{"n_items": "many"}, {"n_items": 2.5}, {"stop_reason": 3}, {"timestamp": "soon"}, {"max_rhat": "1"}]
-)
-def test_row_of_the_wrong_type(wrong: dict[str, Any]) -> None:
-    with pytest.raises(TableError, match=next(iter(wrong))):
-        round_log_row(**wrong)
-
-
-def test_row_with_an_unknown_column() -> None:
-    with pytest.raises(InputError, match="'epsilon_p99'"):
-        round_log_row(epsilon_p99=1)

@@ -541,7 +541,7 @@ def _table(
         upper = theta + known.z * known.interval_se
     figures = {
         "theta": theta,
-        "se": 1 / np.sqrt(root.diagonal) if method.name == "sirt" else known.se,
+        "se": 1 / np.sqrt(root.now.diagonal) if method.name == "sirt" else known.se,
         "rank": _ranks(theta),
         "se_mean": known.se_mean,
         "lower": lower,
@@ -594,7 +594,9 @@ def _reliability(table: pl.DataFrame) -> float | None:
 
 def _solution(pieces: Sequence[Counts], roots: Sequence[Root], method: FitEngine) -> BTSolution:
     scores = [
-        pl.DataFrame({"ID": piece.ids, "score": root.score, "expected": root.expected, "information": root.diagonal})
+        pl.DataFrame(
+            {"ID": piece.ids, "score": root.score, "expected": root.now.expected, "information": root.now.diagonal}
+        )
         for piece, root in zip(pieces, roots, strict=True)
     ]
     return BTSolution(
@@ -602,7 +604,7 @@ def _solution(pieces: Sequence[Counts], roots: Sequence[Root], method: FitEngine
         converged=all(root.converged for root in roots),
         log_likelihood=sum(root.log_likelihood for root in roots),
         eps=method.eps if method.name == "sirt" else None,
-        drift=tuple(root.drift for root in roots if root.drift is not None),
+        drift=tuple(root.drift for root in roots if method.name == "sirt"),
         scores=pl.concat(scores),
     )
 

@@ -9,7 +9,6 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy
 
 from pairscale.core.errors import FitError, InputError
 from pairscale.core.jobs import run_tasks, values_of
@@ -92,8 +91,8 @@ def assess(counts: Counts, units: Units, root: Root, engine: FitEngine, asked: R
             f"covariance, reference, cluster and rank_intervals are for up to {EXACT_LIMIT:,} items, and these are "
             f"{counts.n_items:,}; rank_intervals also go with bootstrap"
         )
-    full = covariance(root.information) if needs_full else None
-    found = variances(root.information) if full is None else (np.diag(full.theta), full.extra)
+    full = covariance(root.now.information) if needs_full else None
+    found = variances(root.now.information) if full is None else (np.diag(full.theta), full.extra)
     if found is None or (clustered and full is None):
         if root.converged:
             raise FitError("no standard errors: the information about the scores is singular")
@@ -151,24 +150,25 @@ def _sandwich(model: Covariance, counts: Counts, units: Units, root: Root) -> Co
     cluster g of ``weight · (outcome - expected)`` along every parameter.
     """
     size = counts.n_items
+    width = size + len(root.at.extra)
     groups = units.n_clusters
+    who = np.asarray(units.cluster)
     won, _, tie = outcome_probabilities(root.at.gaps(counts), root.at.nu)
     expected = won if tie is None else won + tie / 2
     weight = units.weight * units.times
     surplus = weight * (units.result - expected[units.pair])
-    along = [(counts.first[units.pair], surplus), (counts.second[units.pair], -surplus)]
+
+    def along(column: Ints | int, values: Floats) -> Floats:
+        sums = np.bincount(who * width + column, values, groups * width)
+        return np.asarray(sums.reshape(groups, width), dtype=np.float64)
+
+    scores = along(counts.first[units.pair], surplus) - along(counts.second[units.pair], surplus)
     if root.at.position:
-        along.append((np.full(len(surplus), size), surplus))
+        scores += along(size, surplus)
     if tie is not None:
-        last = size + len(root.at.extra) - 1
-        along.append((np.full(len(surplus), last), weight * ((units.result == 0.5) - tie[units.pair])))
-    columns = np.concatenate([column for column, _ in along])
-    values = np.concatenate([value for _, value in along])
-    rows = np.tile(units.cluster, len(along))  # type: ignore[arg-type]
-    scores = scipy.sparse.csr_array((values, (rows, columns)), shape=(groups, size + len(root.at.extra)))
-    bread = np.block([[model.theta, model.cross], [model.cross.T, model.extra]])
-    meat = (scores.T @ scores).toarray()
-    full = bread @ meat @ bread * (groups / (groups - 1))
+        scores += along(width - 1, weight * ((units.result == 0.5) - tie[units.pair]))
+    half = scores @ np.block([[model.theta, model.cross], [model.cross.T, model.extra]])
+    full = half.T @ half * (groups / (groups - 1))
     return Covariance(full[:size, :size], full[:size, size:], full[size:, size:])
 
 
