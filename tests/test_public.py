@@ -59,7 +59,7 @@ run_pairwise_async run_variants run_variants_async save_trace
 LAYERS = (
     "_version", "core", "datasets", "pairing", "store", "providers", "judges", "runtime", "collect", "batch", "models",
     "checks", "adaptive", "auditing", "evaluate", "simulation", "reporting", "people", "testing", "integrations",
-    "compat", "cli",
+    "r", "ag2", "results", "cli",
     "__main__",
 )  # fmt: skip
 
@@ -210,7 +210,7 @@ def test_what_begins_with_an_underscore_is_used_in_its_own_package_alone():
         ("import pairscale.models._sirt", 1),
         ("from pairscale.models import _sirt, bayes", 1),
         ("from pairscale.adaptive.rank import _ranked", 1),
-        ("from pairscale.adaptive._round import quotas", 0),
+        ("from pairscale.adaptive.selection.pollitt import quotas", 0),
         ("from pairscale._version import __version__", 0),
     ],
 )

@@ -405,7 +405,6 @@ NAMED_OTHERWISE = {("open_run", "where")}
 ELSEWHERE: dict[str, Callable[..., Any]] = {
     "AdaptiveConfig": lambda **o: call("AdaptiveConfig", **o),
     "BTLConfig": lambda **o: call("BTLConfig", **o),
-    "ReplayJudge": lambda **o: ps.ReplayJudge(RESULT, **o),
 }
 """Classes and functions that check their flags themselves, with what they need besides."""
 

@@ -13,7 +13,7 @@ from doc_pages import ROOT
 
 import pairscale as ps
 from pairscale.adaptive.config import AdaptiveConfig, BTLConfig
-from pairscale.adaptive.step_log import STEP_LOG
+from pairscale.adaptive.logs import STEP_LOG
 from pairscale.checks.templates import STUDY
 from pairscale.core import errors, tables
 from pairscale.core.comparisons import ERROR_CODES
@@ -204,7 +204,7 @@ PICTURED = (
     "people",
     "reporting",
     "checks",
-    "compat",
+    "r",
     "cli",
 )
 
