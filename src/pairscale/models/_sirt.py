@@ -23,7 +23,7 @@ import numpy as np
 import scipy
 
 from pairscale.models._information import solve
-from pairscale.models.likelihood import Root, log_likelihood, make_room, moments, runaways, start_at
+from pairscale.models.likelihood import Root, make_room, moments, runaways, start_at
 
 if TYPE_CHECKING:
     from pairscale.core.arrays import Floats
@@ -62,8 +62,7 @@ def solve_adjusted(counts: Counts, eps: float, *, position: bool = False, start:
         groups = runaways(counts, at.theta)
         share = 0.8 * scipy.special.logit(score / counts.comparisons)
         at, steps = _diagonal_steps(counts, score, replace(start, theta=share - share.mean()), room)
-    now = moments(counts, at, room=room)
-    return Root(at, score, now, steps, converged, log_likelihood(counts, at), groups)
+    return Root(at, score, moments(counts, at, room=room), steps, converged, groups)
 
 
 def _newton(counts: Counts, score: Floats, at: Parameters, room: Room) -> tuple[Parameters, int, bool]:

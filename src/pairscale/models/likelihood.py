@@ -42,7 +42,6 @@ __all__ = [
     "Parameters",
     "Room",
     "Root",
-    "log_likelihood",
     "make_room",
     "maximise",
     "maximise_penalised",
@@ -157,7 +156,6 @@ class Root:
         now: what the model expects there, with the prior where there is one.
         iterations: steps taken.
         converged: whether the engine's equations hold.
-        log_likelihood: of the comparisons as they were, without adjustment, prior or penalty.
         groups: without a root, the groups of items that ran away from each other, where they can be told.
     """
 
@@ -166,7 +164,6 @@ class Root:
     now: Moments
     iterations: int
     converged: bool
-    log_likelihood: float
     groups: list[Ints]
 
     @property
@@ -252,26 +249,6 @@ def _plain(counts: Counts, at: Parameters, room: Room) -> tuple[Floats, Floats]:
     return won, weights
 
 
-def log_likelihood(counts: Counts, at: Parameters) -> float:
-    """Of the comparisons; half a comparison each way where a tie counts as half a win."""
-    # The sum over pairs of (won - times) d is one over items.
-    surplus = counts.wins - counts.self_pairs - row_sums(counts, counts.times)
-    value = float(at.theta @ surplus)
-    if at.position:
-        value += at.b * float(counts.won.sum() - counts.times.sum())
-    for piece, odds in at.odds(counts):
-        total = 1 + odds
-        if at.ties:
-            total += at.nu * np.sqrt(odds)
-        np.log(total, out=total)
-        total *= counts.times[piece]
-        value -= float(total.sum())
-    if at.ties and counts.tied is not None:
-        # Half the distance is in each tie's half a win already.
-        value += float(counts.tied.sum() * at.extra[-1])
-    return value - float(counts.self_pairs.sum() * np.log(2))
-
-
 def start_at(counts: Counts, *, position: bool = False) -> Parameters:
     """Where the steps start: an item's share of wins says most about its score."""
     theta = _by_share(counts)
@@ -332,7 +309,7 @@ def maximise(counts: Counts, start: Parameters, prior: float = 0.0) -> Root:
 def root_at(counts: Counts, at: Parameters, now: Moments, steps: int, converged: bool) -> Root:
     """Where an engine that goes by the wins came to rest, after so many steps."""
     groups = [] if converged else runaways(counts, at.theta)
-    return Root(at, counts.wins, now, steps, converged, log_likelihood(counts, at), groups)
+    return Root(at, counts.wins, now, steps, converged, groups)
 
 
 def maximise_penalised(counts: Counts, start: Parameters) -> Root:

@@ -105,16 +105,16 @@ def assess(counts: Counts, units: Units, root: Root, engine: FitEngine, asked: R
     known.extra_se = np.sqrt(np.diag(found[1]))
     if clustered and full is not None:
         full = _robust(known, full, counts, units, root, asked)
+    if asked.covariance and full is not None:
+        known.covariance = full.theta
     draws = None
     if asked.bootstrap:
-        draws, full = _bootstrap(known, counts, units, root, engine, asked)
+        draws = _bootstrap(known, counts, units, root, engine, asked)
     elif asked.ranks and full is not None:
         draws = _normal_draws(root.at.theta, full.theta, asked.seed)
     if asked.ranks and draws is not None:
         lower, upper = _rank_bounds(draws, asked.level)
         known.columns |= {"rank_lower": lower, "rank_upper": upper}
-    if asked.covariance and full is not None:
-        known.covariance = full.theta
     return known
 
 
@@ -174,15 +174,16 @@ def _sandwich(model: Covariance, counts: Counts, units: Units, root: Root) -> Co
 
 def _bootstrap(
     known: Uncertainty, counts: Counts, units: Units, root: Root, engine: FitEngine, asked: Requested
-) -> tuple[Floats, Covariance]:
-    """Add bootstrap standard errors, and make intervals with them; the scores of the rounds, and their covariance."""
+) -> Floats:
+    """Add bootstrap standard errors, and make intervals with them; the scores of the rounds."""
     rounds = _resampled_fits(counts, units, root.at, engine, asked)
     failed = asked.bootstrap - len(rounds)
     if failed:
         said = f"{failed:,} of {asked.bootstrap:,} bootstrap rounds gave no estimate and were left out"
         known.notices.append(notice(said))
     theta = rounds[:, : counts.n_items]
-    spread = np.atleast_2d(np.cov(theta, rowvar=False)) if asked.covariance else np.empty(0)
+    if asked.covariance:
+        known.covariance = np.atleast_2d(np.cov(theta, rowvar=False))
     if asked.reference is not None:
         theta = theta - theta[:, [asked.reference]]
     # Not the quantiles of the draws: scores are a little too wide apart, resampled ones twice that, and with quantiles
@@ -190,7 +191,7 @@ def _bootstrap(
     known.interval_se = theta.std(axis=0, ddof=1)
     known.columns["se_bootstrap"] = known.interval_se
     known.extra_se = rounds[:, counts.n_items :].std(axis=0, ddof=1)
-    return theta, Covariance(spread, np.empty(0), np.empty(0))
+    return theta
 
 
 def _resampled_fits(counts: Counts, units: Units, start: Parameters, engine: FitEngine, asked: Requested) -> Floats:
