@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TypeAlias
 
 import numpy as np
 
@@ -37,12 +37,8 @@ _JITTER = (0.7, 1.3)  # of the length of a path, so that no direction comes roun
 _GAMMA, _DELAY, _DECAY = 0.05, 10.0, 0.75
 
 
-class LogDensity(Protocol):
-    """A log density over columns of positions, scaled so that its curvature is near one."""
-
-    def __call__(self, z: Floats, *, value: bool) -> tuple[Floats | None, Floats]:
-        """The log density of each column (when ``value``), and its gradient."""
-        ...
+LogDensity: TypeAlias = Callable[..., tuple[Floats | None, Floats]]
+"""The log density of columns of positions (if ``value``) and its gradient, scaled to a curvature near one."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

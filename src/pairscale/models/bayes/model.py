@@ -281,7 +281,7 @@ class Terms(NamedTuple):
         in_noise: its slope in the lapse rate, or in the logarithm of the error's scale.
     """
 
-    value: Floats
+    value: Any
     slope: Floats
     curvature: Floats
     in_noise: Floats | float
