@@ -355,13 +355,10 @@ def _write_covariance(fit: BTFit | BayesFit | EloFit, path: Path) -> None:
 
 
 def _draw(fit: BTFit | BayesFit | EloFit, table: pl.DataFrame, kind: ChartKind, path: Path) -> None:
-    from pairscale.reporting.charts import rank_chart, save_chart, score_chart, win_matrix
+    from pairscale.reporting.charts import plot
 
     if kind == "wins":
-        drawn = win_matrix(table, fit)
-    elif kind == "ranks":
-        drawn = rank_chart(fit)
+        plot(table, kind, path, order=fit)
     else:
-        drawn = score_chart(fit)
-    save_chart(drawn, path)
+        plot(fit, kind, path)
     say(f"wrote the chart to {path}")

@@ -115,9 +115,7 @@ def command(
     )
     reach = study.reach(target)
     if chart is not None:
-        from pairscale.reporting.charts import save_chart, simulation_chart
-
-        save_chart(simulation_chart(study), chart)
+        study.plot(chart)
         say(f"wrote the chart to {chart}")
 
     def show() -> None:
