@@ -51,6 +51,13 @@ def test_fit_draws_ranks_and_wins(cli, run):
     assert [cell["share"] for cell in cells if (cell["y"], cell["x"]) == ("dot", "ann")] == [1.0]
 
 
+def test_the_look_of_a_chart(cli, run):
+    look = ("--width", "300", "--font-size", "14", "--no-title")
+    assert cli("fit", run, "--chart", "plain.json", *look).code == 0
+    spec = json.loads(text("plain.json"))
+    assert (spec["width"], spec["config"]["axis"]["labelFontSize"], "title" in spec) == (300, 14, False)
+
+
 @pytest.mark.slow_except("elo")
 @pytest.mark.parametrize("model", ["elo", "bayes"])
 def test_fit_draws_other_models(cli, run, model):

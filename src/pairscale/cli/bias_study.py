@@ -78,7 +78,7 @@ _Chart = Annotated[
     typer.Option(
         metavar="FILE",
         callback=chart_file,
-        help="Draw the study, beside the published one: svg, png, html or json, by the ending.",
+        help="Draw the study, beside the published one: svg, png, pdf, html or json, by the ending.",
     ),
 ]
 

@@ -68,7 +68,7 @@ def command(
         typer.Option(metavar="FILE", help="Also write what to look at again, as cases for `pairscale label`."),
     ] = None,
     interactive: Annotated[
-        bool, typer.Option("--interactive", help="Charts that can be pointed at, searched and zoomed; adds 0.9 MB.")
+        bool, typer.Option("--interactive", help="Charts that can be pointed at and zoomed; adds 0.9 MB.")
     ] = False,
     samples: opt.SamplesOfResults = None,
     columns: ResultCols = ResultCols(),

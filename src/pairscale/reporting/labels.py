@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from pairscale.core.errors import InputError
+from pairscale.core.notices import without_notices
 from pairscale.reporting.page import other_names, renamed
 from pairscale.store.label_keys import known_key
 from pairscale.store.labels import label_counts
@@ -78,7 +79,8 @@ def label_pairs(labels: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _agreement(labels: Sequence[Mapping[str, Any]], n_boot: int) -> Any:
-    from pairscale.checks.agreement import measure_agreement
+    from pairscale.checks.agreement import agreement
 
     given = [row for row in labels if row["preferred"] is not None]
-    return measure_agreement(given, unit="case_id", rater="labeller", label="preferred", n_boot=n_boot, seed=1)
+    with without_notices():  # the page shows them
+        return agreement(given, unit="case_id", rater="labeller", label="preferred", n_boot=n_boot, seed=1)

@@ -85,7 +85,7 @@ def report(
         without_texts: Leave the texts and the judge's words out.
         pseudonyms: Call the texts or tasks T1, T2 and so on, in random order.
         again: A ``.jsonl`` file to write what to look at again to, as cases for labellers.
-        interactive: Draw charts that can be searched and zoomed as well; adds 0.9 MB and needs altair.
+        interactive: Draw charts that can be pointed at and zoomed as well; adds 0.9 MB and needs altair.
         samples: Of results: the texts, if the page is to show them, as :func:`pairscale.read_samples` takes them.
         a_col: Of results: the column of the first text of a pair, or its path where values are nested.
         b_col: Of results: the column of the second text.
