@@ -324,13 +324,14 @@ def test_the_repr_is_short(kind: type[ReprMixin]) -> None:
 
 
 OF_TABLES = {"div", "p", "strong", "br", "table", "thead", "tbody", "tr", "th", "td", "style", "small"}
-OF_CHARTS = {"div", "p", "span", "svg", "g", "line", "circle", "text", "title"}
+OF_CHARTS = {"div", "p", "span", "svg", "g", "line", "circle", "text", "title", "rect"}
 PLACED = "x y x1 x2 y1 y2 cx cy r dy height stroke-width".split()
 SAFE = {
     "class": r"[a-z -]+",
     "style": r"padding: 0 0.6em",
     "text-anchor": "middle|end",
     "dir": "auto",
+    **dict.fromkeys(("fill", "stroke"), r"var\(--[a-z-]+\)"),
     "role": "img",
     **dict.fromkeys(("title", "aria-label", "aria-description"), "[^\x00-\x1f]+"),
     **dict.fromkeys(PLACED, r"-?[\d.]+%?"),

@@ -180,7 +180,11 @@ def test_the_shell_has_the_same_options_and_defaults():
     python = inspect.signature(ps.fit).parameters
     shell = inspect.signature(command.command).parameters
     only_python = {"data", "ids", "rank_intervals", "progress"}
-    only_shell = {"results", "fit_statistics", "columns", "chart", "chart_kind", "as_json", "out"}
+    only_shell = {"results", "fit_statistics", "columns", "chart", "chart_kind", "as_json", "out"} | {
+        "width",
+        "font_size",
+        "no_title",
+    }
     assert set(python) - only_python == set(shell) - only_shell
     files = {"covariance"}  # a flag in Python, a file in the shell
     for name in set(python) - only_python - files:

@@ -57,7 +57,9 @@ _Fit = Annotated[
 ]
 _Chart = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", callback=chart_file, help="Draw the study: svg, png, html or json, by the ending."),
+    typer.Option(
+        metavar="FILE", callback=chart_file, help="Draw the study: svg, png, pdf, html or json, by the ending."
+    ),
 ]
 
 
@@ -108,9 +110,7 @@ def command(
         n_jobs=n_jobs,
     )
     if chart is not None:
-        from pairscale.reporting.charts import save_chart, simulation_chart
-
-        save_chart(simulation_chart(study), chart)
+        study.plot(chart)
         say(f"wrote the chart to {chart}")
 
     def show() -> None:
