@@ -355,7 +355,8 @@ def fit_function(fit_fn: FitFn | str | None) -> FitFn:
         _require_arguments(fit_fn)
         return fit_fn
     if fit_fn not in _FITS:
-        raise UnknownNameError(f"fit_fn {fit_fn!r} is not known; give one of {listed(list(_FITS))}, or a function")
+        words = f"fit_fn {fit_fn!r} is not known; give one of {listed(list(_FITS))}, or a function"
+        raise UnknownNameError(words, "fit_fn")
     return _FITS[fit_fn]
 
 

@@ -184,7 +184,7 @@ def fit(
         found = bayesian.fit(answer, judges)
         return found
     if prior_sd is not None and engine != "map":
-        raise InputError(f"prior_sd belongs to model='bayes' and to engine='map', not to engine={engine!r}")
+        raise InputError(f"prior_sd belongs to model='bayes' and to engine='map', not to engine={engine!r}", "prior_sd")
     # Parts that were never compared are fitted one by one, and each alone says too little about a common spread.
     fixed = 1.0 if engine != "map" or (separate and prior_sd is None) else spread
     by_default: Repeats = "learned" if engine == "map" else "independent"
@@ -204,7 +204,7 @@ def _require_belonging(given: Mapping[str, Any], model: FitModel) -> None:
     """Refuse an option of another model."""
     if wrong := misplaced({name: not _is_unset(value) for name, value in given.items()}, model):
         models = " or ".join(f"model={known!r}" for known in wrong[1])
-        raise InputError(f"{wrong[0]} belongs to {models}, not to model={model!r}; leave it out")
+        raise InputError(f"{wrong[0]} belongs to {models}, not to model={model!r}; leave it out", wrong[0])
 
 
 def counted_by(

@@ -11,7 +11,7 @@ import polars as pl
 
 from pairscale.adaptive.config import AdaptiveConfig, BTLConfig
 from pairscale.adaptive.presets import OURS, Preset, resolve_preset, stopping_at
-from pairscale.adaptive.selectors import POLLITT, OwnSelector, named_selector, selector_name
+from pairscale.adaptive.selectors import OwnSelector, named_selector, selector_name
 from pairscale.core.display import PlotMixin
 from pairscale.core.errors import InputError
 from pairscale.core.jobs import Done, require_jobs, values_of
@@ -148,7 +148,7 @@ def _crossings(table: pl.DataFrame, by: Sequence[str], figure: str, target: floa
 def simulate(
     items: int | Sequence[int] = (100,),
     *,
-    selector: str | OwnSelector | Sequence[str | OwnSelector] = (POLLITT, "random"),
+    selector: str | OwnSelector | Sequence[str | OwnSelector] = ("pollitt", "random"),
     preset: Preset = OURS,
     seeds: int = 20,
     seed: int = 0,

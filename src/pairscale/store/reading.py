@@ -75,6 +75,10 @@ class Comparisons:
     chosen: Literal["beforehand", "adaptive"] | None = None
     samples: pl.DataFrame | None = None
 
+    def as_comparisons(self) -> Comparisons:
+        """Themselves: what was read may be given to whatever reads results."""
+        return self
+
 
 def is_run(path: str | os.PathLike[str]) -> bool:
     """Whether a path is that of a run file, by its name: a database URL, or no ending of a table."""
@@ -197,8 +201,6 @@ def read_comparisons(
     is_adaptive = hasattr(data, "as_comparisons")  # a run that knows all items and how its pairs were chosen
     is_named = isinstance(data, str | os.PathLike) and is_run(data) and not is_pattern(data)
     if is_open or is_adaptive or files or is_named:
-        from pairscale.store.runfile import open_run
-
         if columns or key is not None or encoding is not None:
             raise InputError(
                 "`a_col=`, `b_col=`, `winner_col=`, `key=` and `encoding=` belong to tables; a run file knows "
@@ -210,6 +212,8 @@ def read_comparisons(
             return cast("Comparisons", data.as_comparisons())  # type: ignore[union-attr]
         if is_open:
             return _of_runs([cast("RunFile", data)], condition, keep, every_judge=every_judge)
+        from pairscale.store.runfile import open_run
+
         with ExitStack() as stack:
             stores = [stack.enter_context(open_run(file)) for file in files or [cast("str", data)]]
             return _of_runs(stores, condition, keep, every_judge=every_judge)
