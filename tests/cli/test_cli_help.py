@@ -61,13 +61,6 @@ def test_every_option_is_explained_and_examples_use_those_there_are(name):
         assert len(line) <= 76  # with its indentation, the help fits into 80 columns
 
 
-def test_an_option_that_does_not_exist_is_guessed(cli):
-    outcome = cli("rank", "essays", "--concurency", "3")
-    assert outcome.code == 2
-    assert "Did you mean '--concurrency'?" in outcome.err
-    assert "Did you mean 'rank'?" in cli("rnak").err
-
-
 def test_the_reference_is_up_to_date():
     script = runpy.run_path(str(_DOCS / "_cli.py"))
     assert (_DOCS / "cli.md").read_text("utf-8") == script["reference"](), "run: python docs/_cli.py"

@@ -138,7 +138,7 @@ def test_a_text_is_withdrawn(cli):
     assert "all reproduced\n" in cli("audit", "run.db").out
     wrong = cli(*line, "--without", "cam")
     assert wrong.code == 1
-    assert "--without: the run has no text 'cam'. Did you mean 'cem'" in wrong.err
+    assert "--without: the run has no text 'cam'" in wrong.err
     few = cli(*line, "--without", "ann", "--without", "bob")
     assert few.code == 1
     assert "a ranking needs at least two texts" in few.err
@@ -252,7 +252,7 @@ def test_a_function_may_return_a_plain_answer(cli, pairs):
     for command in (RANK, ("judge", pairs)):
         refused = cli(*command, "--judge", "plain_judges:nothing", "--run", f"{command[0]}.db")
         assert refused.code == 1
-        assert refused.lines[-1].startswith("error: the judge returned None (NoneType), which is not an answer; it may")
+        assert refused.lines[-1].startswith("error: the judge returned None (NoneType), which is no answer")
 
 
 def test_a_judge_that_goes_by_position_is_said(cli):
@@ -277,10 +277,10 @@ def test_a_judge_that_refuses_all_pairs_of_few_texts_is_the_cause(cli):
     done = cli(*RANK, "--judge", "mine:shy", "--run", "run.db")
     assert done.code == 1
     assert "0 comparisons of 4 texts; preset pairscale\n" in done.out
-    cause = "the judge gave no valid answer on any pair (the last reason: I would rather"
-    assert f"stopped: {cause}" in done.out
+    cause = "On 6 pairs the judge gave no valid answer (the last reason: I would rather"
+    assert cause in done.out
     assert "--set dup_max_obs=3" in done.out
-    assert f"note: stopped: {cause}" in done.err
+    assert cause in done.err
     assert "\x1b" not in done.out + done.err
 
 

@@ -21,7 +21,7 @@ WITH_VERB = [name for name in NAMES if name not in SHELL_ONLY]
 
 def function_of(verb: str) -> Callable[..., Any]:
     module, _, name = verb.rpartition(".")
-    return inspect.unwrap(getattr(import_module(f"pairscale.{module}"), name))
+    return inspect.unwrap(getattr(import_module(f"pairscale.{module}") if module else ps, name))
 
 
 @pytest.mark.parametrize("name", WITH_VERB)

@@ -159,7 +159,8 @@ def _run(args: list[str]) -> int:
         return 0
     name = args.pop(0)
     if name not in COMMANDS:
-        return _refuse("[OPTIONS] COMMAND", name, COMMANDS)
+        say(f"Usage: pairscale [OPTIONS] COMMAND\nerror: there is no command {name!r}; `pairscale --help` lists them")
+        return 2
     if name == "batch":
         if not args or args[0] in ("-h", "--help"):
             rows = [_row(part, words) for part, words in BATCH.items()]
@@ -167,7 +168,8 @@ def _run(args: list[str]) -> int:
             return 0
         part = args.pop(0)
         if part not in BATCH:
-            return _refuse("batch COMMAND", part, BATCH)
+            say(f"Usage: pairscale batch COMMAND\nerror: there is no command {part!r}; `pairscale batch -h` lists them")
+            return 2
         name = f"batch {part}"
     return _call(name, args)
 
@@ -235,16 +237,6 @@ def _row(name: str, words: str) -> str:
 
     indent = " " * 16
     return textwrap.fill(words, help_width(), initial_indent=f"  {name:<14}", subsequent_indent=indent)
-
-
-def _refuse(usage: str, name: str, names: Mapping[str, str]) -> int:
-    from pairscale.core.notices import did_you_mean
-
-    say(
-        f"Usage: pairscale {usage}\nerror: there is no {name!r}; `pairscale --help` lists the commands."
-        f"{did_you_mean(name, names)}"
-    )
-    return 2
 
 
 @contextlib.contextmanager

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 import re
 import shutil
 import textwrap
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from pairscale.core.errors import InputError
-from pairscale.core.notices import did_you_mean
 from pairscale.core.options import read_setting
 
 if TYPE_CHECKING:
@@ -64,11 +61,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raise the error instead of leaving the process."""
-        unknown = re.match(r"unrecognized arguments: (-\S+)", message)
-        guess = ""
-        if unknown is not None:
-            guess = did_you_mean(unknown[1], self._option_string_actions)
-        raise UsageError(re.sub(r"^argument ", "", message) + guess)
+        raise UsageError(message.removeprefix("argument "))
 
     def read(self, args: Sequence[str]) -> dict[str, Any]:
         """All options by their names in Python, as given or as by default."""
@@ -147,13 +140,8 @@ def _reader(option: Option) -> Callable[[str], Any]:
 
 
 def _price(text: str) -> dict[str, Any]:
-    """The prices that ``--price`` gives: a text, or the name of a JSON file."""
-    if "=" in text:
-        prices = dict(read_setting(part.strip(), "--price") for part in text.split(","))
-        if {"input", "output"} <= set(prices):
-            return prices
-        raise InputError(f"--price {text!r} must look like input=1.25,output=10, also with cached= and batch=")
-    try:
-        return dict(json.loads(Path(text).read_text("utf-8")))
-    except (OSError, ValueError, TypeError) as error:
-        raise InputError(f"--price {text} is no JSON file: {error}; write input=1.25,output=10, or name one") from None
+    """The prices that ``--price`` gives."""
+    prices = dict(read_setting(part.strip(), "--price") for part in text.split(","))
+    if {"input", "output"} <= set(prices):
+        return prices
+    raise InputError(f"--price {text!r} must look like input=1.25,output=10, also with cached= and batch=")

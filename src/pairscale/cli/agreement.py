@@ -10,12 +10,11 @@ from pairscale.cli.from_verb import from_verb
 
 
 @from_verb(
-    "checks.agreement.agreement",
+    "agreement",
     "LABELS...",
     "pairscale agreement run.db",
     "pairscale agreement labels.jsonl",
     "pairscale agreement labels.jsonl --key cases.key.jsonl",
-    "pairscale agreement labels.jsonl --by position",
     "pairscale agreement marks.csv --unit essay --rater name --label mark",
     "pairscale agreement votes.csv --a-col x --b-col y --winner-col won",
     "pairscale agreement grades.csv --unit essay --categories fail,pass,good",
@@ -28,7 +27,7 @@ def command(arguments: dict[str, Any], emit: Output) -> None:
     labels, the order counts, and there are weighted coefficients as well.
 
     Labels of blinded cases are compared by variant wherever the key is known: in the labels themselves, in
-    LABELS.key.jsonl beside them, or with --key. --by position compares the sides that were chosen.
+    LABELS.key.jsonl beside them, or with --key.
 
     Args:
         labels: A run file with labels, several run files or their folder, or a table with a unit, a rater and a label
@@ -47,5 +46,5 @@ def command(arguments: dict[str, Any], emit: Output) -> None:
             echo("\nEvery two of them:")
             show_table(found.pairs)
 
-    names = ("n_units", "n_raters", "by", "kappas", "categories", "level", "table", "pairs", "notices")
+    names = ("n_units", "n_raters", "by", "categories", "level", "table", "pairs", "notices")
     emit({name: getattr(found, name) for name in names}, found.table, show)

@@ -9,7 +9,7 @@ from pairscale.cli.from_verb import from_verb
 
 
 @from_verb(
-    "auditing.audit",
+    "audit",
     "RUN...",
     "pairscale audit run.db",
     "pairscale audit run.db --digest 6f0c…",

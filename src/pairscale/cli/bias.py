@@ -17,7 +17,7 @@ _TESTS = {
 
 
 @from_verb(
-    "checks.verbs.bias",
+    "bias",
     "FORWARD [REVERSE]",
     "pairscale bias forward.csv reverse.csv",
     "pairscale bias run.db",

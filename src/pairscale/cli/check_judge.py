@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @from_verb(
-    "evaluate.judge_check.check_judge",
+    "check_judge",
     "DATA",
     "pairscale check-judge essays/ --judge openai:gpt-5.1 --run check.db",
     "pairscale check-judge essays.csv --judge mine:better --n-pairs 50",

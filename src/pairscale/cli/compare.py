@@ -13,7 +13,7 @@ _WINNERS = {"SAMPLE_1": "better: the first text", "SAMPLE_2": "better: the secon
 
 
 @from_verb(
-    "collect.verbs.compare",
+    "compare",
     "TEXT1 TEXT2",
     "pairscale compare anna.txt ben.txt --judge openai:gpt-5.1",
     'pairscale compare "It rains." "It rains, so we stay." --judge lexical',

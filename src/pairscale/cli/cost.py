@@ -11,7 +11,7 @@ from pairscale.cli.from_verb import from_verb
 
 
 @from_verb(
-    "collect.cost.cost",
+    "cost",
     "PAIRS",
     "pairscale cost pairs.csv --judge openai:gpt-5.1 --run run.db",
     "pairscale cost pairs.csv --judge openai:gpt-5.1 --pilot 40 --batch",

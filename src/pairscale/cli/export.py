@@ -11,7 +11,7 @@ from pairscale.cli.from_verb import from_verb
 
 
 @from_verb(
-    "reporting.exporting.export",
+    "export",
     "RUN...",
     "pairscale export run.db --out comparisons.csv",
     "pairscale export run.db --kind preferences --out pairs.jsonl",

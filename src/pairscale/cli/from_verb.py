@@ -72,7 +72,7 @@ class Command:
     Attributes:
         function: Shows the result, and returns an exit code other than 0; takes the verb's ``arguments`` where there is
             a verb, ``emit`` where there is a result to write, and the options of the shell alone.
-        verb: ``package.module.function``, several of them, or nothing.
+        verb: The public function, or ``module.function`` within the package; several of them, or none.
         usage: The arguments that are given without a flag, as the help shows them: ``A [B]`` or ``RUN...``.
         examples: Lines of the help.
         hidden: Parameters of the verb that the shell does not have.
@@ -92,7 +92,7 @@ class Command:
     @cached_property
     def options(self) -> tuple[Option, ...]:
         """Arguments and options: those of the shell, those of the verb, and where the result goes."""
-        verbs = [_Function(*verb.rsplit(".", 1)) for verb in self.verb.split()]
+        verbs = [_Function(*_home(verb)) for verb in self.verb.split()]
         if "emit" in self.own.parameters:
             verbs.append(_Function("cli.from_verb", "output_options"))
         helps = _Function("cli.from_verb", "shared_options").helps | self.own.helps
@@ -147,8 +147,7 @@ def shared_options() -> None:
         trait: What to judge; `pairscale traits` lists the built-in ones.
         template: Prompt template, a name or a .txt file; `pairscale templates` lists them.
         judge_args: A setting of the judge; can be repeated.
-        price: US dollars per million tokens: input=1.25,output=10, also cached= and batch=; or a JSON file of prices.
-            By default the dated table.
+        price: US dollars per million tokens: input=1.25,output=10, also cached= and batch=. By default the dated table.
         timeout: Seconds that one answer may take.
         id_col: The column of ids, or its path in JSON (meta.id); by default ID, or the only candidate.
         text_col: The column of texts, or its path in JSON; by default text, or the only column of long texts.
@@ -163,6 +162,15 @@ def _parsed(module: str) -> ast.Module:
     path = _SOURCE.joinpath(*module.split("."))
     file = path.with_suffix(".py")
     return ast.parse((file if file.exists() else path / "__init__.py").read_text("utf-8"))
+
+
+def _home(verb: str) -> list[str]:
+    """The module and the name of a function; that of a public one is where the stub of the package says."""
+    if "." in verb:
+        return verb.rsplit(".", 1)
+    stub = ast.parse((_SOURCE / "__init__.pyi").read_text("utf-8"))
+    imports = {name.name: node.module for node in stub.body if isinstance(node, ast.ImportFrom) for name in node.names}
+    return [str(imports[verb]), verb]
 
 
 def _constant(name: str, module: str) -> ast.expr | None:

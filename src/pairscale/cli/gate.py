@@ -20,7 +20,7 @@ _STATES = {
 
 
 @from_verb(
-    "evaluate.gate.gate",
+    "gate",
     "A [B]",
     "pairscale gate a.jsonl b.jsonl --criterion helpful --judge openai:gpt-5.1",
     "pairscale gate a.jsonl b.jsonl --criterion helpful --margin 0.1",

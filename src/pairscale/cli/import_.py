@@ -11,7 +11,7 @@ from pairscale.core.notices import plural
 
 
 @from_verb(
-    "store.transfer.import_run",
+    "import_run",
     "PATH RUN",
     "pairscale import comparisons.csv run.db --samples essays.csv",
     "pairscale import votes.csv run.db --a-col x --b-col y --winner-col won",

@@ -12,7 +12,7 @@ from pairscale.core.errors import InputError
 
 
 @from_verb(
-    "collect.verbs.judge",
+    "judge",
     "PAIRS",
     "pairscale judge pairs.csv --judge openai:gpt-5.1 --run run.db",
     "pairscale judge pairs.csv --judge mine:better --run run.db --concurrency 8",

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @from_verb(
-    "people.verbs.label",
+    "label",
     "SOURCE",
     "pairscale label cases.jsonl --run run.db --labellers ann,bob",
     "pairscale label cases.jsonl --labellers 5 --instructions how.md --port 8484",

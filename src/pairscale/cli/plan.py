@@ -10,7 +10,7 @@ from pairscale.cli.from_verb import from_verb
 
 
 @from_verb(
-    "simulation.planning.plan",
+    "plan",
     "",
     "pairscale plan --items 200 --reliability 0.9",
     "pairscale plan --items 200 --price 0.002 --seconds 2 --concurrency 8",

@@ -31,7 +31,7 @@ _ENDINGS = {
 
 
 @from_verb(
-    "adaptive.verbs.rank",
+    "rank",
     "DATA",
     "pairscale rank essays/ --run run.db",
     "pairscale rank essays.csv --judge mine:better --run run.db --concurrency 8",
@@ -204,17 +204,17 @@ def _show(result: AdaptiveResult, run: str | None) -> None:
 
 
 def _ending(result: AdaptiveResult) -> str:
-    from pairscale.adaptive.messages import exhaustion, starvation, stop_in_words, stop_meaning
+    from pairscale.adaptive.messages import stop_in_words, stop_meaning, why_stopped
 
     state = result.state
     reason = state.stop_reason
     if reason is None:
         return "paused; run the same command again to continue"
     if reason == "pairs_exhausted":
-        return f"stopped: {exhaustion(state)}"
+        return f"stopped: {why_stopped(state)}"
     if reason == "candidate_starvation":
         more = "--set dup_max_obs=3 --set dup_p_margin=0.5 continues with more answers to a pair"
-        return f"stopped: {starvation(state)} ({more})"
+        return f"stopped: {why_stopped(state)} ({more})"
     line = _ENDINGS.get(reason, reason)
     rows = [row for row in result.refits.iter_rows(named=True) if not row["is_closing"]]
     if rows and rows[-1]["stop_reason"] == reason == "btl_converged":

@@ -11,7 +11,7 @@ from pairscale.core.notices import plural
 
 
 @from_verb(
-    "reporting.verbs.report",
+    "report",
     "RUN...",
     "pairscale report run.db",
     "pairscale report run.db --out ranking.html --title 'Essays of May'",

@@ -8,22 +8,21 @@ from typing import TYPE_CHECKING, Any
 import pairscale as ps
 from pairscale.cli._common import Output, echo, require_chart, say, show_table
 from pairscale.cli.from_verb import from_verb
-from pairscale.core.options import require_number
 
 if TYPE_CHECKING:
     import polars as pl
 
 
 @from_verb(
-    "simulation.study.simulate",
+    "simulate",
     "",
     "pairscale simulate --items 100 --selector pollitt --selector random",
     "pairscale simulate --items 50 --seeds 10 --bias 0.3 --lapse 0.05",
     "pairscale simulate --items 60 --per-item 8 --sd 1,2.5 --chart a.svg",
     "pairscale simulate --items 60 --concurrency 1,32 --out c.csv",
-    hidden="judges stop_early checkpoints baseline adaptive_config btl_config",
+    hidden="stop_early baseline adaptive_config btl_config",
 )
-def command(arguments: dict[str, Any], emit: Output, *, target: float = 0.9, chart: str | Path | None = None) -> None:
+def command(arguments: dict[str, Any], emit: Output, *, chart: str | Path | None = None) -> None:
     """Try ways of choosing pairs on simulated judges whose truth is known.
 
     The engine of `pairscale rank` runs against judges that know the abilities and make the errors that you set. The
@@ -40,14 +39,11 @@ def command(arguments: dict[str, Any], emit: Output, *, target: float = 0.9, cha
         sd: Standard deviation of the abilities, in logits; several with commas, or repeated.
         concurrency: Questions open at once; several with commas, or repeated.
         fit: laplace (fast, approximate), or exact (the sampler of real runs).
-        target: Report how many comparisons reach this Spearman correlation.
         chart: Draw the study: svg, png, html or json, by the ending.
     """
-    require_number(target, "target", above=0, most=1)
     if chart is not None:
         require_chart(chart)
     study = ps.simulate(**arguments)
-    reach = study.reach(target)
     if chart is not None:
         from pairscale.reporting.charts import save_chart, simulation_chart
 
@@ -58,13 +54,10 @@ def command(arguments: dict[str, Any], emit: Output, *, target: float = 0.9, cha
         show_table(_figures(study.summary, "per_item spearman_map kendall_map spearman_map_gain"), most=100)
         echo()
         show_table(_figures(study.stops, "n_stopped per_item reliability_claimed reliability_true excess"))
-        echo(f"\nto a Spearman correlation of {target:g}:")
-        show_table(_figures(reach, "n_reached on_average comparisons of_baseline"))
         echo(f"\n{study}")
 
     names = ("settings", "baseline", "summary", "stops", "reliability", "runs")
-    document = {name: getattr(study, name) for name in names} | {"target": target, "reach": reach}
-    emit(document, study.summary, show)
+    emit({name: getattr(study, name) for name in names}, study.summary, show)
 
 
 def _figures(table: pl.DataFrame, names: str) -> pl.DataFrame:

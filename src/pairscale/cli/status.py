@@ -20,7 +20,7 @@ _PAUSE_S = 2.0
 
 
 @from_verb(
-    "reporting.verbs.status",
+    "status",
     "RUN...",
     "pairscale status run.db",
     "pairscale status run.db --follow",
