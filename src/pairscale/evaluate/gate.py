@@ -433,16 +433,17 @@ def require_gate_options(
     """
     criteria = [criterion] if isinstance(criterion, str) else list(criterion or [])
     if not criteria:
-        raise InputError('say what "better" means, as in `criterion="more helpful"`')
+        raise InputError('say what "better" means, as in `criterion="more helpful"`', "criterion")
     named = [fail_if] if isinstance(fail_if, str) else list(fail_if)
     parts = [part.strip() for one in named for part in (one.split(",") if isinstance(one, str) else [one])]
     if not parts:
-        raise InputError(f"`fail_if=` must name what the gate fails on: {', '.join(FAIL_IF)}")
+        raise InputError(f"`fail_if=` must name what the gate fails on: {', '.join(FAIL_IF)}", "fail_if")
     judges = judge if isinstance(judge, list | tuple) else [judge]
     if any(isinstance(one, str) and one == "human" for one in judges):
-        raise InputError("`judge=human` answers in ab, not in a gate, which runs without people; name another judge")
+        words = "`judge=human` answers in ab, not in a gate, which runs without people; name another judge"
+        raise InputError(words, "judge")
     if require_flag(update_baseline, "update_baseline") and baseline is None:
-        raise InputError("`update_baseline=` needs a file for it: give `baseline=`")
+        raise InputError("`update_baseline=` needs a file for it: give `baseline=`", "update_baseline")
     for name, path in {"summary": summary, "junit": junit}.items():
         if path is not None:
             require_file(path, name)
@@ -496,7 +497,7 @@ def _recorded_sides(
     has_both = b is not None or reading["a_col"] is not None
     origin = Path(a).name if isinstance(a, str | os.PathLike) else type(a).__name__
     if not has_both and path is None:
-        raise InputError("name the answers of A and of B; with `baseline=`, those of B alone")
+        raise InputError("name the answers of A and of B; with `baseline=`, those of B alone", "b")
     known: Baseline | None = None
     if not has_both:  # one file: A's if it is to be recorded, else B's
         only, _, tasks, _ = read_sides(a, {}, suite, (names[0] if update else names[1], ""), columns, **reading)

@@ -69,7 +69,8 @@ def step_summary_file() -> Path:
     path = os.environ.get(_STEP_SUMMARY)
     if not path:
         raise InputError(
-            f"`step_summary=` needs the variable {_STEP_SUMMARY}, which GitHub sets; elsewhere give `summary=`"
+            f"`step_summary=` needs the variable {_STEP_SUMMARY}, which GitHub sets; elsewhere give `summary=`",
+            "step_summary",
         )
     return Path(path)
 

@@ -87,7 +87,7 @@ def require_two_names(a: str, b: str) -> tuple[str, str]:
         InputError: If a name is empty, or both are the same.
     """
     if not a or not b or a == b:
-        raise InputError(f"the variants need two different names, not {a!r} and {b!r}")
+        raise InputError(f"the variants need two different names, not {a!r} and {b!r}", "name_b")
     return a, b
 
 
