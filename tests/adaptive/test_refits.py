@@ -23,8 +23,9 @@ from pairscale.models.bayes.diagnostics import DiagnosticsGate
 from pairscale.models.bayes.fit import fit_btl, fit_btl_laplace
 from pairscale.models.bayes.logs import ITEM_LOG, ROUND_LOG
 from pairscale.models.bayes.posterior import Posterior
+from pairscale.models.bayes.sampler import Warm, warm_of
 from pairscale.models.bayes.settings import MCMCSettings
-from pairscale.models.warm_start import StoredWarmStart, packed, warm_from_bytes, warm_of, warm_to_bytes
+from pairscale.models.warm_start import packed, warm_from_bytes, warm_to_bytes
 from tests.strategies import GOLDEN
 
 NOW = [2.0, 1.0, -1.0, -2.0]
@@ -536,7 +537,7 @@ def test_a_run_that_is_taken_up_again_draws_the_same() -> None:
     mcmc = {"chains": 4, "iter_warmup": 60, "iter_sampling": 60, "extend": 1}
     asked = [request(8, refit_id=at, btl={"mcmc": mcmc}, **played(8, 80 * at)) for at in (1, 2)]
     first = refit(asked[0])
-    assert isinstance(first.warm, StoredWarmStart)
+    assert isinstance(first.warm, Warm)
     data = warm_to_bytes(first.warm)
     assert data is not None
     straight, resumed = refit(asked[1], warm=first.warm), refit(asked[1], warm=warm_from_bytes(data))

@@ -37,9 +37,6 @@ COUNTED = {"AdaptiveConfig.cap_count", "Verdict.with_cost_at_most",
            "ModelVariant.answer"}  # fmt: skip
 """Methods that a run calls with what it has counted itself."""
 
-DATA = {("fit_bt_model", "weights"), ("fit", "weights")}
-"""Numbers that come with the rows of a table, one per row, and are checked with it."""
-
 NEGATIVE = {
     ("plan", "judge_slopes"), ("SimulatedJudge", "bias"),
     ("plan", "bias"), ("simulate", "bias"), ("fit_elo_model", "start"),
@@ -322,7 +319,7 @@ def numbers() -> list[tuple[str, str, bool]]:
         for name, function in public().items()
         if name not in RESULTS and name not in COUNTED
         for one in inspect.signature(function).parameters.values()
-        if is_number(one.annotation) and (name, one.name) not in DATA
+        if is_number(one.annotation)
     ]
     return annotated + [(name, one, False) for name, more in PASSED_ON.items() for one in more.split()]
 
@@ -411,7 +408,6 @@ NAMED_OTHERWISE = {("open_run", "where")}
 ELSEWHERE: dict[str, Callable[..., Any]] = {
     "AdaptiveConfig": lambda **o: call("AdaptiveConfig", **o),
     "BTLConfig": lambda **o: call("BTLConfig", **o),
-    "ReplayJudge": lambda **o: ps.ReplayJudge(RESULT, **o),
 }
 """Classes and functions that check their flags themselves, with what they need besides."""
 

@@ -43,7 +43,7 @@ from pairscale.adaptive.selectors import (
 from pairscale.core.errors import InputError
 from pairscale.core.options import require_int, require_probability
 from pairscale.core.tables import listed
-from pairscale.models.trueskill import chance_of
+from pairscale.models.trueskill import win_probability
 
 if TYPE_CHECKING:
     from pairscale.adaptive.selection.ledger import Flags
@@ -506,7 +506,7 @@ class Engine:
             self._round.committed(row["round_stage"])
         if self._other is not None:
             self._other.committed(self.ledger, a, b, y)
-        p = chance_of(row["mu_i"], row["sigma_i"], row["mu_j"], row["sigma_j"])
+        p = win_probability(row["mu_i"], row["sigma_i"], row["mu_j"], row["sigma_j"])
         row |= {"p_ij": p, "U0_ij": p * (1 - p)}
         self.failures_in_row = 0
 

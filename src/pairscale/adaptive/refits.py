@@ -36,9 +36,10 @@ from pairscale.models.bayes.fit import fit_btl, fit_btl_laplace
 from pairscale.models.bayes.logs import round_log_row
 from pairscale.models.bayes.posterior import item_log, model_columns, round_figures
 from pairscale.models.bayes.repeats import RepeatAgreement, repeats_per_item
+from pairscale.models.bayes.sampler import warm_of
 from pairscale.models.bayes.settings import MCMCSettings
 from pairscale.models.correlations import pearson, spearman
-from pairscale.models.warm_start import packed, unpacked, warm_of
+from pairscale.models.warm_start import packed, unpacked
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -33,7 +33,7 @@ from pairscale.adaptive.replay import Replay
 from pairscale.adaptive.status import has_begun
 from pairscale.core.display import PlotMixin
 from pairscale.core.errors import InputError, StoreDamagedError, StoreError, StoreMismatchError
-from pairscale.core.notices import did_you_mean, notice
+from pairscale.core.notices import notice
 from pairscale.core.options import require_run
 from pairscale.core.provenance import fingerprint, utc_now
 from pairscale.core.tables import listed, require_ids, to_frame
@@ -522,8 +522,7 @@ def withdraw_items(state: AdaptiveState, ids: Sequence[str]) -> None:
     if not new:
         return
     if unknown := [name for name in new if name not in state.ids]:
-        near = did_you_mean(unknown[0], state.ids)
-        raise InputError(f"`without=`: the run has no text {listed(unknown)}.{near}")
+        raise InputError(f"`without=`: the run has no text {listed(unknown)}")
     # A question of a step that was never finished may stand in the run file; its number is not used for another pair.
     with state.reading() as store:
         asked = store.failed_attempts()["custom_id"].str.extract(r"^step-(\d+)$").cast(pl.Int64)

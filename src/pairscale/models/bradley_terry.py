@@ -23,7 +23,6 @@ from pairscale.core.notices import notice
 from pairscale.core.options import (
     checked,
     require_choice,
-    require_flag,
     require_int,
     require_level,
     require_number,
@@ -49,7 +48,7 @@ from pairscale.models.data import (
 )
 from pairscale.models.engines import ENGINES, FitEngine
 from pairscale.models.likelihood import outcome_probabilities
-from pairscale.models.uncertainty import Interval, Requested, Uncertainty, assess
+from pairscale.models.uncertainty import Requested, Uncertainty, assess
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -77,6 +76,10 @@ Unconnected = Literal["error", "separate"]
 
 _SAME_THETA = 1e-9
 _LEARNED: tuple[Literal["learned"]] = ("learned",)
+_TOO_NARROW = (
+    "Then intervals are too narrow: of sirt, mle and firth, 95 % ones covered 65 to 92 % in simulations. Use "
+    'model="bayes", or engine="map" with prior_sd="learned" and repeats="learned"'
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,14 +261,13 @@ def fit_bt_model(
     reference: str | None = None,
     position: bool = False,
     ties: Ties = "drop",
-    weights: str | Sequence[float] | None = None,
+    weights: str | None = None,
     level: float = 0.95,
     se: bool = True,
     covariance: bool = False,
-    cluster: str | Sequence[Any] | None = None,
+    cluster: str | None = None,
     bootstrap: int = 0,
     rank_intervals: bool = False,
-    interval: Interval | Literal["auto"] = "auto",
     seed: int | None = None,
     unconnected: Unconnected = "error",
     repeats: Repeats = "independent",
@@ -303,19 +305,17 @@ def fit_bt_model(
         ties: ``drop`` leaves them out, ``half`` counts half a win for each side, and ``davidson`` models them:
             ``P(tie) = nu sqrt(p_1 p_2) / (p_1 + p_2 + nu sqrt(p_1 p_2))`` with p = exp(theta). A tie is a result of
             0.5, or no winner and the ``outcome`` tie.
-        weights: what each comparison counts: a column, or one number per row. Twice the weight is twice the comparison,
-            also for standard errors (robust and bootstrap ones excepted).
-        level: of the intervals.
+        weights: the column of what each comparison counts. Twice the weight is twice the comparison, also for standard
+            errors (robust and bootstrap ones excepted).
+        level: of the intervals, which are ``theta`` ± z times a standard error: of the bootstrap if there is one, else
+            the robust one if there are clusters, else ``se_mean``.
         se: whether standard errors and intervals are wanted; without them, large data are faster.
         covariance: keep the full covariance, which :meth:`BTFit.win_probability` needs for its interval.
-        cluster: a column (such as ``judge_id``) or one name per row: comparisons of a cluster may depend on each other.
-            Adds ``se_robust``, from the sandwich formula, and a bootstrap draws whole clusters.
+        cluster: a column, such as ``judge_id``: comparisons of a cluster may depend on each other. Adds ``se_robust``,
+            from the sandwich formula, and a bootstrap draws whole clusters.
         bootstrap: rounds of resampling; adds ``se_bootstrap``. ``sirt`` is given multinomial weights, the others
             exponential ones (the Bayesian bootstrap), with which no round loses an item or its only loss.
         rank_intervals: add ``rank_lower`` and ``rank_upper``, from the bootstrap or else from the normal approximation.
-        interval: which standard error intervals are made with, ``theta`` ± z · it: ``model`` (``se_mean``), ``robust``
-            or ``bootstrap``; ``auto`` is the bootstrap if there is one, else robust if there are clusters, else the
-            model.
         seed: for what is random; one fixed number by default, so that equal input gives equal output.
         unconnected: what to do when the comparisons fall into parts that were never compared with each other:
             ``error``, or ``separate`` to fit each part on its own scale.
@@ -347,19 +347,21 @@ def fit_bt_model(
     """
     options = {name: value for name, value in dict(locals()).items() if name not in ("bt_data", "ids", "verbose")}
     results = as_results(bt_data)
-    order_known = _is_order_known(results.table, needed=position)
-    method = _engine(engine, eps, prior_sd, position, ties)
-    asked = _requested(options)
+    order_known = ORDER_KNOWN not in results.table.columns or bool(results.table[ORDER_KNOWN].fill_null(True).all())
+    method = _engine(engine, eps, prior_sd, position and _require_order(order_known))
+    require_choice(ties, "ties", get_args(Ties))
     require_choice(unconnected, "unconnected", get_args(Unconnected))
     require_choice(chosen, "chosen", get_args(Chosen))
+    asked = _requested(options)
     outcomes = read_outcomes(results, ties=ties, weights=weights, cluster=cluster)
     expected = _all_ids(ids, outcomes.ids)
     outcomes, agreement = _weighed(outcomes, repeats, order_known=order_known)
-    everyone, units = count_pairs(outcomes, ties=ties, ordered=position)
-    counts, said = _compared(everyone, method)
-    notices = [*outcomes.notices, *said, *_say_copies(outcomes, everyone, agreement)]
-    if chosen == "adaptive" and asked.se and (method.prior_sd != "learned" or agreement is None):
-        notices.append(_say_adaptive(method))
+    with_self = method.name == "sirt" and not position and ties != "davidson"
+    everyone, units = count_pairs(outcomes, tied=ties == "davidson", ordered=position, with_self=with_self)
+    counts = _compared(everyone)
+    notices = [*outcomes.notices, *_say_self_pairs(outcomes, with_self), *_say_copies(outcomes, everyone, agreement)]
+    if chosen == "adaptive" and se and (method.prior_sd != "learned" or agreement is None):
+        notices.append(notice(f"the pairs were chosen by what earlier answers said. {_TOO_NARROW}"))
     unjudged = tuple(sorted(set(expected) - set(counts.ids)))
     if unjudged:
         notices.append(notice(f"no score, because no comparison was decided: {listed(unjudged)}"))
@@ -367,16 +369,19 @@ def fit_bt_model(
     if reference is not None:
         asked = replace(asked, reference=_place(counts, reference, method))
     method = method.fixed(counts)
-    answers = [method.answer(piece) for piece in pieces]
-    roots = [root for root, _ in answers]
-    known = [assess(piece, units, root, method, asked) for piece, root in zip(pieces, roots, strict=True)]
-    notices += [text for _, said in answers for text in said]
-    notices += [text for sure in known for text in sure.notices]
+    roots = []
+    known = []
+    for piece in pieces:
+        root, said = method.answer(piece)
+        uncertainty = assess(piece, units, root, method, asked)
+        roots.append(root)
+        known.append(uncertainty)
+        notices += [*said, *uncertainty.notices]
     whole = outcomes.weight is None and ties == "drop"
     theta = _stacked(
         [
-            _table(piece, root, sure, method, asked.reference, whole=whole)
-            for piece, root, sure in zip(pieces, roots, known, strict=True)
+            _table(piece, root, uncertainty, method, asked.reference, whole=whole)
+            for piece, root, uncertainty in zip(pieces, roots, known, strict=True)
         ]
     )
     solution = _solution(pieces, roots, method)
@@ -453,17 +458,7 @@ def summarize_bt_fit(fit: BTFit, decreasing: bool = True, verbose: bool = True) 
     )
 
 
-def _is_order_known(table: pl.DataFrame, *, needed: bool) -> bool:
-    known = ORDER_KNOWN not in table.columns or bool(table[ORDER_KNOWN].fill_null(value=True).all())
-    if needed and not known:
-        raise InputError(
-            "the results list winners and losers without saying who stood first, so there is no position effect to "
-            "estimate; leave out `position=`"
-        )
-    return known
-
-
-def _engine(engine: str, eps: float, prior_sd: float | Literal["learned"], position: bool, ties: Ties) -> FitEngine:
+def _engine(engine: str, eps: float, prior_sd: float | Literal["learned"], position: bool) -> FitEngine:
     name = "sirt" if engine == "auto" else engine
     if name not in ENGINES:
         raise UnknownNameError(f"there is no engine {engine!r}; there are {listed(('auto', *ENGINES))}")
@@ -471,31 +466,29 @@ def _engine(engine: str, eps: float, prior_sd: float | Literal["learned"], posit
     prior_sd = require_number_or(prior_sd, "prior_sd", _LEARNED, above=0)
     if prior_sd == "learned" and name != "map":
         raise InputError(f"prior_sd='learned' is for engine='map', not {name!r}")
-    ties = require_choice(ties, "ties", get_args(Ties))
-    return FitEngine(name, eps, prior_sd, require_flag(position, "position"), ties)
+    return FitEngine(name, eps, prior_sd, position)
+
+
+def _require_order(known: bool) -> bool:
+    if not known:
+        raise InputError(
+            "the results list winners and losers without saying who stood first, so there is no position effect to "
+            "estimate; leave out `position=`"
+        )
+    return known
 
 
 def _requested(options: Mapping[str, Any]) -> Requested:
-    rounds = require_int(options["bootstrap"], "bootstrap", least=0)
-    if rounds == 1:
-        require_int(rounds, "bootstrap", least=2)
-    made = {"model": True, "robust": options["cluster"] is not None, "bootstrap": rounds > 0}
-    kind = require_choice(options["interval"], "interval", ("auto", *get_args(Interval)))
-    if kind == "auto":
-        kind = [name for name, there in made.items() if there][-1]
-    if not made[kind]:
-        raise InputError(f"interval={kind!r} needs {'cluster' if kind == 'robust' else 'bootstrap'}=")
-    ranks = bool(options["rank_intervals"])
-    if not options["se"] and (options["covariance"] or made["robust"] or rounds or ranks):
+    rounds = options["bootstrap"]
+    if not options["se"] and (options["covariance"] or options["cluster"] or rounds or options["rank_intervals"]):
         raise InputError("se=False leaves nothing for covariance, cluster, bootstrap or rank_intervals to be made of")
     seed = require_seed(options["seed"])
     return Requested(
         level=require_level(options["level"]),
-        se=bool(options["se"]),
-        interval=kind,
-        covariance=bool(options["covariance"]),
-        bootstrap=rounds,
-        ranks=ranks,
+        se=options["se"],
+        covariance=options["covariance"],
+        bootstrap=require_int(rounds, "bootstrap", least=2 if rounds else 0),
+        ranks=options["rank_intervals"],
         seed=PROBE_SEED if seed is None else seed,
         n_jobs=require_jobs(options["n_jobs"]),
     )
@@ -505,13 +498,11 @@ def _all_ids(ids: Iterable[Any] | None, seen: Sequence[str]) -> Sequence[str]:
     """All items: those given, which must include those seen."""
     if ids is None:
         return seen
-    if isinstance(ids, str):
-        raise InputError(f"ids is the string {ids!r}; give a list of ids")
-    given = require_ids(to_frame({"ID": list(ids)}), ["ID"], "ids")["ID"].to_list()
-    strange = sorted(set(seen) - set(given))
+    everyone = require_ids(to_frame({"ID": list(ids)}), ["ID"], "ids")["ID"].to_list()
+    strange = sorted(set(seen) - set(everyone))
     if strange:
         raise InputError(f"the results have {len(strange):,} ids that are not in ids: {listed(strange)}")
-    return given
+    return everyone
 
 
 def _weighed(outcomes: Outcomes, repeats: Repeats, *, order_known: bool) -> tuple[Outcomes, RepeatAgreement | None]:
@@ -547,33 +538,23 @@ def _say_copies(outcomes: Outcomes, counts: Counts, agreement: RepeatAgreement |
     return say_copies(outcomes.table.filter(apart), counted)
 
 
-def _say_adaptive(engine: FitEngine) -> str:
-    """That intervals of this engine do not cover on pairs that were chosen adaptively."""
-    why = "are too narrow: 95 % ones covered 65 to 92 % in simulations, and less when the judge repeats itself"
-    if engine.name == "map":
-        why = "cover only if the scores spread as prior_sd says and the judge does not repeat itself"
-    return notice(
-        f"the pairs were chosen by what earlier answers said, and there the intervals of engine {engine.name!r} "
-        f'{why}. Use model="bayes", or engine="map" with prior_sd="learned" and repeats="learned"'
-    )
+def _say_self_pairs(outcomes: Outcomes, with_self: bool) -> list[str]:
+    own = outcomes.first == outcomes.second
+    if not own.any():
+        return []
+    names = listed(outcomes.table.filter(own)["ID1"].unique().sort().to_list())
+    what = "each count as a win and a loss, as in sirt" if with_self else "are left out"
+    return [notice(f"self-comparisons of {names} {what}")]
 
 
-def _compared(counts: Counts, method: FitEngine) -> tuple[Counts, list[str]]:
-    """The counts of items that met another one, and what is to be said of comparisons of an item with itself."""
+def _compared(counts: Counts) -> Counts:
+    """The counts of items that met another one."""
     met = np.flatnonzero(counts.comparisons > 2 * counts.self_pairs)
-    own = [counts.ids[place] for place in np.flatnonzero(counts.self_pairs)]
     if not len(met):
-        raise FitError(f"no comparison is between two different items, only of {listed(own)} with itself")
-    said = []
-    if own:
-        what = "each count as a win and a loss, as in sirt" if method.keeps_self_pairs else "are left out"
-        said.append(notice(f"self-comparisons of {listed(own)} ({counts.self_pairs.sum():,g}) {what}"))
-        if not method.keeps_self_pairs:
-            counts = counts.without_self_pairs()
-    if counts.tied is not None and not counts.tied.any():
-        said.append(notice("there are no ties: nu is 0, and the model is that without ties"))
+        raise FitError("no comparison is between two different items")
+    if counts.tied is not None and not counts.tied.any():  # nu is 0: the model without ties
         counts = replace(counts, tied=None)
-    return counts if len(met) == counts.n_items else counts.part(met), said
+    return counts if len(met) == counts.n_items else counts.part(met)
 
 
 def _pieces(counts: Counts, options: Mapping[str, Any], notices: list[str]) -> list[Counts]:
@@ -589,20 +570,20 @@ def _pieces(counts: Counts, options: Mapping[str, Any], notices: list[str]) -> l
             '`unconnected="separate"`'
         )
     notices.append(notice(f"{what}. Each has a scale of its own, so there are no ranks across them"))
-    given = [name for name in ("reference", "position", "covariance", "cluster", "bootstrap", "rank_intervals")
-             if options[name]]  # fmt: skip
-    given += [f"{name}={value!r}" for name, value in (("prior_sd", "learned"), ("ties", "davidson"))
-              if options[name] == value]  # fmt: skip
-    if given:
-        raise FitError(f"{', '.join(given)}: only for comparisons that hang together; fit each part by itself")
+    joined = ("reference", "position", "covariance", "cluster", "bootstrap", "rank_intervals")
+    if any(options[name] for name in joined) or options["prior_sd"] == "learned" or options["ties"] == "davidson":
+        raise FitError(
+            f"{', '.join(joined)}, prior_sd='learned' and ties='davidson' are only for comparisons that hang together; "
+            "fit each part by itself"
+        )
     return [counts.part(part) for part in parts]
 
 
 def _place(counts: Counts, reference: str, method: FitEngine) -> int:
-    if method.name == "sirt":
-        raise InputError("reference is for the engines 'mle', 'map' and 'firth'; sirt's scores have the mean 0")
-    if reference not in counts.ids:
-        raise InputError(f"reference {reference!r} is none of the compared items {listed(counts.ids)}")
+    if method.name == "sirt" or reference not in counts.ids:
+        raise InputError(
+            f"reference {reference!r} must be one of the compared items, and the engine 'mle', 'map' or 'firth'"
+        )
     return counts.ids.index(reference)
 
 
@@ -686,19 +667,14 @@ def _solution(pieces: Sequence[Counts], roots: Sequence[Root], method: FitEngine
 def _provenance(
     method: FitEngine, asked: Requested, options: Mapping[str, Any], digest: str, *, exact: bool
 ) -> Provenance:
-    """How to get the same again; of values that were given row by row, only that they were."""
+    """How to get the same again."""
     settings: dict[str, Any] = dict(method.settings)
     for name in ("level", "unconnected", "reference", "position", "ties", "weights", "cluster", "bootstrap", "repeats"):
         settings[name] = options[name]
-        if name in ("weights", "cluster") and not isinstance(options[name], str | None):
-            settings[name] = "given"
-    settings["se_mean"] = settings["interval"] = None
     seed = None
     if asked.se:
-        settings["interval"] = asked.interval
         settings["se_mean"] = "exact" if exact else "probes"
-        if not exact:
-            seed = PROBE_SEED
+        seed = None if exact else PROBE_SEED
     if asked.bootstrap or asked.ranks:
         seed = asked.seed
     return Provenance(method.name, settings, seed, {"comparisons": digest})

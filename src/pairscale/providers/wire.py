@@ -13,7 +13,6 @@ from pairscale.core.failures import telling_code
 from pairscale.core.options import optional, require_choice, require_flag, require_int, require_number
 from pairscale.providers.base import (
     CHOICE_KEY,
-    Alternative,
     HTTPCall,
     LLMRequest,
     ProviderProblem,
@@ -41,6 +40,9 @@ _OPTIONAL = (
     "reasoning", "include_thoughts", "thinking_budget", "temperature", "top_p", "top_k", "max_tokens", "service_tier",
     "seed", "logprobs", "choices", "num_ctx", "store",
 )  # fmt: skip
+
+
+_CONFIDENCE = ", or use judge_args answer='confidence', which asks the model how sure it is"
 
 
 def checked(request: LLMRequest, provider: str, *forbidden: str) -> LLMRequest:
@@ -73,7 +75,8 @@ def forbid(request: LLMRequest, provider: str, *names: str) -> None:
     """Refuse fields that this provider has no word for."""
     for name in names:
         if getattr(request, name) is not None:
-            raise InputError(f"{provider} takes no {name}; leave it out")
+            instead = _CONFIDENCE if name == "logprobs" else ""
+            raise InputError(f"{provider} takes no {name}; leave it out{instead}")
 
 
 def planned(request: LLMRequest, able: Capabilities, *, enabled: str | None) -> tuple[str | None, dict[str, Any]]:
@@ -87,7 +90,7 @@ def planned(request: LLMRequest, able: Capabilities, *, enabled: str | None) -> 
     effort = level(request, able, enabled=enabled)
     thinks = able.thinks_unasked if effort is None else effort != "none"
     if request.logprobs is not None and not _takes(able.logprobs, thinks):
-        raise InputError(f"{request.model} gives no log-probabilities while it reasons; leave logprobs out")
+        raise InputError(f"{request.model} gives no log-probabilities while it reasons; leave them out{_CONFIDENCE}")
     return effort, sampling(request, able, thinks)
 
 
@@ -327,7 +330,7 @@ def token_logprobs(rows: Any) -> tuple[TokenLogprob, ...] | None:
         TokenLogprob(
             str(row["token"]),
             float(row["logprob"]),
-            tuple(Alternative(str(top["token"]), float(top["logprob"])) for top in objects(row, "top_logprobs")),
+            tuple((str(top["token"]), float(top["logprob"])) for top in objects(row, "top_logprobs")),
         )
         for row in objects(rows)
         if row.get("logprob") is not None

@@ -297,7 +297,7 @@ class Ledger:
         self.drop(a, b)
         self.repeats.committed(a, b, y, times=int(self.seen[a, b]), orders_agree=orders_agree)
         winner, loser = (a, b) if y else (b, a)
-        moved = trueskill.update_tie if y == 0.5 else trueskill.update_one
+        moved = trueskill.update_tie if y == 0.5 else trueskill.update
         after = moved(*map(float, (self.mu[winner], self.sigma[winner], self.mu[loser], self.sigma[loser])))
         self.mu[winner], self.sigma[winner] = after.mu_winner, after.sigma_winner
         self.mu[loser], self.sigma[loser] = after.mu_loser, after.sigma_loser

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from hashlib import sha256
 from typing import Any, Literal
 
@@ -24,7 +25,7 @@ from scipy.special import expit
 from pairscale._version import __version__
 from pairscale.core.arrays import Floats, Ints
 from pairscale.core.display import ReprMixin
-from pairscale.core.errors import FitError, InputError
+from pairscale.core.errors import FitError
 from pairscale.core.notices import notice
 from pairscale.core.options import ProgressMode, require_choice, require_number_or
 from pairscale.core.provenance import Provenance
@@ -34,7 +35,6 @@ from pairscale.models.bayes.diagnostics import Diagnostics, DiagnosticsGate
 from pairscale.models.bayes.model import Cells, JudgeParameters, read_logits
 from pairscale.models.bayes.normal import N_DRAWS, Target, around_center, draw_around
 from pairscale.models.bayes.posterior import Posterior
-from pairscale.models.bayes.progress import SamplingBar
 from pairscale.models.bayes.repeats import (
     RepeatAgreement,
     count_repeats,
@@ -43,7 +43,7 @@ from pairscale.models.bayes.repeats import (
     repeat_weights,
     repeats_per_item,
 )
-from pairscale.models.bayes.sampler import Warm, sampled, warmed_up
+from pairscale.models.bayes.sampler import Warm, sampled, sampling_bar, warm_of, warmed_up
 from pairscale.models.bayes.settings import MCMCSettings, Repeats, Variant, require_repeats
 from pairscale.pairing.edges import count_cells, linked_groups, numbered
 from pairscale.pairing.table import generator
@@ -113,16 +113,11 @@ class BTLFit(ReprMixin):
     _warm: Warm | None = None
 
     def __repr__(self) -> str:
-        said = f"{self.posterior.n_draws:,} draws"
+        parts = [f"{self.posterior.n_items:,} items", f"{self.n_comparisons:,} comparisons"]
+        parts.append(f"{self.posterior.n_draws:,} draws")
         if self._warm is not None:
-            verdict = "diagnostics pass" if self.diagnostics.diagnostics_pass else "diagnostics FAIL"
-            said = f"{said}, {verdict}"
-        if self.error is not None:
-            said = f"{self.n_probabilities:,} with a probability, error {np.mean(self.error):.2f} logits, {said}"
-        if self.judges is not None:
-            said = f"{self.judges.height:,} judges, {int(self.judges['weak'].sum()):,} weak, {said}"
-        size = f"{self.posterior.n_items:,} items, {self.n_comparisons:,} comparisons"
-        return f"<BTLFit {self.model_variant}: {size}, {said}>"
+            parts.append(f"diagnostics {'pass' if self.diagnostics.diagnostics_pass else 'FAIL'}")
+        return f"<BTLFit {self.model_variant}: {', '.join(parts)}>"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -179,9 +174,10 @@ def fit_btl(
     near_stop: bool = False,
     gate: DiagnosticsGate | None = None,
     repeats: Repeats = "independent",
+    approximate: bool = False,
     progress: ProgressMode = False,
 ) -> BTLFit:
-    """Fit once, with draws from the exact posterior.
+    """Fit once, with draws from the exact posterior or from the normal approximation.
 
     Args:
         rows: ``ID1 ID2 better_id``; a missing ``better_id`` is a tie, half a win for each. With ``probability``, a row
@@ -189,7 +185,7 @@ def fit_btl(
         ids: all items.
         model_variant: which faults the judge may have.
         settings: how to sample.
-        seed: of the sampler.
+        seed: of the draws.
         prior_sd: of the scores, one for all or one for each, or ``learned``.
         prior_mean: of the scores, one for each; 0 by default.
         warm: an earlier fit of fewer comparisons of the same items; its coordinates and draws are the start.
@@ -197,22 +193,26 @@ def fit_btl(
         gate: other limits than the default ones.
         repeats: how to count repeats of a pair: ``independent``, each is new evidence; ``learned``, by how far repeats
             agree beyond what the scores explain; or that excess agreement, from 0 (independent) to 1 (nothing new).
+        approximate: take the normal approximation, which needs neither settings nor warm. With a slope per judge the
+            mode is far from the mass of the posterior, so that judges are sampled all the same.
         progress: show a bar when standard error is a terminal.
     """
-    settings = settings or MCMCSettings()
     evidence = read_evidence(rows, ids, judge_parameters(model_variant, prior_sd, prior_mean), repeats)
     names = tuple(evidence.names)
+    if approximate and evidence.judges is None:
+        return _approximated(evidence, gate or DiagnosticsGate.for_items(len(names)), near_stop, seed)
+    settings = settings or MCMCSettings()
     density = Density(evidence.cells, evidence.model)
-    start = getattr(warm, "_warm", None)
+    start = warm_of(warm)
     if start is not None and (start.ids != names or start.model != evidence.model):
         start = None
-    with SamplingBar(settings.iter_warmup + settings.iter_sampling, show=progress) as tick:
+    with sampling_bar(settings.iter_warmup + settings.iter_sampling, show=progress) as tick:
         begun = warmed_up(density, start, settings, generator(seed), tick)
         found = sampled(begun, settings, near_stop, gate, tick)
     draws = {name: found.draws[:, :, at] for name, at in density.row.items()}
     epsilon = expit(draws["u"]) if "u" in draws else None
     b = _mean_position(evidence, draws)
-    posterior = Posterior.from_chains(names, found.theta, epsilon, b, found.diagnostics, in_place=True)
+    posterior = Posterior.from_chains(names, found.theta, epsilon, b, found.diagnostics)
     how = {"warm": begun.warm, "coordinates": "learned" if begun.learned else "unlearned", **asdict(settings)}
     flat = {name: values.ravel() for name, values in draws.items()}
     fit = _fit(evidence, posterior, flat, "lock-step HMC", how, seed)
@@ -225,45 +225,24 @@ def fit_btl(
     )
 
 
-def fit_btl_laplace(
-    rows: pl.DataFrame,
-    ids: Sequence[str],
-    model_variant: Variant = "btl_e_b",
-    settings: MCMCSettings | None = None,
-    seed: int | None = None,
-    *,
-    prior_sd: float | Literal["learned"] | Sequence[float] | Floats = 1.0,
-    prior_mean: Sequence[float] | Floats | None = None,
-    warm: Any = None,
-    near_stop: bool = False,
-    gate: DiagnosticsGate | None = None,
-    repeats: Repeats = "independent",
-) -> BTLFit:
-    """Fit once, by a normal approximation; takes what :func:`fit_btl` takes, and needs neither settings nor warm.
+fit_btl_laplace = partial(fit_btl, approximate=True)
+"""Fit once, by the normal approximation."""
 
-    With a slope per judge the mode is far from the mass of the posterior, so that judges are sampled all the same.
-    """
-    if "judge_id" in rows.columns and rows["judge_id"].n_unique() > 1:
-        return fit_btl(
-            rows, ids, model_variant, settings, seed, prior_sd=prior_sd, prior_mean=prior_mean, warm=warm,
-            near_stop=near_stop, gate=gate, repeats=repeats,
-        )  # fmt: skip
-    evidence = read_evidence(rows, ids, judge_parameters(model_variant, prior_sd, prior_mean), repeats)
+
+def _approximated(evidence: FitEvidence, gate: DiagnosticsGate, near_stop: bool, seed: int | None) -> BTLFit:
     n = len(evidence.names)
-    gate = DiagnosticsGate.for_items(n) if gate is None else gate
     required = gate.ess_bulk_min_near_stop if near_stop else gate.ess_bulk_min
     size = max(N_DRAWS, 2 * math.ceil(required / 2))
     target = Target(evidence.cells, evidence.model)
     x, draws = draw_around(target, size, generator(seed))
     theta = target.abilities(x)
-    diagnostics = gate.judge(divergences=0, max_rhat=1.0, min_ess_bulk=float(size), near_stop=near_stop)
     posterior = Posterior(
         tuple(evidence.names),
         theta - theta.mean(axis=1, keepdims=True),
         expit(draws["u"]) if "u" in draws else None,
         x[:, n].copy() if evidence.model.position else None,
         1,
-        diagnostics,
+        gate.judge(divergences=0, max_rhat=1.0, min_ess_bulk=float(size), near_stop=near_stop),
     )
     return _fit(evidence, posterior, draws, "laplace", {}, seed)
 
@@ -357,8 +336,7 @@ def _fit(
         engine += " judge slopes"
     if method == "laplace":
         engine += " laplace"
-    judges, slopes = (None, None) if evidence.judges is None else _judges(evidence, draws)
-    inputs = {"comparisons": _digest(cells)}
+    judges, slopes = _judges(evidence, draws)
     return BTLFit(
         posterior=posterior,
         diagnostics=posterior.diagnostics,  # type: ignore[arg-type]
@@ -372,7 +350,7 @@ def _fit(
         prior_sd=np.exp(draws["t"]) if "t" in draws else None,
         repeat_agreement=evidence.agreement,
         notices=tuple(notice(text) for text in _warnings(evidence)),
-        provenance=Provenance(method, evidence.settings | dict(how), seed, inputs),
+        provenance=Provenance(method, evidence.settings | dict(how), seed, {"comparisons": _digest(cells)}),
         engine=engine,
         error=np.exp(draws["s"]) if "s" in draws else None,
         n_probabilities=evidence.n_probabilities,
@@ -403,12 +381,12 @@ def _digest(cells: Cells) -> str:
     return sha256(b"".join(parts)).hexdigest()[:16]
 
 
-def _judges(evidence: FitEvidence, draws: Mapping[str, Floats]) -> tuple[pl.DataFrame, Floats]:
-    """The table of the judges, and draws of their slopes in its order."""
-    basis = slope_basis(evidence.cells)
+def _judges(evidence: FitEvidence, draws: Mapping[str, Floats]) -> tuple[pl.DataFrame | None, Floats | None]:
+    """The table of the judges, and draws of their slopes in its order; nothing when judges are pooled."""
     who = evidence.judges
-    if basis is None or who is None:  # pragma: no cover
-        raise InputError("judges without slopes have no table")
+    basis = slope_basis(evidence.cells)
+    if who is None or basis is None:
+        return None, None
     slopes = 1 + np.stack([draws[name] for name in evidence.model.slope_names], axis=1) @ basis.T
     levels = (0.025, 0.5, 0.975)
     low, middle, high = np.quantile(slopes, levels, axis=0)
