@@ -6,7 +6,7 @@ from pairscale.r import names_from
 
 TABLE = """
 adaptive.rank: AdaptiveResult
-adaptive.state: AdaptiveState
+adaptive.session: AdaptiveState
 auditing: AuditReport
 batch: BatchAnswers
 checks.agreement: Agreement

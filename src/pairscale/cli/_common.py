@@ -105,7 +105,7 @@ def chart_file(path: Path | None) -> Path | None:
     """The file of the chart, refused before any work is done."""
     if path is None:
         return None
-    from pairscale.reporting.charts import require_chart_file
+    from pairscale.reporting.vega import require_chart_file
 
     return require_chart_file(path, "--chart")
 

@@ -173,6 +173,4 @@ def _number(value: float | None) -> str:
 def _below_zero(reliability: float) -> str:
     if reliability >= 0:
         return ""
-    from pairscale.reporting.messages import BELOW_ZERO
-
-    return f": {BELOW_ZERO}"
+    return ": the errors of the scores are larger than their spread, so that the order says little; compare more"

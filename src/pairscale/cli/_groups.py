@@ -79,6 +79,17 @@ class ResultCols:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class ChartLook:
+    """How a chart in a file looks."""
+
+    width: Annotated[int | None, typer.Option(min=50, metavar="PIXELS", help="With --chart: its width.")] = None
+    font_size: Annotated[
+        float | None, typer.Option(min=4, metavar="PIXELS", help="With --chart: of names and numbers.")
+    ] = None
+    no_title: Annotated[bool, typer.Option("--no-title", help="With --chart: neither title nor notes.")] = False
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Variants:
     """What is compared, and how often."""
 

@@ -78,7 +78,7 @@ _Chart = Annotated[
     typer.Option(
         metavar="FILE",
         callback=chart_file,
-        help="Draw the study, beside the published one: svg, png, html or json, by the ending.",
+        help="Draw the study, beside the published one: svg, png, pdf, html or json, by the ending.",
     ),
 ]
 
@@ -164,9 +164,7 @@ def command(
             typer.echo(f"Source: {study.source}.")
 
     if chart is not None:
-        from pairscale.reporting.charts import save_chart, study_chart
-
-        save_chart(study_chart(study, None if published else published_template_study()), chart)
+        study.plot(chart, beside=None if published else published_template_study())
         say(f"wrote the chart to {chart}")
     if study.source is not None and (out is not None or as_json):
         say(f"note: {study.source}")

@@ -34,7 +34,7 @@ def command(
     run stops by itself when the ranking is reliable. The judge is a baseline that looks at surface features; the
     scores come from a Bayesian Bradley-Terry model. The demo starts from the beginning every time.
     """
-    from pairscale.reporting.page import write_report
+    from pairscale.reporting.verbs import write_report
 
     run, report = _fresh(folder)
     samples = ps.example_writing_samples

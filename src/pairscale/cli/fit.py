@@ -13,7 +13,7 @@ import pairscale as ps
 from pairscale.cli import _options as opt
 from pairscale.cli._common import chart_file, emit, say, show_table
 from pairscale.cli._fit_shown import shown_fit
-from pairscale.cli._groups import ResultCols, with_groups
+from pairscale.cli._groups import ChartLook, ResultCols, with_groups
 from pairscale.core.errors import InputError
 from pairscale.core.options import require_number_or
 
@@ -176,7 +176,9 @@ _Condition = Annotated[
 ]
 _Chart = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", callback=chart_file, help="Draw the result: svg, png, html or json, by the ending."),
+    typer.Option(
+        metavar="FILE", callback=chart_file, help="Draw the result: svg, png, pdf, html or json, by the ending."
+    ),
 ]
 _FitStatistics = Annotated[
     bool,
@@ -206,6 +208,7 @@ def command(
     fit_statistics: _FitStatistics = False,
     chart: _Chart = None,
     chart_kind: _ChartKind = "scores",
+    look: ChartLook = ChartLook(),
     columns: opt.WhichColumns = None,
     as_json: opt.Json = False,
     out: opt.Out = None,
@@ -214,9 +217,8 @@ def command(
 
     RESULTS is a run file, the labels that `pairscale label` wrote, or a csv, tsv, jsonl, json, parquet or xlsx table.
     Its columns may be ID1 ID2 better_id, A_id B_id better_id, object1 object2 result, winner loser, candidate_chosen
-    candidate_not_chosen, model_a model_b winner (arena files), model_1 model_2 g1_winner g2_winner (MT-bench),
-    generator_1 generator_2 preference (AlpacaEval), or a square matrix of wins, in which rows beat columns. Name others
-    with --a-col, --b-col and --winner-col. Rows without a winner are left out, and counted.
+    candidate_not_chosen, model_a model_b winner (arena files), or generator_1 generator_2 preference (AlpacaEval). Name
+    others with --a-col, --b-col and --winner-col. Rows without a winner are left out, and counted.
 
     The score (theta) is in logits, with mean 0: a text that is one above another wins 73 of 100 comparisons with it.
     The screen shows four columns; --columns all shows, and --out writes, all of them, among them the engine's own
@@ -267,7 +269,7 @@ def command(
     if covariance is not None:
         _write_covariance(fit, covariance)
     if chart is not None:
-        _draw(fit, known.table, chart_kind, chart)
+        _draw(fit, known.table, chart_kind, chart, look)
 
     tables = _statistics(fit) if fit_statistics else {}
 
@@ -354,14 +356,12 @@ def _write_covariance(fit: BTFit | BayesFit | EloFit, path: Path) -> None:
     say(f"wrote the covariance of {len(ids):,} scores to {path}")
 
 
-def _draw(fit: BTFit | BayesFit | EloFit, table: pl.DataFrame, kind: ChartKind, path: Path) -> None:
-    from pairscale.reporting.charts import rank_chart, save_chart, score_chart, win_matrix
+def _draw(fit: BTFit | BayesFit | EloFit, table: pl.DataFrame, kind: ChartKind, path: Path, look: ChartLook) -> None:
+    from pairscale.reporting.charts import plot
 
+    options: dict[str, Any] = {"title": "" if look.no_title else None, "width": look.width, "font_size": look.font_size}
     if kind == "wins":
-        drawn = win_matrix(table, fit)
-    elif kind == "ranks":
-        drawn = rank_chart(fit)
+        plot(table, kind, path, order=fit, **options)
     else:
-        drawn = score_chart(fit)
-    save_chart(drawn, path)
+        plot(fit, kind, path, **options)
     say(f"wrote the chart to {path}")

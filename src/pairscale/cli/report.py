@@ -68,7 +68,7 @@ def command(
         typer.Option(metavar="FILE", help="Also write what to look at again, as cases for `pairscale label`."),
     ] = None,
     interactive: Annotated[
-        bool, typer.Option("--interactive", help="Charts that can be pointed at, searched and zoomed; adds 0.9 MB.")
+        bool, typer.Option("--interactive", help="Charts that can be pointed at and zoomed; adds 0.9 MB.")
     ] = False,
     samples: opt.SamplesOfResults = None,
     columns: ResultCols = ResultCols(),
@@ -94,9 +94,8 @@ def command(
     from pairscale.reporting.verbs import written_report
 
     made = written_report(
-        opt.single(run), out=out, title=title, kind=kind, condition=condition, without_texts=without_texts,
-        pseudonyms=pseudonyms, again=again, interactive=interactive,
-        reading=ResultsReading(samples, **vars(columns), key=key),
+        opt.single(run), ResultsReading(samples, **vars(columns), key=key), out=out, title=title, kind=kind,
+        condition=condition, without_texts=without_texts, pseudonyms=pseudonyms, again=again, interactive=interactive,
     )  # fmt: skip
     say(f"written: {made.path}")
     if again is not None:

@@ -25,10 +25,8 @@ def names_from(table: str) -> Any:
 
 
 TABLE = """
-adaptive.live: adaptive_rank_run_live
-adaptive.session: adaptive_rank_resume adaptive_rank_start load_adaptive_session save_adaptive_session
-adaptive.session: validate_session_dir
-adaptive.state: summarize_adaptive
+adaptive.rank: adaptive_rank_resume adaptive_rank_run_live adaptive_rank_start load_adaptive_session
+adaptive.rank: save_adaptive_session summarize_adaptive validate_session_dir
 checks.position: check_positional_bias compute_reverse_consistency
 core.comparisons: build_bt_data build_btl_results_data build_elo_data
 core.prompts: build_prompt get_prompt_template list_prompt_templates register_prompt_template remove_prompt_template

@@ -7,15 +7,15 @@ from typing import Any
 
 import polars as pl
 
-from pairscale.adaptive.live import adaptive_rank_run_live as adaptive_rank_run_live
 from pairscale.adaptive.rank import AdaptiveResult
+from pairscale.adaptive.rank import adaptive_rank_resume as adaptive_rank_resume
+from pairscale.adaptive.rank import adaptive_rank_run_live as adaptive_rank_run_live
+from pairscale.adaptive.rank import adaptive_rank_start as adaptive_rank_start
+from pairscale.adaptive.rank import load_adaptive_session as load_adaptive_session
+from pairscale.adaptive.rank import save_adaptive_session as save_adaptive_session
+from pairscale.adaptive.rank import summarize_adaptive as summarize_adaptive
+from pairscale.adaptive.rank import validate_session_dir as validate_session_dir
 from pairscale.adaptive.refits import FitFn
-from pairscale.adaptive.session import adaptive_rank_resume as adaptive_rank_resume
-from pairscale.adaptive.session import adaptive_rank_start as adaptive_rank_start
-from pairscale.adaptive.session import load_adaptive_session as load_adaptive_session
-from pairscale.adaptive.session import save_adaptive_session as save_adaptive_session
-from pairscale.adaptive.session import validate_session_dir as validate_session_dir
-from pairscale.adaptive.state import summarize_adaptive as summarize_adaptive
 from pairscale.checks.position import check_positional_bias as check_positional_bias
 from pairscale.checks.position import compute_reverse_consistency as compute_reverse_consistency
 from pairscale.collect.cost import CostEstimate

@@ -49,7 +49,7 @@ def fit_bt_model(bt_data: Table, engine: str = "auto", verbose: bool = False, **
             first item, by id, at 0.
         verbose: Say how the engine went.
         options: Ours: ``ids eps prior_sd reference position ties weights level se covariance cluster bootstrap
-            rank_intervals interval seed unconnected repeats chosen n_jobs``. Of ``sirt::btm``: ``eps``, ``ignore_ties``
+            rank_intervals seed unconnected repeats chosen n_jobs``. Of ``sirt::btm``: ``eps``, ``ignore_ties``
             (``ties``), ``fix_eta`` (``position``), ``maxiter`` and ``conv`` (no effect). Of ``BradleyTerry2::BTm``:
             ``refcat`` (``reference``) and ``br`` (the engine ``firth``). A dot in a name may be an underscore.
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pairscale.adaptive.state import AdaptiveState, require_state
+from pairscale.adaptive.session import AdaptiveState, require_state
 from pairscale.core.errors import InputError
 from pairscale.core.options import checked, optional, require_int
 from pairscale.models.bayes import logs

@@ -6,9 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pairscale.adaptive.presets import DOCUMENT, OURS, PRESETS
+from pairscale.adaptive.config import DOCUMENT, OURS, PRESETS
 from pairscale.adaptive.rank import AdaptiveResult, rank_samples
-from pairscale.adaptive.session import adaptive_session_exists, run_path
+from pairscale.adaptive.session import run_path, session_exists
 from pairscale.core.errors import InputError, JudgeError
 from pairscale.core.files import TABLE_SUFFIXES
 from pairscale.core.notices import notice
@@ -46,7 +46,7 @@ def rank(
     samples = read_samples(data, id_col=id_col, text_col=text_col)
     where = run_path(session_dir, run)
     require_choice(preset, "preset", PRESETS)
-    if not adaptive_session_exists(where):
+    if not session_exists(where):
         notice(f"preset {preset}: {_PRESETS[preset]}")
     try:
         out = rank_samples(

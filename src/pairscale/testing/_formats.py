@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -19,14 +20,14 @@ class ReadRequest(NamedTuple):
         prompt: the user's message.
         model: the model's name.
         structured: the field of the JSON object that was asked for, or None.
-        logprobs: how many alternatives of each token are wanted; 0 for none.
+        logprobs: whether log-probabilities are wanted.
         thoughts: whether the thoughts are to be shown.
     """
 
     prompt: str
     model: str
     structured: str | None
-    logprobs: int
+    logprobs: bool
     thoughts: bool
 
 
@@ -34,54 +35,35 @@ def read_request(kind: str, body: Mapping[str, Any], model: str = "") -> ReadReq
     """Read a request.
 
     Args:
-        kind: ``chat``, ``responses``, ``decisions``, ``messages``, ``gemini`` or ``ollama``.
+        kind: ``chat``, ``responses``, ``messages``, ``gemini`` or ``ollama``.
         body: its JSON document.
         model: the model's name when it stands in the address.
     """
     if kind == "gemini":
-        config = body.get("generationConfig") or {}
-        wanted = int(config.get("logprobs") or 5) if config.get("responseLogprobs") else 0
-        thinking = config.get("thinkingConfig") or {}
-        shows = bool(thinking.get("includeThoughts") or thinking.get("include_thoughts"))  # the SDK sends the second
-        return ReadRequest(_joined(body["contents"][-1]["parts"]), model, _field(config), wanted, shows)
-    structured = _field(body)
-    wants_logprobs = bool(body.get("logprobs"))
-    shows = False
-    if kind in {"responses", "decisions"}:
-        content = body["input"]
-        prompt = _joined(content if isinstance(content, str) else content[-1]["content"])
-    else:
-        users = [message["content"] for message in body.get("messages", []) if message.get("role") == "user"]
-        prompt = body.get("prompt") or _joined(users[-1] if users else "")
-    if kind == "responses":
-        wants_logprobs = "message.output_text.logprobs" in (body.get("include") or [])
-        shows = bool((body.get("reasoning") or {}).get("summary"))
-    elif kind == "decisions":
-        structured = str(body["questions"][0].get("name") or "choice")
-    elif kind == "messages":
-        shows = (body.get("thinking") or {}).get("type") in {"enabled", "adaptive"}
+        content = body["contents"][-1]["parts"]
     elif kind == "ollama":
-        shows = bool(body.get("think"))
-    wanted = int(body.get("top_logprobs") or 5) if wants_logprobs else 0
-    return ReadRequest(prompt, body["model"], structured, wanted, shows)
+        content = body.get("prompt") or ""
+    else:
+        content = body["input"] if kind == "responses" else body["messages"]
+        if not isinstance(content, str):
+            content = [message["content"] for message in content if message["role"] == "user"][-1]
+    prompt = content if isinstance(content, str) else "".join(str(part.get("text", "")) for part in content)
+    text = json.dumps(body)  # in which quotes of the prompt are escaped
+    schema = _SCHEMA.search(text)
+    return ReadRequest(
+        prompt,
+        model or body["model"],
+        None if schema is None else schema[1],
+        _LOGPROBS.search(text) is not None,
+        _THOUGHTS.search(text) is not None,
+    )
 
 
-def _joined(content: Any) -> str:
-    if isinstance(content, str):
-        return content
-    return "".join(str(part.get("text", "")) for part in content)
-
-
-def _field(document: Any) -> str | None:
-    """The first field of a JSON schema, wherever in the request it stands."""
-    inner: Any = ()
-    if isinstance(document, Mapping):
-        if isinstance(document.get("properties"), Mapping):
-            return next(iter(document["properties"]), None)
-        inner = document.values()
-    elif isinstance(document, list):
-        inner = document
-    return next(filter(None, map(_field, inner)), None)
+_SCHEMA = re.compile(r'"properties": \{"(\w+)"')
+_LOGPROBS = re.compile(r'"(?:logprobs|responseLogprobs)": (?:true|[1-9])|"message\.output_text\.logprobs"')
+_THOUGHTS = re.compile(
+    r'"(?:includeThoughts|include_thoughts|think)": (?:true|"\w)|"summary": "\w|"type": "(?:enabled|adaptive)"'
+)
 
 
 def reply_body(
@@ -107,22 +89,19 @@ def _tokens(text: str) -> int:
 
 def _pieces(asked: ReadRequest, reply: SimulatedReply) -> list[tuple[str, float, list[tuple[str, float]]]]:
     """The answer as tokens with log-probabilities; the choice is a token of its own, with both alternatives."""
-    if not asked.logprobs or reply.p_first is None:
+    if not asked.logprobs or reply.p_first is None or reply.choice is None:
         return []
     before, _, after = reply.text.partition(f"SAMPLE_{reply.choice}")
     p = min(max(reply.p_first, 1e-12), 1 - 1e-12)
-    both = sorted([("1", math.log(p)), ("2", math.log(1 - p))], key=lambda pair: -pair[1])
-    pieces = [(text, -1e-4, [(text, -1e-4)]) for text in (before, "SAMPLE", "_", after) if text or text is after]
-    pieces.insert(-1, (str(reply.choice), dict(both)[str(reply.choice)], both[: asked.logprobs]))
-    return pieces
+    both = [("1", math.log(p)), ("2", math.log(1 - p))]
+    head = [(text, -1e-4, [(text, -1e-4)]) for text in (before, "SAMPLE", "_")]
+    return [*head, (*both[reply.choice - 1], both), (after, -1e-4, [(after, -1e-4)])]
 
 
 def _openai_logprobs(asked: ReadRequest, reply: SimulatedReply) -> list[dict[str, Any]]:
-    def token(text: str, logprob: float) -> dict[str, Any]:
-        return {"token": text, "logprob": logprob, "bytes": list(text.encode())}
-
+    names = ("token", "logprob")
     return [
-        token(text, logprob) | {"top_logprobs": [token(*other) for other in top]}
+        {"token": text, "logprob": logprob, "top_logprobs": [dict(zip(names, other, strict=True)) for other in top]}
         for text, logprob, top in _pieces(asked, reply)
     ]
 
@@ -140,7 +119,6 @@ def _write_chat(asked: ReadRequest, reply: SimulatedReply, number: int, body: Ma
     return {
         "id": f"chatcmpl-{number:08d}",
         "object": "chat.completion",
-        "created": 1_700_000_000 + number,
         "model": asked.model,
         "choices": [{"index": 0, "message": message, "finish_reason": finish, "logprobs": logprobs}],
         "usage": {
@@ -154,38 +132,14 @@ def _write_chat(asked: ReadRequest, reply: SimulatedReply, number: int, body: Ma
     }
 
 
-def _responses_usage(prompt: int, output: int, thoughts: int) -> dict[str, Any]:
-    return {
-        "input_tokens": prompt,
-        "input_tokens_details": {"cache_write_tokens": 0, "cached_tokens": 0},
-        "output_tokens": output + thoughts,
-        "output_tokens_details": {"reasoning_tokens": thoughts},
-        "total_tokens": prompt + output + thoughts,
-    }
-
-
-def _write_decisions(asked: ReadRequest, reply: SimulatedReply, _: int, body: Mapping[str, Any]) -> dict[str, Any]:
-    """A choice per question, with the probability of each; a refusal when there is none."""
-    answers: list[dict[str, Any]] = []
-    for question in body["questions"]:
-        values = [choice["value"] for choice in question.get("choices", [])]
-        name = question.get("name")
-        if reply.p_first is None or len(values) != 2:
-            answers.append({"type": "refusal", "name": name})
-            continue
-        first = {"value": values[0], "probability": reply.p_first}
-        second = {"value": values[1], "probability": 1 - reply.p_first}
-        chosen = first if reply.p_first >= 0.5 else second
-        decided = {"choice": chosen["value"], "confidence": chosen["probability"], "probabilities": [first, second]}
-        answers.append({"type": "choice", "name": name, **decided})
-    return {"answers": answers, "model": asked.model, "usage": _responses_usage(_tokens(asked.prompt), 1, 0)}
-
-
-def _write_responses(asked: ReadRequest, reply: SimulatedReply, number: int, body: Mapping[str, Any]) -> dict[str, Any]:
+def _write_responses(asked: ReadRequest, reply: SimulatedReply, number: int, _: Mapping[str, Any]) -> dict[str, Any]:
     part: dict[str, Any] = {"type": "refusal", "refusal": _REFUSAL}
     if reply.kind != "refusal":
         logprobs = _openai_logprobs(asked, reply)
         part = {"type": "output_text", "text": reply.text, "annotations": [], "logprobs": logprobs}
+    prompt = _tokens(asked.prompt)
+    output = _tokens(reply.text)
+    thoughts = _tokens(reply.thoughts)
     reason = {"length": "max_output_tokens", "content_filter": "content_filter"}.get(reply.kind)
     status = "incomplete" if reason else "completed"
     summary = [{"type": "summary_text", "text": reply.thoughts}] if asked.thoughts and reply.thoughts else []
@@ -193,17 +147,17 @@ def _write_responses(asked: ReadRequest, reply: SimulatedReply, number: int, bod
     return {
         "id": f"resp_{number:08d}",
         "object": "response",
-        "created_at": 1_700_000_000 + number,
         "status": status,
-        "error": None,
         "incomplete_details": {"reason": reason} if reason else None,
         "model": asked.model,
         "output": [{"type": "reasoning", "id": f"rs_{number:08d}", "summary": summary}, message],
-        "parallel_tool_calls": True,
-        "tool_choice": "auto",
-        "tools": [],
-        "temperature": body.get("temperature"),
-        "usage": _responses_usage(_tokens(asked.prompt), _tokens(reply.text), _tokens(reply.thoughts)),
+        "usage": {
+            "input_tokens": prompt,
+            "input_tokens_details": {"cache_write_tokens": 0, "cached_tokens": 0},
+            "output_tokens": output + thoughts,
+            "output_tokens_details": {"reasoning_tokens": thoughts},
+            "total_tokens": prompt + output + thoughts,
+        },
     }
 
 
@@ -227,7 +181,6 @@ def _write_anthropic(asked: ReadRequest, reply: SimulatedReply, number: int, bod
         "model": asked.model,
         "content": content,
         "stop_reason": reason,
-        "stop_sequence": None,
         "usage": {
             "input_tokens": _tokens(asked.prompt),
             "cache_creation_input_tokens": 0,
@@ -266,21 +219,16 @@ def _write_gemini(asked: ReadRequest, reply: SimulatedReply, number: int, _: Map
     return document | {"candidates": [candidate]}
 
 
-def _write_ollama(asked: ReadRequest, reply: SimulatedReply, number: int, body: Mapping[str, Any]) -> dict[str, Any]:
+def _write_ollama(asked: ReadRequest, reply: SimulatedReply, _: int, __: Mapping[str, Any]) -> dict[str, Any]:
     thinking = {"thinking": reply.thoughts} if reply.thoughts else {}
     text = _REFUSAL if reply.kind == "refusal" else reply.text
-    document: dict[str, Any] = {"response": text, **thinking}
-    if "messages" in body:
-        document = {"message": {"role": "assistant", "content": text, **thinking}}
-    logprobs = _openai_logprobs(asked, reply)
-    if logprobs:
-        document["logprobs"] = logprobs
-    return document | {
+    return {
+        "response": text,
+        **thinking,
+        "logprobs": _openai_logprobs(asked, reply) or None,
         "model": asked.model,
-        "created_at": "2026-01-01T00:00:00Z",
         "done": True,
         "done_reason": "length" if reply.kind == "length" else "stop",
-        "total_duration": 1_000_000 + number,
         "prompt_eval_count": _tokens(asked.prompt),
         "eval_count": _tokens(text),
     }
@@ -288,7 +236,6 @@ def _write_ollama(asked: ReadRequest, reply: SimulatedReply, number: int, body: 
 
 _WRITERS = {
     "chat": _write_chat,
-    "decisions": _write_decisions,
     "responses": _write_responses,
     "messages": _write_anthropic,
     "gemini": _write_gemini,
@@ -309,27 +256,21 @@ class RefusedError(Exception):
 
     def body(self, kind: str) -> dict[str, Any]:
         """The error in the provider's format."""
-        name = _ERROR_NAMES.get(kind, _ERROR_NAMES["chat"]).get(self.status)
         if kind == "messages":
-            error = {"type": name or "api_error", "message": self.message}
-            return {"type": "error", "error": error, "request_id": "req_simulated"}
+            error = {"type": _ANTHROPIC_NAMES.get(self.status, "api_error"), "message": self.message}
+            return {"type": "error", "error": error}
         if kind == "gemini":
-            return {"error": {"code": self.status, "message": self.message, "status": name or "INTERNAL"}}
+            return {"error": {"code": self.status, "message": self.message}}
         if kind == "ollama":
             return {"error": self.message}
-        code = "unsupported_parameter" if self.parameter else name
-        error_type = "invalid_request_error" if self.status < 429 else name or "server_error"
-        return {"error": {"message": self.message, "type": error_type, "param": self.parameter, "code": code}}
+        code = "unsupported_parameter" if self.parameter else None
+        return {"error": {"message": self.message, "param": self.parameter, "code": code}}
 
 
-_ERROR_NAMES = {
-    "chat": {401: "invalid_api_key", 404: "model_not_found", 429: "rate_limit_exceeded"},
-    "messages": {
-        400: "invalid_request_error",
-        401: "authentication_error",
-        404: "not_found_error",
-        429: "rate_limit_error",
-        529: "overloaded_error",
-    },
-    "gemini": {400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 404: "NOT_FOUND", 429: "RESOURCE_EXHAUSTED"},
+_ANTHROPIC_NAMES = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    404: "not_found_error",
+    429: "rate_limit_error",
+    529: "overloaded_error",
 }

@@ -6,7 +6,7 @@ import math
 import random
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from pairscale.core.options import require_number, require_probability
@@ -16,6 +16,11 @@ Quality: TypeAlias = "Mapping[str, float] | Callable[[str], float] | None"
 """The hidden quality of a text: by the text itself, by a function of it, or, by default, by the lexical judge."""
 
 _BLOCKS = re.compile(r"<(SAMPLE_[12])(| [0-9a-f]{12})>\s*(.*?)\s*</\1\2>", re.DOTALL)
+
+_RULED = re.compile(
+    r"^[<\[#-]+[^\n]*?(SAMPLE_[12])\b[^\n]*\n(.*?)\n(?:[^\n]*\1\b[^\n]*|</\w+>)$", re.DOTALL | re.MULTILINE
+)
+"""A sample between a line of signs that names it and one that closes it, as in our own templates."""
 
 _FORM = re.compile(
     r"""(<(\w[\w-]*)>)[^<>\n]*SAMPLE_[^<>\n]*(</\2>)|(\{\s*"\w+":\s*"|\[+|\w+:[^\S\n]*)SAMPLE_[12]("\s*\}|\]+|)"""
@@ -35,7 +40,6 @@ class Behaviour:
         bias: logits in favour of the first position.
         lapse: the share of answers that are a coin toss.
         error: the standard deviation of an error of its logit that belongs to the two texts, whatever their order.
-        confidence: whether it says how sure it is when a prompt asks for that.
         refusal_rate: the share of prompts that it refuses.
         malformed_rate: the share of answers without the tag that was asked for.
         empty_rate: the share of empty answers.
@@ -51,7 +55,6 @@ class Behaviour:
     bias: float = 0.0
     lapse: float = 0.0
     error: float = 0.0
-    confidence: bool = True
     refusal_rate: float = 0.0
     malformed_rate: float = 0.0
     empty_rate: float = 0.0
@@ -60,7 +63,6 @@ class Behaviour:
     echo_rate: float = 0.0
     thoughts: str = "I weighed both texts against the definition."
     seed: int = 0
-    _known: dict[str, float] = field(default_factory=dict[str, float], repr=False, compare=False)
 
     def __post_init__(self) -> None:
         require_number(self.error, "error", least=0)
@@ -73,11 +75,9 @@ class Behaviour:
         """The hidden quality of a text."""
         if isinstance(self.quality, Mapping):
             return float(self.quality.get(text, 0.0))
-        if text not in self._known:
-            from pairscale.judges.lexical import lexical_score
+        from pairscale.judges.lexical import lexical_score
 
-            self._known[text] = float((self.quality or lexical_score)(text))
-        return self._known[text]
+        return float((self.quality or lexical_score)(text))
 
 
 class SimulatedReply(NamedTuple):
@@ -104,6 +104,8 @@ def samples_of(prompt: str, *, is_choice: bool = False) -> tuple[str, str] | Non
     if any(mark for _, mark, _ in blocks):
         blocks = [block for block in blocks if block[1]]
     texts = {side: text for side, _, text in reversed(blocks)}  # the first of each side
+    if len(texts) < 2:
+        texts = dict(reversed(_RULED.findall(prompt)))
     if len(texts) == 2:
         return texts["SAMPLE_1"], texts["SAMPLE_2"]
     return locate_samples(prompt, is_choice=is_choice)
@@ -142,7 +144,7 @@ def answer(prompt: str, behaviour: Behaviour, *, structured: str | None = None) 
     choice = 1 if draw() < p else 2
     text = f'{{"{structured}": "SAMPLE_{choice}"}}' if structured else _worded(prompt, texts, choice)
     sure = ""
-    if behaviour.confidence and not structured and "<CONFIDENCE>" in prompt:
+    if not structured and "<CONFIDENCE>" in prompt:
         sure = f"\n<CONFIDENCE>{100 * (p if choice == 1 else 1 - p):.0f}</CONFIDENCE>"
     return SimulatedReply(f"{text}{sure}", "stop", behaviour.thoughts, p, choice)
 
