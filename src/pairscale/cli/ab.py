@@ -253,7 +253,6 @@ def _document(found: ps.PairwiseRunResult) -> dict[str, Any]:
             f"{x} / {y}": asdict(found.agreement(x, y)) for at, x in enumerate(found.keys) for y in found.keys[at + 1 :]
         },
         "unmatched": [asdict(one) for one in found.unmatched],
-        "unfinished": list(found.unfinished),
         "unasked": list(found.unasked),
         "stopped": found.stopped,
         "asked": found.asked,

@@ -86,9 +86,6 @@ _MaxErrors = Annotated[
 _Summary = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Also write a Markdown summary, for a pull request.")
 ]
-_StepSummary = Annotated[
-    bool, typer.Option("--step-summary", help="Also add the summary to the page of the GitHub workflow.")
-]
 _Junit = Annotated[Path | None, typer.Option(metavar="FILE", help="Also write JUnit XML, one test case per criterion.")]
 _Save = Annotated[Path | None, typer.Option(metavar="FOLDER", help="Also write the cases there, as RUN_ID.json.")]
 
@@ -114,7 +111,6 @@ def command(
     judge_arg: opt.JudgeArgs = None,
     base_url: opt.BaseUrl = None,
     summary: _Summary = None,
-    step_summary: _StepSummary = False,
     junit: _Junit = None,
     save: _Save = None,
     columns: AnswerCols = AnswerCols(),
@@ -140,16 +136,18 @@ def command(
     import pairscale as ps
     from pairscale.core.errors import JudgeError
     from pairscale.evaluate.gate import require_gate_options
+    from pairscale.evaluate.run import require_two_names
     from pairscale.providers.catalog import price_note
 
+    counting: dict[str, Any] = {"failures": failures}
+    files: dict[str, Any] = {"baseline": baseline, "summary": summary, "junit": junit}
     options: dict[str, Any] = {
-        "baseline": baseline, "update_baseline": update_baseline, "summary": summary, "step_summary": step_summary,
-        "junit": junit, "failures": failures, "margin": margin, "level": level, "fixed": fixed, "missing": missing,
-        "max_errors": max_errors,
+        "margin": margin, "level": level, "fixed": fixed, "missing": missing, "max_errors": max_errors,
     }  # fmt: skip
     try:
+        require_two_names(variants.name_a, variants.name_b)
         criteria, fails_on = require_gate_options(
-            criterion, fail_if, judge=judge, names=(variants.name_a, variants.name_b), **options
+            criterion, fail_if, judge, failures, update_baseline, files, **options
         )
     except InputError as error:
         raise typer.BadParameter(in_shell(error_line(error))) from None
@@ -166,8 +164,8 @@ def command(
         try:
             found = ps.gate(
                 a, b, criterion=criteria, fail_if=fails_on, judge=who, seed=seed, judge_args=settings_of(judge_arg),
-                base_url=base_url, save=save, encoding=encoding, **options, **vars(columns), **vars(variants),
-                **asking.arguments,
+                base_url=base_url, save=save, encoding=encoding, update_baseline=update_baseline, **counting,
+                **files, **options, **vars(columns), **vars(variants), **asking.arguments,
             )  # fmt: skip
         except JudgeError as error:
             if not isinstance(error.result, ps.GateResult):
