@@ -524,7 +524,7 @@ def _case_votes(
         firsts[row["case_id"]] = row["first_variant"]
     if left_out:
         notice(f"labels: {left_out:,} cannot be used, or are of other cases or other answers; they are left out")
-    preferred = {name: (np.sign(sum(said)) + 1) / 2 for name, said in votes.items()}
+    preferred = {name: float(np.sign(sum(said)) + 1) / 2 for name, said in votes.items()}
     return preferred, firsts, table["labeller"].n_unique()
 
 
