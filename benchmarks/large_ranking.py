@@ -27,7 +27,7 @@ def _samples(texts: int) -> list[dict[str, Any]]:
 
 def rank(folder: Path, texts: int, comparisons: int) -> dict[str, Any]:
     import pairscale as ps
-    from pairscale.adaptive import source
+    from pairscale.adaptive import live as source
 
     samples, judge = _samples(texts), ps.SimulatedJudge("theta_true", seed=1)
     plain, spent = source.refit, [0.0]

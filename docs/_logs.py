@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from pairscale.adaptive.config import AdaptiveConfig, BTLConfig
-from pairscale.adaptive.step_log import STEP_LOG, STEP_LOG_MEANING
+from pairscale.adaptive.logs import STEP_LOG, STEP_LOG_MEANING
 from pairscale.models.bayes.logs import ITEM_LOG, ITEM_LOG_MEANING, ROUND_LOG, ROUND_LOG_MEANING
 
 FOLDER = Path(__file__).parent

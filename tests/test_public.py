@@ -33,7 +33,7 @@ fit fit_bayes_btl_mcmc fit_bt_model fit_elo_model fit_statistics get_prompt_temp
 list_traits make_judge make_pairs open_run published_default_template published_template_study randomize_pair_order
 SamplesReport inspect_samples read_samples read_samples_df read_samples_dir register_prompt_template
 remove_prompt_template sample_pairs
-sample_reverse_pairs read_results scale_separation_reliability set_prompt_template split_half_reliability submit_pairs
+sample_reverse_pairs read_results scale_separation_reliability set_prompt_template submit_pairs
 submit_pairs_async summarize_bt_fit summarize_items summarize_pairs summarize_refits synthetic_essays template_study
 trait_description
 ComparisonPlan SimulationStudy plan rank simulate
@@ -59,7 +59,7 @@ run_pairwise_async run_variants run_variants_async save_trace
 LAYERS = (
     "_version", "core", "datasets", "pairing", "store", "providers", "judges", "runtime", "collect", "batch", "models",
     "checks", "adaptive", "auditing", "evaluate", "simulation", "reporting", "people", "testing", "integrations",
-    "compat", "cli",
+    "r", "ag2", "results", "cli",
     "__main__",
 )  # fmt: skip
 
@@ -210,7 +210,7 @@ def test_what_begins_with_an_underscore_is_used_in_its_own_package_alone():
         ("import pairscale.models._sirt", 1),
         ("from pairscale.models import _sirt, bayes", 1),
         ("from pairscale.adaptive.rank import _ranked", 1),
-        ("from pairscale.adaptive._round import quotas", 0),
+        ("from pairscale.adaptive.selection.pollitt import quotas", 0),
         ("from pairscale._version import __version__", 0),
     ],
 )

@@ -29,12 +29,12 @@ from typing import Any
 import numpy as np
 from scipy.stats import rankdata
 
-from pairscale.adaptive._warm_start import WarmStart
+from pairscale.adaptive.config import resolve_preset
 from pairscale.adaptive.engine import Engine, Starved
-from pairscale.adaptive.information import InformationSelector
-from pairscale.adaptive.ledger import Ledger
-from pairscale.adaptive.presets import resolve_preset
 from pairscale.adaptive.refits import refit
+from pairscale.adaptive.selection.information import InformationSelector
+from pairscale.adaptive.selection.ledger import Ledger
+from pairscale.adaptive.selection.warm_start import WarmStart
 from validation.judges import make_world
 from validation.rows import DATA, KeptRows
 

@@ -26,7 +26,7 @@ from pairscale.adaptive.engine import Engine, Starved
 from pairscale.models.bayes.fit import fit_btl_laplace, judge_parameters, read_evidence
 from pairscale.models.bayes.normal import Target, around_center
 from pairscale.models.correlations import spearman
-from pairscale.simulation._estimate import MapEstimate
+from pairscale.simulation.run import MapEstimate
 
 N = 100
 TARGETS = {1.0: 0.90, 2.5: 0.95}

@@ -18,9 +18,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from pairscale.adaptive.config import AdaptiveConfig, BTLConfig
+from pairscale.adaptive.config import AdaptiveConfig, BTLConfig, resolve_preset
 from pairscale.adaptive.engine import Engine, Starved
-from pairscale.adaptive.presets import resolve_preset
 from pairscale.adaptive.refits import refit
 from validation import judges
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from pairscale.adaptive._belief import Belief
 from pairscale.adaptive.config import AdaptiveConfig
 from pairscale.adaptive.engine import Engine, Proposal
+from pairscale.adaptive.refits import Belief
 from tests.adaptive.driving import Answer, Run, drive, mu_belief, names
 
 SELECTORS = ("pollitt", "random", "nearest", "information")

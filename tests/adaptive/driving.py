@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from pairscale.adaptive._belief import Belief
-from pairscale.adaptive._repeats import RepeatCounts
 from pairscale.adaptive.engine import Engine, Proposal, Starved
-from pairscale.adaptive.step_log import step_frame
+from pairscale.adaptive.logs import health_columns, step_frame
+from pairscale.adaptive.refits import Belief
+from tests.adaptive.reference import connected
 
 Answer = Callable[[Engine, Proposal], tuple[float | None, bool]]
 """Y (None: no valid answer), and whether that was an error."""
@@ -140,9 +140,6 @@ def state_of(engine: Engine) -> dict[str, Any]:
         for name, value in vars(where).items():
             if name == "_log":
                 value = ledger.history  # noqa: PLW2901
-            if isinstance(value, RepeatCounts):
-                value = {part: getattr(value, part) for part in value.__slots__} | {"_once": value.asked_once()}  # noqa: PLW2901
-                value["_once"] = [side.tolist() for side in value["_once"]]
             state[f"{what}.{name}"] = value.tobytes() if isinstance(value, np.ndarray) else copy.deepcopy(value)
     for name in ("steps", "rows", "n_refits", "refit_lag", "failures_in_row", "identified", "near_stop", "seed",
                  "_effective_at", "_refitted_at", "_reversals", "_agreement", "must_apply"):  # fmt: skip
@@ -151,8 +148,16 @@ def state_of(engine: Engine) -> dict[str, Any]:
     state["open"] = sorted((step, found.first, found.second) for step, found in engine.open.items())
     state["pending"] = None if engine.pending is None else len(engine.pending.history)
     state["belief"] = None if engine.belief is None else engine.belief.refit_id
-    state["health"] = engine._health.columns()
+    state["health"] = health_columns(engine._new_rows)
     return state
+
+
+def apart(engine: Engine) -> list[str]:
+    """The items that no comparison ties to the largest group; withdrawn ones do not count."""
+    parts = connected([(a, b) for a, b, _ in engine.ledger.history.tolist()], engine.ledger.n)
+    gone = set(np.flatnonzero(engine.ledger.withdrawn).tolist())
+    _, *others = sorted((part - gone for part in parts), key=len, reverse=True)
+    return sorted(engine.ids[item] for part in others for item in part)
 
 
 def logistic_judge(theta: Any, rng: np.random.Generator, *, bias: float = 0.0) -> Answer:

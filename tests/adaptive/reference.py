@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from pairscale.adaptive._candidates import _drawn as drawn_numbers  # that it draws evenly is shown elsewhere
 from pairscale.adaptive.engine import Engine
+from pairscale.adaptive.selection.pollitt import _drawn as drawn_numbers  # that it draws evenly is shown elsewhere
 
 PHI = NormalDist().cdf
 BETA = 25 / 6

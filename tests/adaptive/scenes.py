@@ -6,11 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from pairscale.adaptive._pipeline import Attempt, RouteDraws, Routing, Scene, run_attempt
-from pairscale.adaptive._round import Round
-from pairscale.adaptive._strata import best_first, strata_by_rank
 from pairscale.adaptive.config import AdaptiveConfig
-from pairscale.adaptive.ledger import Ledger
+from pairscale.adaptive.selection.ledger import Ledger
+from pairscale.adaptive.selection.pollitt import (
+    Attempt,
+    Round,
+    RouteDraws,
+    Routing,
+    Scene,
+    best_first,
+    run_attempt,
+    strata_by_rank,
+)
 
 STAGES = ("anchor_link", "long_link", "mid_link", "local_link")
 

@@ -11,9 +11,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtri
 
-from pairscale.adaptive._candidates import pairs_across, pairs_at_distance
-from pairscale.adaptive._pipeline import Scene, quantile
-from pairscale.adaptive.pollitt import choose_in_stage
+from pairscale.adaptive.selection.pollitt import Scene, choose_in_stage, pairs_across, pairs_at_distance
 from tests.adaptive.reference import PHI
 from tests.adaptive.scenes import LADDER_MU, attempt, counts, met, round_of, scene_of
 
@@ -275,13 +273,3 @@ def test_starvation_says_where_the_last_candidate_was_lost() -> None:
     scene = scene_of([30.0, 29.0])
     scene.ledger.recent[:] = 10**6
     assert starved(scene) == "star_caps"
-
-
-@pytest.mark.parametrize("n", [1, 2, 3, 7, 200])
-def test_the_quantile_is_numpys_to_the_bit(n: int) -> None:
-    rng = np.random.default_rng(n)
-    for values in (rng.random(n), rng.normal(size=n) ** 3, rng.integers(0, 9, n), np.full(n, 0.1)):
-        kept = values.copy()
-        for q in (0.0, 0.1, 0.25, 0.5, 0.9, 0.95, 1.0, *rng.random(50)):
-            assert quantile(values, q) == np.quantile(values, q)
-        assert (values == kept).all()

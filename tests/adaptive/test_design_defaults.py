@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pairscale.adaptive._strata import anchor_items, best_first, best_first_again, strata_by_rank
 from pairscale.adaptive.config import AdaptiveConfig, BTLConfig
 from pairscale.adaptive.engine import Engine
+from pairscale.adaptive.selection.pollitt import anchor_items, best_first, strata_by_rank
 from pairscale.core.errors import InputError
 from tests.adaptive.driving import names
 from tests.adaptive.reference import is_chain, strata
@@ -65,10 +65,10 @@ def require_quotas(case: dict[str, Any], ours: AdaptiveConfig, *, early: bool, i
     said = case[f"quotas_round{'1_4' if early else '5plus'}{'_identified' if identified else ''}"]
     for round_id in (1, 4) if early else (5, 99):
         plan = ours.quotas(round_id, n, global_identified=identified)
-        assert sum(plan.of(stage) for stage in STAGES) == plan.round_pairs_effective
-        assert all(plan.of(stage) >= 0 for stage in STAGES)
+        assert sum(getattr(plan, stage) for stage in STAGES) == plan.round_pairs_effective
+        assert all(getattr(plan, stage) >= 0 for stage in STAGES)
         if plan.round_pairs_effective == case["adaptive_defaults"]["round_pairs_target"]:
-            assert {stage: plan.of(stage) for stage in STAGES} == said["quotas"]
+            assert {stage: getattr(plan, stage) for stage in STAGES} == said["quotas"]
             for name in ("long_quota_raw", "long_quota_effective", "long_quota_removed", "realloc_to_mid",
                          "realloc_to_local"):  # fmt: skip
                 assert getattr(plan, name) == said["meta"][name]
@@ -93,7 +93,7 @@ def test_small_rounds(n: int, round_id: int, identified: bool, quotas: tuple[int
     """§4.6.2 with decision 4: at most floor((N + repeat_in_round_budget) / 2) pairs, never a negative quota."""
     ours = config(n)
     plan = ours.quotas(round_id, n, global_identified=identified, anchors=n >= 6)
-    assert tuple(plan.of(stage) for stage in STAGES) == quotas
+    assert tuple(getattr(plan, stage) for stage in STAGES) == quotas
     assert plan.round_pairs_effective == min(ours.round_pairs_target, (n + 2) // 2) == sum(quotas)
     assert plan.round_pairs_target == ours.round_pairs_target
 
@@ -296,19 +296,3 @@ def test_a_seed_is_a_whole_number(seed: Any) -> None:
 def test_one_item_cannot_be_ranked() -> None:
     with pytest.raises(InputError, match="two texts"):
         Engine(["a"])
-
-
-def test_the_order_of_before_gives_the_same_order() -> None:
-    """Step by step, with scores that few items have alone: where ids have to tell, all are sorted."""
-    rng = np.random.default_rng(1)
-    n, asked_ids = 40, 0
-    score, by_id = np.full(n, 25.0), rng.permutation(n)
-    id_place = np.argsort(by_id)
-    order = by_id
-    for _ in range(300):
-        score[rng.integers(n, size=2)] = rng.integers(20, 30, size=2)
-        again = best_first_again(score, order, id_place)
-        asked_ids += again is None
-        order = best_first(score, by_id) if again is None else again
-        assert order.tolist() == best_first(score, by_id).tolist()
-    assert 0 < asked_ids < 300

@@ -15,6 +15,7 @@ from pairscale.core.errors import InputError
 from pairscale.models.bayes.fit import fit_btl_laplace
 from tests.adaptive.driving import (
     Run,
+    apart,
     ask,
     belief_of,
     by_mu,
@@ -215,7 +216,7 @@ def test_a_late_item_that_is_refused_once_is_still_tied_in() -> None:
     while not engine._warm.done:
         engine.record(ask(engine).step_id, 1)
     assert engine.ledger.degree[10] >= 2
-    assert engine.unlinked == []
+    assert apart(engine) == []
 
 
 def test_late_items_take_up_a_run_that_starved() -> None:

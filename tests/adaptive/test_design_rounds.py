@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pairscale.adaptive._round import Round
 from pairscale.adaptive.engine import Engine, Proposal, Starved
-from pairscale.adaptive.step_log import STEP_LOG
+from pairscale.adaptive.logs import STEP_LOG
+from pairscale.adaptive.selection.pollitt import Round
 from pairscale.core.errors import InputError
 from tests.adaptive.driving import (
+    apart,
     ask,
     drive,
     finish_warm_start,
@@ -138,7 +139,7 @@ def test_an_unanswerable_link_is_replaced() -> None:
         assert all(row["round_stage"] == "warm_start" for row in run.rows)
         chain = [pair for pair in map(pair_of, run.rows) if pair != bad]
         assert len(connected([tuple(pair) for pair in chain], 7)) == 1  # type: ignore[misc]
-        assert engine.unlinked == []
+        assert apart(engine) == []
 
 
 def test_an_item_that_is_never_answered_on_is_set_aside() -> None:
@@ -153,7 +154,7 @@ def test_an_item_that_is_never_answered_on_is_set_aside() -> None:
     assert len(asked) == 10
     assert asked[-1]["set_aside"] == "i0003"
     assert engine.ledger.set_aside.tolist() == [item == 3 for item in range(8)]
-    assert engine.unlinked == ["i0003"]  # and not the items that it was to be tied to
+    assert apart(engine) == ["i0003"]  # and not the items that it was to be tied to
     first = next(at for at, row in enumerate(run.rows) if row["round_stage"] != "warm_start")
     links = [tuple(pair_of(row)) for row in run.rows[:first] if row["status"] == "committed"]
     assert sorted(map(len, connected(links, 8))) == [1, 7]  # type: ignore[arg-type]
@@ -185,7 +186,7 @@ def test_an_error_in_the_warm_start_loses_no_link() -> None:
     first = next(row for row in run.rows if row["round_stage"] != "warm_start")
     links = [tuple(pair_of(row)) for row in run.rows[: first["proposed_after"]] if row["status"] == "committed"]
     assert len(connected(links, 3)) == 1  # type: ignore[arg-type]
-    assert engine.unlinked == []
+    assert apart(engine) == []
 
 
 # Rounds

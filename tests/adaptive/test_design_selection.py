@@ -11,11 +11,9 @@ import numpy as np
 import pytest
 from scipy.special import ndtri
 
-from pairscale.adaptive._pipeline import EXPLOIT, Scene
-from pairscale.adaptive._round import BoundarySlots
 from pairscale.adaptive.engine import Engine
-from pairscale.adaptive.ledger import Ledger
-from pairscale.adaptive.pollitt import FALLBACKS, choose_in_stage
+from pairscale.adaptive.selection.ledger import Ledger
+from pairscale.adaptive.selection.pollitt import EXPLOIT, FALLBACKS, BoundarySlots, Scene, choose_in_stage
 from tests.adaptive.driving import belief_of, drive, logistic_judge, mu_belief, names
 from tests.adaptive.scenes import attempt, round_of, scene_of
 

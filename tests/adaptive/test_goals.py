@@ -16,14 +16,13 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 
 import pairscale as ps
+from pairscale.adaptive.config import require_goal, resolve_preset, top_of
 from pairscale.adaptive.engine import Engine, Starved
 from pairscale.adaptive.gates import may_stop, stop_decision
-from pairscale.adaptive.goal_errors import expected_wrong, rank_errors, top_errors, top_probabilities
-from pairscale.adaptive.goals import require_goal, top_of
-from pairscale.adaptive.information import InformationSelector, expected_information
-from pairscale.adaptive.ledger import Ledger
-from pairscale.adaptive.presets import resolve_preset
 from pairscale.adaptive.refits import refit
+from pairscale.adaptive.selection.goal_errors import expected_wrong, rank_errors, top_errors, top_probabilities
+from pairscale.adaptive.selection.information import InformationSelector, expected_information
+from pairscale.adaptive.selection.ledger import Ledger
 from pairscale.adaptive.selectors import selector_for
 from pairscale.core.errors import InputError, StoreMismatchError
 from pairscale.models.bayes.diagnostics import DiagnosticsGate
@@ -224,7 +223,7 @@ def test_a_stricter_limit_continues_the_run(tmp_path):
 
 
 def test_an_audit_recomputes_wrong_members_from_the_probabilities():
-    from pairscale.adaptive._refit_audit import round_columns
+    from pairscale.adaptive.audit import round_columns
 
     adaptive, btl = resolve_preset("pairscale", {"goal": "top:5"})
     engine = Engine([row["ID"] for row in texts()], selector="information", adaptive_config=adaptive, btl_config=btl)
@@ -290,21 +289,14 @@ def test_settings_that_do_not_fit_the_goal(message_snapshot):
     message_snapshot(refused)
     with pytest.raises(InputError, match="top_wrong_max"):
         ps.rank(texts(), judge=judge, goal="top:3", reliability=0.9, steps=1, progress="none")
-    with pytest.raises(InputError, match="differ"):
-        ps.rank(texts(), judge=judge, goal="top:3", adaptive_config={"goal": "top:4"}, steps=1, progress="none")
     with pytest.raises(InputError) as refused:
         ps.plan(5, goal="top:5", progress=False)
     message_snapshot(refused)
 
 
-def test_the_selector_follows_the_goal_and_another_one_is_told(caplog):
+def test_the_selector_follows_the_goal():
     assert (selector_for(None, "order"), selector_for(None, "top:3")) == ("pollitt", "information")
     assert selector_for("pollitt", "top:3") == "pollitt"
-    ps.adaptive_rank_start(["a", "b", "c"], adaptive_config={"goal": "top:1"}, selector="information")
-    ps.adaptive_rank_start(["a", "b", "c"])
-    assert not caplog.text
-    ps.adaptive_rank_start(["a", "b", "c"], adaptive_config={"goal": "top:1"})
-    assert "'pollitt' chooses pairs for the whole order" in caplog.text
 
 
 def start_of(n: int, goal: str, selector: str, refuses: int = -1) -> list[tuple[int, int]]:

@@ -12,7 +12,7 @@ import pytest
 from scipy.special import expit
 from scipy.stats import rankdata
 
-from pairscale.adaptive.ledger import Ledger
+from pairscale.adaptive.selection.ledger import Ledger
 from tests.adaptive.test_selector_efficiency import MARKS, N, curves
 
 SEEDS = 100

@@ -12,13 +12,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pairscale.adaptive._belief import Belief
-from pairscale.adaptive._repeats import reversible
 from pairscale.adaptive.engine import Engine, Proposal, Starved
-from pairscale.adaptive.step_log import STEP_LOG, step_frame
+from pairscale.adaptive.logs import STEP_LOG, step_frame
+from pairscale.adaptive.refits import Belief
 from pairscale.models import trueskill
 from tests.adaptive.cases import Case, cases
-from tests.adaptive.driving import Run, replay, state_of
+from tests.adaptive.driving import Run, apart, replay, state_of
 from tests.adaptive.reference import PHI, connected
 
 SLOW = settings(
@@ -276,7 +275,7 @@ def check_connected(log: Recount) -> None:
                     assert refused[frozenset((a, b))] >= log.config.max_invalid_per_pair
     if log.case.judge in ("consistent", "random", "biased", "errors"):
         assert len(parts) == 1
-        assert log.run.engine.unlinked == []
+        assert apart(log.run.engine) == []
 
 
 def check_starvation(log: Recount) -> None:
@@ -327,7 +326,7 @@ def check_repeats(log: Recount) -> None:
         counts[name] for name in ("reversed", "flips", "same order", "agreeing")
     ]
     once = {pair for pair, times in pairs_of([r for r in log.rows if r["status"] == "committed"]).items() if times == 1}
-    assert {frozenset((i + 1, j + 1)) for i, j in zip(*map(np.ndarray.tolist, found.asked_once()), strict=True)} == once
+    assert {frozenset((i + 1, j + 1)) for i, j in found.once} == once
     done = [row for row in log.rows if row["status"] == "committed"]
     reversals = sum(row["round_stage"] == "reverse" for row in done)
     if not config.reverse_rate and not config.discount_repeats:
@@ -343,7 +342,7 @@ def check_repeats(log: Recount) -> None:
         for pair in combinations(range(1, log.n + 1), 2):
             if not {engine.ids[x - 1] for x in pair} & aside:
                 assert pairs_of(done)[frozenset(pair)] or refused[frozenset(pair)] >= config.max_invalid_per_pair
-        assert found.n_repeats >= 30 or not len(reversible(engine.ledger)[0])
+        assert found.n_repeats >= 30 or not engine.ledger.reversible()
 
 
 def check_all(case: Case, run: Run) -> None:

@@ -133,7 +133,6 @@ def test_an_item_that_is_always_refused_is_set_aside_and_the_others_are_ranked(
     with caplog.at_level(logging.WARNING, "pairscale"):
         result = rank(12, judge, max_comparisons=100, run=run, concurrency=concurrency, btl_config=LATE)
     assert "s03: the judge gives no valid answer on it; it is set aside" in caplog.text
-    assert "the judge does not answer on s03: only the prior places them" in caplog.text
     log = result.logs["step_log"]
     about = log.filter((pl.col("A_id") == "s03") | (pl.col("B_id") == "s03"))
     assert 10 <= about.height < 10 + concurrency
@@ -189,7 +188,7 @@ def test_so_few_items_that_every_pair_is_given_up_first(
         first = rank(n, mine, run=run)
     assert first.state.stop_reason == "candidate_starvation"
     assert (first.state.engine.committed, first.state.invalid) == (0, 3 * pairs)
-    cause = "the judge gave no valid answer on any pair (the last reason: no credit left)"
+    cause = f"On {pairs} pairs the judge gave no valid answer (the last reason: no credit left)"
     assert cause in caplog.text
     assert "max_invalid_per_pair to ask about what was refused" in caplog.text
     caplog.clear()
@@ -218,12 +217,9 @@ def test_a_raised_limit_takes_items_back_that_were_set_aside(
     with caplog.at_level(logging.WARNING, "pairscale"):
         first = rank(5, mine, **given)
     assert first.state.stop_reason == "candidate_starvation"
-    refused = first.state.engine.ledger.given_up
+    refused = len(first.state.engine.ledger.given_up)
     assert 0 < refused < 10
-    words = (
-        f"no pair is left that may be asked, and on {refused} of 10 the judge gave no valid answer (the last reason: "
-    )
-    assert f"{words}not that one)" in caplog.text
+    assert f"On {refused} pairs the judge gave no valid answer (the last reason: not that one)" in caplog.text
     assert first.items.filter(ID="s01")["degree"].item() == 0
     well.append(True)
     wide = {"max_invalid_per_pair": 9, "max_invalid_per_item": 30}

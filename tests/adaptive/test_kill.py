@@ -17,8 +17,8 @@ import polars as pl
 import pytest
 
 import pairscale as ps
-from pairscale.adaptive.session import adaptive_session_exists
-from pairscale.adaptive.source import uid_of
+from pairscale.adaptive.replay import uid_of
+from pairscale.adaptive.session import session_exists
 from tests.adaptive.running import asked, audited
 
 pytestmark = pytest.mark.slow
@@ -117,7 +117,7 @@ class Killed:
         new, self.asked = notes[self.asked :], len(notes)
         assert len(set(new)) == len(new)
         assert not set(new) & {uid_of(row[0]) for row in self.rows}
-        if not self.run.exists() or not adaptive_session_exists(str(self.run)):
+        if not self.run.exists() or not session_exists(str(self.run)):
             assert not self.rows
             return
         rows = ps.load_adaptive_session(self.run).step_log.rows()

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairscale.adaptive.ledger import Ledger
+from pairscale.adaptive.selection.ledger import Ledger
 
 N = 8
 ITEMS = st.lists(st.integers(0, N - 1), unique=True).map(lambda items: np.array(items, dtype=np.int64))
@@ -25,21 +25,3 @@ def test_which_pairs_rest(rested, left, right):
     found = ledger.resting(left, right)
     assert found.shape == (len(left), len(right))
     assert found.tolist() == expected
-
-
-def test_asking_what_rests_does_not_walk_all_pairs():
-    """Among a thousand on each side, one pair rests: the items are looked at once each."""
-
-    class Counted(np.ndarray):
-        walked = 0
-
-        def tolist(self):
-            Counted.walked += 1
-            return super().tolist()
-
-    ledger = Ledger(2000, 10)
-    ledger.open(3, 1500)
-    ledger.reject(3, 1500, is_error=True, pair_limit=3, item_limit=3)
-    left, right = (np.arange(*ends).view(Counted) for ends in ((0, 1000), (1000, 2000)))
-    assert np.argwhere(ledger.resting(left, right)).tolist() == [[3, 500]]
-    assert Counted.walked == 2

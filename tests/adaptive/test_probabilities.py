@@ -88,7 +88,7 @@ def test_what_is_refused(message_snapshot, tmp_path: Path) -> None:
         ps.rank(SAMPLES, judge="human", answer="probability", progress="none")
     message_snapshot(refused)
     ranked(tmp_path / "run.db", max_comparisons=20)
-    with pytest.raises(ps.StoreMismatchError, match="btl_config"):
+    with pytest.raises(ps.StoreMismatchError, match="answer"):
         ps.rank(SAMPLES, judge=JUDGE, run=tmp_path / "run.db", fit="laplace", progress="none", seed=2)
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import pairscale as ps
-from pairscale.adaptive._repeats import RepeatCounts
 from pairscale.adaptive.engine import Engine, Proposal
+from pairscale.adaptive.selection.ledger import RepeatCounts
 from pairscale.adaptive.selectors import Situation
 from pairscale.adaptive.status import adaptive_status
 from pairscale.core.errors import InputError, StoreMismatchError

@@ -15,7 +15,7 @@ import pytest
 
 import pairscale as ps
 from pairscale.adaptive import live
-from pairscale.adaptive.source import AdaptiveSource
+from pairscale.adaptive.live import AdaptiveSource
 from pairscale.core.errors import InputError, UnknownNameError
 from pairscale.models.bayes.fit import fit_btl_laplace
 from pairscale.models.bayes.logs import ITEM_LOG
@@ -305,7 +305,7 @@ def test_a_statistical_stop_ends_the_run_and_a_stricter_rule_goes_on(caplog: pyt
     with caplog.at_level(logging.WARNING, "pairscale"):
         assert ps.adaptive_rank_run_live(result.state, better, 50, **FAST) is result.state
     assert "this run has stopped (btl_converged)" in caplog.text
-    assert "eap_reliability_min" in caplog.text
+    assert "ask for a higher reliability" in caplog.text
     assert result.state.step_log.equals(before)
     assert result.state.round_log.height == result.refits.height
     state = ps.adaptive_rank_run_live(result.state, better, 50, btl_config=LATE, **FAST)
@@ -543,8 +543,7 @@ def test_progress_goes_to_standard_error(mode: str, capsys: pytest.CaptureFixtur
     rank(10, simulated(invalid_rate=0.2), n_steps=60, progress=mode, progress_redraw_every=1)
     out, err = capsys.readouterr()
     assert out == ""
-    assert ("refit 1: " in err) == (mode in {"all", "refits"})
-    assert ("step 10 of 60: " in err) == (mode in {"all", "steps"})
+    assert ("refit 1: " in err) == (mode != "none")
     assert ("no valid answer" in err) == (mode != "none")
 
 
@@ -553,7 +552,6 @@ def test_events_and_errors_can_be_left_out(capsys: pytest.CaptureFixture[str]) -
     rank(4, simulated(invalid_rate=0.4), n_steps=40, progress="steps", **quiet)
     err = capsys.readouterr().err
     assert "no valid answer" not in err
-    assert "no pair to ask" not in err
 
 
 # Small and larger runs

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from validation.judges import make_world
 
+from pairscale.adaptive.config import resolve_preset
 from pairscale.adaptive.engine import Engine, Starved
 from pairscale.adaptive.gates import SCREEN_MARGINS, may_stop
-from pairscale.adaptive.presets import resolve_preset
 from pairscale.adaptive.refits import LagPoint, RefitRequest, refit
 
 PASSING: dict[str, Any] = {

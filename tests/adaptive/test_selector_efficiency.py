@@ -16,7 +16,7 @@ import pytest
 from scipy.special import expit
 from scipy.stats import rankdata
 
-from pairscale.adaptive.ledger import Ledger
+from pairscale.adaptive.selection.ledger import Ledger
 from pairscale.adaptive.selectors import make_selector
 
 N, SEEDS = 100, range(100)

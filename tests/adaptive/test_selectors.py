@@ -12,9 +12,9 @@ from scipy.integrate import quad
 from scipy.optimize import minimize, minimize_scalar
 from scipy.special import expit
 
-from pairscale.adaptive import information
-from pairscale.adaptive.information import InformationSelector, Laplace, expected_information
-from pairscale.adaptive.ledger import Ledger
+from pairscale.adaptive.selection import information
+from pairscale.adaptive.selection.information import InformationSelector, Laplace, expected_information
+from pairscale.adaptive.selection.ledger import Ledger
 from pairscale.adaptive.selectors import SELECTORS, Choice, Selector, make_selector
 
 

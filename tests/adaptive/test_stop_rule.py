@@ -136,9 +136,9 @@ def test_other_settings_of_a_paused_run_stay_fixed_also_together_with_the_rule(t
 def test_the_engine_refuses_what_is_more_than_a_stop_rule(message_snapshot) -> None:
     engine = Engine(names(6), seed=2)
     with pytest.raises(InputError) as refused:
-        engine.change_stop_rule({"max_rhat": 1.5, "eap_reliability_min": 0.5})
+        engine.configure(None, {"max_rhat": 1.5, "eap_reliability_min": 0.5})
     message_snapshot(refused)
-    assert engine.btl.eap_reliability_min == 0.9
-    engine.change_stop_rule({"eap_reliability_min": 0.5})
+    engine = Engine(names(6), seed=2)
+    engine.configure(None, {"eap_reliability_min": 0.5})
     assert engine.btl.eap_reliability_min == 0.5
     assert engine.stop_reason is None

@@ -11,8 +11,8 @@ import pytest
 
 import pairscale as ps
 from pairscale.adaptive.engine import Engine
-from pairscale.adaptive.information import Laplace
-from pairscale.adaptive.ledger import TIE, Ledger
+from pairscale.adaptive.selection.information import Laplace
+from pairscale.adaptive.selection.ledger import TIE, Ledger
 from pairscale.core.errors import InputError
 from pairscale.judges.orders import BothOrders
 from pairscale.models import trueskill

@@ -16,7 +16,7 @@ from pairscale.core.errors import InputError, StoreMismatchError
 from pairscale.models.reliability import eap_reliability
 from pairscale.reporting.figures import facts_of_result, facts_of_run
 from pairscale.store.writer import Asked, Entry
-from tests.adaptive.driving import names
+from tests.adaptive.driving import apart, names
 from tests.adaptive.running import LATE, SOON, audited, better, rank, samples, simulated, steps
 
 
@@ -132,8 +132,7 @@ def test_the_chain_holds_the_others_together_whenever_it_happens(seed: int, at: 
         engine.withdraw([engine.ids[item] for item in gone])
         later = play(engine)
         assert not {item for pair in later for item in pair} & set(gone)
-        assert engine.ledger.apart() == []
-        assert engine.unlinked == []
+        assert apart(engine) == []
 
 
 def test_open_questions_about_it_are_dropped() -> None:
@@ -151,7 +150,7 @@ def test_open_questions_about_it_are_dropped() -> None:
     for step_id in list(engine.open):
         engine.record(step_id, 1)
     play(engine)
-    assert engine.ledger.apart() == []
+    assert apart(engine) == []
 
 
 # Open questions and numbers of steps
@@ -228,7 +227,7 @@ def test_from_the_start(tmp_path: Path) -> None:
     out = rank(6, n_steps=12, run=tmp_path / "run.db", without=["s01"])
     assert "s01" not in asked_about(out.logs["step_log"])
     assert out.items.filter(pl.col("ID") == "s01")["degree"].to_list() == [0]
-    assert out.state.engine.unlinked == []
+    assert apart(out.state.engine) == []
     assert len({*out.state.ids}) == 6
     audited(tmp_path / "run.db")
 
@@ -286,10 +285,7 @@ def test_it_is_marked_everywhere(tmp_path: Path, caplog: pytest.LogCaptureFixtur
     run = tmp_path / "run.db"
     assert "withdrawn" not in rank(8, n_steps=20, run=run).items.columns
     out = rank(8, n_steps=10, run=run, without=["s05"])
-    degree = out.items.filter(pl.col("ID") == "s05")["degree"].item()
-    wanted = (
-        f"withdrawn from the run, and not asked about any more: 's05' ({degree} comparisons); what was answered stays"
-    )
+    wanted = "withdrawn from the run, and not asked about any more: 's05'; what was answered stays"
     assert wanted in caplog.text
     assert out.items.columns[-1] == "withdrawn"
     assert out.items.filter(pl.col("withdrawn"))["ID"].to_list() == ["s05"]
@@ -313,7 +309,7 @@ def test_the_engine_counts_it_out_of_a_refit_that_is_due() -> None:
         found = engine.propose()
         assert isinstance(found, Proposal)
         engine.record(found.step_id, int(found.first < found.second))
-    assert engine.pending.withdrawn is None
+    assert engine.pending.counted == slice(None)
     engine.withdraw([engine.ids[2]])
     due = engine.pending
     assert due is not None

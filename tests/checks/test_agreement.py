@@ -152,7 +152,6 @@ def test_long_and_wide_tables_say_the_same():
     renamed = long.rename({"unit": "essay", "rater": "who", "label": "mark"})
     assert agreement(renamed, unit="essay", rater="who", label="mark", seed=1).table.equals(expected.table)
     assert (expected.n_raters, expected.n_units, expected.categories) == (4, 12, (1, 2, 3, 4, 5))
-    assert repr(expected).startswith("<Agreement of 4 raters on 12 units: percent_agreement 0.818, light_kappa")
 
 
 def test_two_raters_at_a_time():
@@ -183,7 +182,7 @@ def test_perfect_agreement_has_no_bootstrap_interval():
     assert few.notices == ("no intervals: 3 units are too few, it takes 20",)
     single = agreement({"a": ["x", "x"], "b": ["x", "x"]}, seed=1)
     assert single.table["estimate"].to_list() == [1.0, None, None, None]
-    assert "undefined" in repr(single)
+    assert "undefined" in single.notices[-1]
 
 
 # Intervals.
@@ -275,12 +274,6 @@ def test_judges_of_many_texts_who_toss_a_coin_agree_by_chance_alone():
     assert table["krippendorff_alpha"] == pytest.approx(0, abs=0.15)
     turned = [{**row, "ID1": row["ID2"], "ID2": row["ID1"]} for row in rows]  # the order says nothing about it
     assert agreement(turned, n_boot=0).table.equals(found.table)
-
-
-def test_a_matrix_of_wins_is_no_table_of_raters(message_snapshot):
-    with pytest.raises(InputError) as refused:
-        agreement({"": ["a", "b"], "a": [0, 3], "b": [4, 0]}, n_boot=0)
-    message_snapshot(refused)
 
 
 def test_columns_that_are_taken_for_raters_are_named(caplog):

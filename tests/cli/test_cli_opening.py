@@ -58,7 +58,7 @@ def test_sixty_essays(cli, mixed):
         "60 texts from class; ID = file name",
         "  44 txt",
         "  10 docx",
-        "  6 pdf (2 pages skipped: no text layer; in p5.pdf)",
+        "  6 pdf",
     ]
     assert done.lines[6].startswith("note: identical texts: 'p0' = 'p1' = ")
     assert done.lines[-1] == f"judged by lexical. {BANNER}"
@@ -272,7 +272,7 @@ def test_labelling_texts_says_what_to_do(cli, folder):
 def test_no_regular_expression_is_shown_to_a_teacher(cli, folder):
     (folder / "empty").mkdir()
     assert cli("rank", "empty").lines == [
-        "error: empty holds no file that could be a text: txt, md, html, docx, odt and pdf are read"
+        "error: empty: no file could be read as a text (txt, md, html, docx, odt, pdf): there is none"
     ]
 
 
@@ -303,7 +303,7 @@ def test_texts_that_make_no_pairs_say_what_was_not_read(cli, folder):
         "1 text from few; ID = file name",
         "  1 txt",
         "1 file was not read: 1 rtf:",
-        "  b.rtf: a format that is not read; save it as docx, odt, pdf or txt",
+        "  b.rtf: not a text: txt, md, html, docx, odt and pdf are read",
         "error: samples: there is only one; pairs need at least two",
     ]
 

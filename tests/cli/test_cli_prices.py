@@ -180,7 +180,7 @@ def test_costs_as_json_have_the_date_of_their_prices(cli, pairs, monkeypatch):
 
 def test_every_row_has_a_source_and_a_date(cli):
     prices, providers = cli("prices", "--json").json["prices"], cli("providers", "--json").json["providers"]
-    assert (len(prices), len(providers)) == (len(price_table()), len(PROVIDERS))
+    assert (len(prices), len(providers)) == (len(price_table()), len(list(PROVIDERS)))
     assert len(prices) > 700
     for row in (*prices, *providers):
         assert row["source"], row

@@ -30,7 +30,7 @@ def rank(cli):
 def test_the_reliability_of_a_failed_refit_is_provisional(cli, rank, monkeypatch):
     monkeypatch.setitem(refits._FITS, "laplace", unsettled)
     done = rank()
-    assert re.search(r"refit 2: 12 comparisons, reliability 0\.\d\d \(provisional\)", done.err)
+    assert re.search(r"refit 2: 12 comparisons, reliability 0\.\d\d of 0\.90 \(provisional\)", done.err)
     assert re.search(rf"reliability 0\.\d\d {re.escape(WORDS)}; preset", done.out)
     assert WORDS in str(ps.rank("texts.csv", judge="lexical", fit="laplace", max_comparisons=12, progress="none").state)
     assert f"{WORDS}, " in cli("status", "run.db").out

@@ -11,7 +11,6 @@ from polars.testing import assert_frame_equal
 
 import pairscale as ps
 from pairscale.core.errors import StoreError
-from pairscale.store import queries
 from pairscale.store.runfile import open_run
 
 
@@ -56,29 +55,6 @@ def test_they_are_not_read_before(message_snapshot, tmp_path: Path) -> None:
 
 def test_without_a_run_file_they_are_kept() -> None:
     assert _judged(None, 0).results.height > 0
-
-
-def test_parquet_is_written_in_blocks_and_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _judged(tmp_path / "run.db", PAIRS.height)
-    whole = ps.export(tmp_path / "run.db", tmp_path / "whole.jsonl")
-    blocks: list[int] = []
-
-    def in_sevens(connection, size=7, made=queries.result_blocks):
-        for block in made(connection, 7):
-            blocks.append(block.height)
-            yield block
-
-    monkeypatch.setattr("pairscale.store.transfer.result_blocks", in_sevens)
-    parquet = ps.export(tmp_path / "run.db", tmp_path / "blocks.parquet")
-    assert blocks == [7, 7, 7, 7]
-    assert sorted(path.name for path in tmp_path.glob(".*")) == []
-    assert pl.read_parquet(parquet).to_dicts() == [
-        {**dict.fromkeys(pl.read_parquet(parquet).columns), **row} for row in pl.read_ndjson(whole).to_dicts()
-    ]
-    ps.import_run(parquet, tmp_path / "again.db", ps.synthetic_essays(8, seed=1))
-    with open_run(tmp_path / "run.db") as one, open_run(tmp_path / "again.db") as two:
-        assert_frame_equal(two.results(), one.results())
-        assert two.counts() == one.counts()
 
 
 def test_an_empty_run_is_a_table_without_rows(tmp_path: Path) -> None:

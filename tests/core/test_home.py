@@ -6,7 +6,6 @@ import platformdirs
 import pytest
 
 from pairscale.core.home import home_folder
-from pairscale.core.notices import did_you_mean
 from pairscale.core.prompts import user_folder
 from pairscale.providers.cache import cache_file
 
@@ -25,9 +24,3 @@ def test_without_it_the_platform_says_where(monkeypatch: pytest.MonkeyPatch, tmp
         monkeypatch.setattr(platformdirs, f"user_{kind}_path", lambda name, kind=kind: tmp_path / kind / name)
     assert user_folder() == tmp_path / "config" / "pairscale" / "templates"
     assert cache_file() == tmp_path / "cache" / "pairscale" / "answers.db"
-
-
-def test_a_guess_is_a_sentence_or_nothing() -> None:
-    assert did_you_mean("concice", ["concise", "weigh"]) == " Did you mean 'concise'?"
-    assert did_you_mean("weight", ["weigh", "weigh2", "x"]) == " Did you mean 'weigh' or 'weigh2'?"
-    assert did_you_mean("nothing like it", ["concise"]) == ""

@@ -37,9 +37,6 @@ COUNTED = {"AdaptiveConfig.cap_count", "Verdict.with_cost_at_most",
            "ModelVariant.answer"}  # fmt: skip
 """Methods that a run calls with what it has counted itself."""
 
-DATA = {("fit_bt_model", "weights"), ("fit", "weights")}
-"""Numbers that come with the rows of a table, one per row, and are checked with it."""
-
 NEGATIVE = {
     ("plan", "judge_slopes"), ("SimulatedJudge", "bias"),
     ("plan", "bias"), ("simulate", "bias"), ("fit_elo_model", "start"),
@@ -183,7 +180,6 @@ OTHERWISE: dict[str, Callable[..., Any]] = {
     "BTLConfig": lambda **o: dataclasses.replace(ps.BTLConfig.for_items(40), **o),
     "BTLConfig.for_items": ps.BTLConfig.for_items,
     "fit": fitted,
-    "BTFit.win_probability": lambda **o: ps.fit_bt_model(RESULT).win_probability("rain", "snow", **o),
     "BatchManager.look": lambda **o: on_desk("look", **o),
     "BatchManager.wait": lambda **o: on_desk("wait", **o),
     "BatchManager.submit": lambda **o: on_desk("submit", PAIR, ps.LLMJudge(**judge()), **o),
@@ -206,7 +202,6 @@ BESIDES: dict[str, Callable[[], dict[str, Any]]] = {
     "AdaptiveConfig.for_items": lambda: {"n_items": 40},
     "BTLConfig": dict,
     "BTLConfig.for_items": lambda: {"n_items": 40},
-    "BTFit.win_probability": dict,
     "BatchManager": lambda: {"run": None, "folder": "."},
     "BatchManager.look": dict,
     "BatchManager.wait": dict,
@@ -276,7 +271,6 @@ BESIDES: dict[str, Callable[[], dict[str, Any]]] = {
     "sample_pairs": lambda: {"pairs": PAIR},
     "sample_reverse_pairs": lambda: {"pairs": PAIR, "reverse_pct": 1},
     "simulate": lambda: {"items": 4, "selector": "random", "seeds": 1, "per_item": 2, "progress": False},
-    "split_half_reliability": lambda: {"data": RESULT * 4, "by": "comparison", "splits": 4, "seed": 1},
     "submit_llm_pairs": lambda: {"pairs": PAIR, "model": "gpt-4.1", "progress": False},
     "submit_openai_pairs_live": lambda: {"pairs": PAIR, "model": "gpt-4.1", "progress": False},
     "submit_pairs": lambda: {"pairs": pairs(), "judge": "lexical", "progress": False},
@@ -322,7 +316,7 @@ def numbers() -> list[tuple[str, str, bool]]:
         for name, function in public().items()
         if name not in RESULTS and name not in COUNTED
         for one in inspect.signature(function).parameters.values()
-        if is_number(one.annotation) and (name, one.name) not in DATA
+        if is_number(one.annotation)
     ]
     return annotated + [(name, one, False) for name, more in PASSED_ON.items() for one in more.split()]
 
@@ -411,7 +405,6 @@ NAMED_OTHERWISE = {("open_run", "where")}
 ELSEWHERE: dict[str, Callable[..., Any]] = {
     "AdaptiveConfig": lambda **o: call("AdaptiveConfig", **o),
     "BTLConfig": lambda **o: call("BTLConfig", **o),
-    "ReplayJudge": lambda **o: ps.ReplayJudge(RESULT, **o),
 }
 """Classes and functions that check their flags themselves, with what they need besides."""
 

@@ -304,13 +304,10 @@ def test_a_file_is_read_as_utf_8_with_or_without_a_byte_order_mark(tmp_path: Pat
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (b"\x89PNG\r\n\x1a\n\xff\xd8", "is not utf-8: byte 0"),
-        (MINE.encode("utf-16"), "is not utf-8: byte 0"),
-        ((MINE + "é").encode("latin-1"), r"is not utf-8: byte \d+"),
-        (MINE.encode() + b"\0", "is not a text file"),
-        (MINE.encode() + b" " * 1_000_000, "is larger than 1,000,000 bytes"),
-        (b"", r"lacks \{TRAIT_NAME\}, "),
-        (MINE.replace("{SAMPLE_2}", "").encode(), r"lacks \{SAMPLE_2\};"),
+        (b"\x89PNG\r\n\x1a\n\xff\xd8", "is not UTF-8 text"),
+        ((MINE + "é").encode("latin-1"), "is not UTF-8 text"),
+        (b"", r"must have .* it lacks \{TRAIT_NAME\}, "),
+        (MINE.replace("{SAMPLE_2}", "").encode(), r"must have .* it lacks \{SAMPLE_2\}, "),
     ],
 )
 def test_a_file_that_is_no_template_is_named(data: bytes, said: str, tmp_path: Path, home: Path) -> None:

@@ -51,9 +51,9 @@ def test_a_custom_name_alone_is_an_error_that_says_what_to_do(message_snapshot) 
 
 @pytest.mark.parametrize("blank", ["", " \n"])
 def test_a_blank_definition_or_name_is_an_error(blank: str) -> None:
-    with pytest.raises(InputError, match="custom_description is"):
+    with pytest.raises(InputError, match="custom_description"):
         trait_description(custom_description=blank)
-    with pytest.raises(InputError, match="custom_name is"):
+    with pytest.raises(InputError, match="not blank"):
         trait_description(custom_name=blank, custom_description="How kind it is.")
 
 

@@ -145,15 +145,6 @@ def test_what_is_no_workbook_is_an_error_in_words(tmp_path, content):
         read_table(path)
 
 
-@pytest.mark.parametrize("name", ["content.xml", "xl/worksheets/sheet1.bin"])
-def test_other_formats_under_this_name_are_refused(tmp_path, name):
-    path = tmp_path / "other.xlsx"
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr(name, "x")
-    with pytest.raises(FileFormatError, match="of another format"):
-        read_table(path)
-
-
 @pytest.mark.parametrize("damage", [b"PK\3\4", b"PK\1\2", b"\x78"])
 def test_a_damaged_archive_is_an_error_in_words(tmp_path, damage):
     path = workbook(tmp_path / "damaged.xlsx", (HEAD + ROWS.format(1, "ID") + FOOT).encode())

@@ -13,7 +13,7 @@ from doc_pages import ROOT
 
 import pairscale as ps
 from pairscale.adaptive.config import AdaptiveConfig, BTLConfig
-from pairscale.adaptive.step_log import STEP_LOG
+from pairscale.adaptive.logs import STEP_LOG
 from pairscale.checks.templates import STUDY
 from pairscale.core import errors, tables
 from pairscale.core.comparisons import ERROR_CODES
@@ -125,7 +125,7 @@ def test_every_column_of_the_scores_is_explained() -> None:
     assert explained["Scores"] == [*everything.theta.columns, parts[-1]]
     assert set(parts) <= set(explained["Scores"])
     assert explained["Elo ratings"] == ps.fit_elo_model(panel, seed=1).elo.columns
-    fitted = ps.fit_statistics(panel, everything)
+    fitted = ps.fit_statistics(everything)
     assert fitted.judges is not None
     assert [name for name in explained["Fit statistics"] if name != "agreement"] == fitted.items.columns
     assert ["judge_id", *explained["Fit statistics"][1:]] == fitted.judges.columns
@@ -204,7 +204,7 @@ PICTURED = (
     "people",
     "reporting",
     "checks",
-    "compat",
+    "r",
     "cli",
 )
 

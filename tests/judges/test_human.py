@@ -125,7 +125,7 @@ def test_the_condition_is_what_was_asked():
     assert (clarity.condition.judge_id, clarity.condition.trait) == ("human", "clarity")
     own = ps.make_judge("human", trait=ps.Trait("Warmth", "How warm it is."))
     assert own.condition.trait == "Warmth"
-    with pytest.raises(InputError, match="no setting 'port'"):
+    with pytest.raises(InputError, match="'port'"):
         ps.make_judge("human", judge_args={"port": 1})
 
 

@@ -21,7 +21,7 @@ from pairscale.judges.answers import (
     read_tag,
 )
 from pairscale.judges.orders import BothOrders
-from pairscale.providers.base import CHOICE_KEY, Alternative, Reply, TokenLogprob
+from pairscale.providers.base import CHOICE_KEY, Reply, TokenLogprob
 from pairscale.providers.wire import choice_schema
 from pairscale.testing import Behaviour, ProviderSimulator
 
@@ -173,7 +173,7 @@ def tokens(*parts):
     made = []
     for part in parts:
         text, others = part if isinstance(part, tuple) else (part, {part: 1.0})
-        top = tuple(Alternative(other, math.log(p)) for other, p in others.items())
+        top = tuple((other, math.log(p)) for other, p in others.items())
         made.append(TokenLogprob(text, math.log(others.get(text, 0.5)), top))
     return made
 
@@ -470,7 +470,7 @@ def test_settings_that_change_no_answer_leave_it(settings):
         ({"price": {"in": 1}}, "price"),
         ({"price": {"input": -1, "output": 1}}, "price"),
         ({"api_key": "with blank"}, "blanks"),
-        ({"provider_args": {"colour": 1}}, "no setting"),
+        ({"provider_args": {"colour": 1}}, "colour"),
         ({"extra": 5}, "wrong value"),
     ],
 )
@@ -499,7 +499,6 @@ def test_the_names_of_the_manual():
     assert made(**qwen, think=False).preview(pair())[1]["options"]["temperature"] == 0
     assert made(logprobs=True).preview(pair())[1]["top_logprobs"] == 5
     assert "logprobs" not in made(logprobs=False).preview(pair())[1]
-    assert made(logprobs=True, top_logprobs=2).preview(pair())[1]["top_logprobs"] == 2
 
 
 def pair() -> ps.JudgePair:

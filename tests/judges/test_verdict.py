@@ -152,9 +152,6 @@ def test_a_position_is_one_of_two_and_of_a_win_alone(message_snapshot):
         with pytest.raises(InputError) as refused:
             Verdict.win(position)
         message_snapshot(refused)
-    with pytest.raises(InputError) as refused:
-        Verdict.win(True)
-    message_snapshot(refused)
     for position in (1, 5, 10**30, math.nan):
         with pytest.raises(InputError) as refused:
             Verdict(Outcome.TIE, position)

@@ -16,7 +16,7 @@ from tests.models.test_counted import DECIDED, FIRST, FORMS, FRAME, LISTED, PLAI
 
 import pairscale as ps
 from pairscale.core import counting
-from pairscale.core.errors import InputError, TableError
+from pairscale.core.errors import TableError
 from pairscale.store.reading import read_comparisons
 
 WINNERS = LISTED.rename({"one": "winner", "two": "loser"})
@@ -120,8 +120,6 @@ def test_what_an_engine_cannot_read(tmp_path: Path) -> None:
     file.unlink()
     with pytest.raises(TableError, match="data cannot be read"):
         ps.fit(lost)
-    with pytest.raises(InputError, match="name a column"), in_memory_limit(0):
-        ps.fit(_duckdb(WINNERS), weights=[1.0] * WINNERS.height)
 
 
 SPARK = """

@@ -160,7 +160,7 @@ def test_a_prior_that_is_too_narrow_is_said():
         ({"model": "rasch"}, "model must be 'bt', 'elo' or 'bayes', not 'rasch'"),
         ({"model": "elo", "engine": "map"}, "engine belongs to model='bayes' or model='bt', not to model='elo'"),
         ({"model": "bayes", "bootstrap": 10}, "bootstrap belongs to model='bt', not to model='bayes'; leave it out"),
-        ({"model": "bayes", "weights": [1] * 150}, "weights belongs to model='bt'"),
+        ({"model": "bayes", "weights": "w"}, "weights belongs to model='bt'"),
         ({"variant": "btl"}, "variant belongs to model='bayes'"),
         ({"runs": 5}, "runs belongs to model='elo'"),
         ({"prior_sd": "learned"}, "prior_sd belongs to model='bayes' and to engine='map', not to engine='auto'"),

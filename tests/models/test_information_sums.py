@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 
 from pairscale.models import _information
-from pairscale.models.data import count_pairs, read_outcomes
+from pairscale.models.data import as_results, count_pairs, read_outcomes
 
 
 def test_sums_of_few_items_are_those_of_many(monkeypatch):
@@ -12,7 +12,7 @@ def test_sums_of_few_items_are_those_of_many(monkeypatch):
     first = random.integers(0, 20, 300)
     second = (first + 1 + random.integers(0, 19, 300)) % 20
     rows = pl.DataFrame({"object1": first, "object2": second, "result": random.integers(0, 2, 300)})
-    counts, _ = count_pairs(read_outcomes(rows))
+    counts, _ = count_pairs(read_outcomes(as_results(rows)))
     values = random.normal(size=len(counts.times))
 
     def sums():

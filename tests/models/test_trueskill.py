@@ -39,7 +39,7 @@ def test_recorded_run() -> None:
         p = win_probability(mu[w], sigma[w], mu[l], sigma[l])
         assert p == pytest.approx(step["p_winner_before"], abs=1e-10)
         after = update(mu[w], sigma[w], mu[l], sigma[l])
-        mu[w], sigma[w], mu[l], sigma[l] = (float(value) for value in after)
+        mu[w], sigma[w], mu[l], sigma[l] = after
         assert mu == pytest.approx(step["mu"], abs=1e-10)
         assert sigma == pytest.approx(step["sigma"], abs=1e-10)
 
@@ -68,10 +68,10 @@ def test_recorded_extreme_upset_is_a_number_here() -> None:
 
 @pytest.mark.parametrize("x", [5, 20, 37, 38, 49.99, 50, 50.01, 80, 1e3, 1e5, 1e8])
 def test_far_tail_to_nine_digits(x: float) -> None:
-    v, rest = module._surprise(np.array(-x))
+    v, rest = module._surprise(-x)
     exact_v, exact_rest = exact_tail(x)
-    assert float(v) == pytest.approx(float(exact_v), rel=1e-14)
-    assert float(rest) == pytest.approx(float(exact_rest), rel=2e-9)
+    assert v == pytest.approx(float(exact_v), rel=1e-14)
+    assert rest == pytest.approx(float(exact_rest), rel=2e-9)
 
 
 @given(MEANS, SIGMAS, MEANS, SIGMAS)
@@ -87,23 +87,6 @@ def test_every_belief_stays_one(mu_w: float, sigma_w: float, mu_l: float, sigma_
     assert p + win_probability(mu_l, sigma_l, mu_w, sigma_w) == pytest.approx(1)
 
 
-@given(st.lists(st.tuples(MEANS, SIGMAS, MEANS, SIGMAS), min_size=1, max_size=8))
-def test_arrays_are_element_by_element(rows: list[tuple[float, float, float, float]]) -> None:
-    columns = np.array(rows).T
-    together = np.array(update(*columns)).T
-    assert together == pytest.approx(np.array([update(*row) for row in rows]), rel=1e-12)
-    assert win_probability(*columns) == pytest.approx([win_probability(*row) for row in rows], rel=1e-12)
-
-
-def test_broadcasting() -> None:
-    mu, sigma = np.array([20.0, 25.0, 31.0]), np.array([8.0, 2.0, 1.0])
-    square = win_probability(mu[:, None], sigma[:, None], mu, sigma)
-    assert square.shape == (3, 3)
-    assert square == pytest.approx(1 - square.T)
-    assert np.diag(square) == pytest.approx(0.5)
-    assert update(MU, SIGMA, mu, sigma).mu_winner.shape == (3,)
-
-
 def test_mean_moves_in_proportion_to_the_variance() -> None:
     after = update(20, 3, 24, 6)
     assert (after.mu_winner - 20) / 9 == pytest.approx((24 - after.mu_loser) / 36)
@@ -114,33 +97,8 @@ def test_a_huge_sigma_stays_above_zero() -> None:
     assert 0 < after.sigma_winner < 1e12
 
 
-@pytest.mark.parametrize(
-    "numbers", [(math.nan, 1, 0, 1), (0, math.inf, 0, 1), (0, 0, 0, 1), (0, 1, 0, -1), ([0, math.inf], 1, 0, 1)]
-)
+@pytest.mark.parametrize("numbers", [(math.nan, 1, 0, 1), (0, math.inf, 0, 1), (0, 0, 0, 1), (0, 1, 0, -1)])
 def test_no_belief_at_all(numbers: tuple[float, float, float, float]) -> None:
     for function in (update, win_probability):
-        with pytest.raises(InputError):
-            function(*numbers)
-
-
-def test_beta_must_be_above_zero() -> None:
-    with pytest.raises(InputError, match="beta"):
-        update(0, 1, 0, 1, beta=0)
-
-
-@given(MEANS, SIGMAS, MEANS, SIGMAS)
-def test_single_numbers_give_the_same_bits(mu_i: float, sigma_i: float, mu_j: float, sigma_j: float) -> None:
-    assert module.update_one(mu_i, sigma_i, mu_j, sigma_j) == update(mu_i, sigma_i, mu_j, sigma_j)
-    assert module.chance_of(mu_i, sigma_i, mu_j, sigma_j) == win_probability(mu_i, sigma_i, mu_j, sigma_j)
-
-
-@pytest.mark.parametrize("at", range(4))
-@pytest.mark.parametrize("wrong", [math.nan, math.inf, 0.0])
-def test_single_numbers_are_refused_alike(at: int, wrong: float) -> None:
-    numbers = [MU, SIGMA, MU, SIGMA]
-    numbers[at] = wrong
-    if wrong == 0 and at % 2 == 0:
-        return
-    for function in (module.update_one, module.chance_of):
         with pytest.raises(InputError):
             function(*numbers)

@@ -116,9 +116,9 @@ def test_columns_whose_names_end_in_digits_stay_apart():
     ("samples", "says"),
     [
         ([{"ID": "a", "text": "A"}], "only one; pairs need at least two"),
-        ([], "no rows"),
+        ([], "no column"),
         ([{"id": "a", "text": "A"}] * 2, "no column 'ID'"),
-        ([{"ID": "a", "text": "A"}] * 2, "'a' stands in rows 1, 2"),
+        ([{"ID": "a", "text": "A"}] * 2, "'a' stands in more than one row"),
         ([{"ID": "a", "text": "A"}, {"ID": "b", "text": " "}], "no text for 'b' in row 2"),
     ],
 )

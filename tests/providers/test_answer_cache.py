@@ -11,6 +11,7 @@ import textwrap
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.providers.careless import CarelessSimulator
 
 import pairscale as ps
 from pairscale.core.errors import InputError
@@ -310,7 +311,9 @@ def test_which_addresses_are_this_machine(url, is_here):
 
 
 def test_neither_keys_nor_prompts_are_in_the_file():
-    with ProviderSimulator(Behaviour(thoughts="I thought."), repeats_keys=True) as server:
+    with CarelessSimulator(
+        Behaviour(thoughts="I thought."),
+    ) as server:
         judged(server, headers={"X-Team-Token": f"team-{KEY}"})
     files = [path for path in cache_file().parent.iterdir() if path.is_file()]
     written = b"".join(path.read_bytes() for path in files)

@@ -14,6 +14,8 @@ from urllib.parse import quote
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.providers import careless
+from tests.providers.careless import CarelessSimulator
 
 import pairscale as ps
 from pairscale.core.addresses import without_login, without_logins
@@ -21,7 +23,7 @@ from pairscale.core.errors import InputError, JudgeError, PairscaleError
 from pairscale.providers.catalog import provider_named
 from pairscale.providers.keys import KEY_VARIABLES, Key, Redactor, _in_a_shell, find_key
 from pairscale.runtime import ask_once
-from pairscale.testing import Behaviour, Faults, ProviderSimulator, simulator
+from pairscale.testing import Behaviour, Faults, ProviderSimulator
 
 PLANTED = "pl4nted-Zebra_9817236450-key"  # looks like no provider's: only being known gives it away
 MODELS = {
@@ -150,9 +152,9 @@ def test_ordinary_base64_and_percents_stay():
 @contextlib.contextmanager
 def encoding(server):
     """Let a server that repeats the key write it in another way at every answer."""
-    forms, plain = itertools.cycle(forms_of(PLANTED)), simulator._with_key
+    forms, plain = itertools.cycle(forms_of(PLANTED)), careless.with_key
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(simulator, "_with_key", lambda document, key: plain(document, next(forms) if key else key))
+        patch.setattr(careless, "with_key", lambda document, key: plain(document, next(forms) if key else key))
         yield
 
 
@@ -169,7 +171,7 @@ def test_a_planted_key_is_nowhere(provider, where, tmp_path, monkeypatch, said):
         monkeypatch.setenv(KEY_VARIABLES[provider], f" {PLANTED}\n")
     shown, run = io.StringIO(), tmp_path / "run.db"
     # A careless provider: the key is in every sentence that it says, written in one way after the other.
-    with ProviderSimulator(repeats_keys=True) as server, encoding(server), contextlib.redirect_stderr(shown):
+    with CarelessSimulator() as server, encoding(server), contextlib.redirect_stderr(shown):
         settings["base_url"] = address(server, provider)
         for fate in FATES:
             everything = fate == "all of it"
@@ -221,7 +223,7 @@ def pair() -> ps.JudgePair:
 def test_a_key_in_an_adaptive_run_and_its_report(tmp_path, monkeypatch, said):
     from pairscale.reporting.page import write_report
 
-    with ProviderSimulator(repeats_keys=True, faults=Faults(script=[500, 429])) as server:
+    with CarelessSimulator(faults=Faults(script=[500, 429])) as server:
         out = ps.adaptive_rank(
             TEXTS,
             backend="openai",
@@ -404,7 +406,7 @@ def test_a_key_and_the_command(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("OPENAI_API_KEY", PLANTED)
     PAIRS.write_csv(tmp_path / "pairs.csv")
     for script in ([], [401], [429] * 9, [400] * 9):
-        with ProviderSimulator(repeats_keys=True, faults=Faults(script=script, retry_after="0")) as server:
+        with CarelessSimulator(faults=Faults(script=script, retry_after="0")) as server:
             for more in (["--run", str(tmp_path / "run.db"), "--retries", "0"], ["--dry-run"]):
                 with contextlib.suppress(SystemExit):
                     asked = ["judge", str(tmp_path / "pairs.csv"), "--judge", "openai:gpt-4.1"]
@@ -426,7 +428,6 @@ def test_an_argument_goes_before_the_environment(monkeypatch):
     assert find_key(openai, None).reveal() == "from-environment"
     assert find_key(openai, "").reveal() == "from-environment"
     assert find_key(openai, " given ").reveal() == "given"
-    assert find_key(openai, Key("made")).reveal() == "made"
 
 
 @pytest.mark.parametrize(
@@ -461,7 +462,7 @@ def test_who_needs_no_key_gets_none_of_another_s(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "from-environment")
     assert find_key(provider_named("ollama"), None) is None
     assert find_key(provider_named("compatible"), None) is None
-    with ProviderSimulator(repeats_keys=True) as server:
+    with CarelessSimulator() as server:
         judge = ps.make_judge("compatible:my-model", judge_args={"base_url": f"{server.url}/v1"})
         assert "authorization" not in {name.lower() for name in asyncio.run(judge.client.headers())}
 
@@ -572,7 +573,9 @@ def test_a_key_that_is_not_accepted_is_not_shown(tmp_path):
             return verdict, told(error)
         raise AssertionError
 
-    with ProviderSimulator(keys=["another"], repeats_keys=True) as server:
+    with CarelessSimulator(
+        keys=["another"],
+    ) as server:
         verdict, shown = asyncio.run(scene())
     assert verdict.failure == "judge"
     assert PLANTED not in repr(verdict) + str(verdict.raw_response)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.providers.careless import with_key
 from tests.providers.recorder import Recorder
 from tests.providers.test_keys import PLANTED, forms_of, told, traces_of
 from tests.runtime.workflows import MODELS, WORKFLOWS, Call
@@ -19,7 +20,7 @@ from tests.runtime.workflows import MODELS, WORKFLOWS, Call
 import pairscale as ps
 from pairscale.cli import main
 from pairscale.core.errors import PairscaleError
-from pairscale.testing import Batches, Behaviour, Faults, ProviderSimulator, simulator
+from pairscale.testing import Batches, Behaviour, Faults, ProviderSimulator
 
 pytestmark = pytest.mark.slow
 
@@ -35,12 +36,12 @@ def repeating() -> Callable[[bytes], bytes]:
 
     def change(content: bytes) -> bytes:
         try:
-            return json.dumps(simulator._with_key(json.loads(content), next(forms))).encode()
+            return json.dumps(with_key(json.loads(content), next(forms))).encode()
         except ValueError:
             pass
         with contextlib.suppress(ValueError):
             rows = [json.loads(line) for line in content.splitlines()]
-            return b"".join(json.dumps(simulator._with_key(row, next(forms))).encode() + b"\n" for row in rows)
+            return b"".join(json.dumps(with_key(row, next(forms))).encode() + b"\n" for row in rows)
         return content
 
     return change

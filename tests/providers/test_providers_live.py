@@ -248,8 +248,8 @@ def retry_forms():
 @pytest.mark.parametrize("form", retry_forms())
 def test_429_once(case, form):
     seconds, milliseconds = retry_forms()[form]
-    faults = {"script": [429], "retry_after": seconds, "retry_after_ms": milliseconds}
-    with simulator(faults=faults) as server:
+    headers = {"retry-after-ms": milliseconds} if milliseconds else {}
+    with simulator(faults={"script": [429], "retry_after": seconds}, headers=headers) as server:
         done = submit(judge_of(server, case))
         assert [entry.status for entry in server.journal] == [429, 200]
     assert done.results.height == 1
@@ -270,7 +270,8 @@ def test_429_once(case, form):
 def test_the_wait_that_a_429_asks_for_reaches_whoever_asks_again(seconds, milliseconds, wait):
     if seconds == "a date":
         seconds = format_datetime(datetime.now(UTC) + timedelta(seconds=200), usegmt=True)
-    with simulator(faults={"script": [429], "retry_after": seconds, "retry_after_ms": milliseconds}) as server:
+    headers = {"retry-after-ms": milliseconds} if milliseconds else {}
+    with simulator(faults={"script": [429], "retry_after": seconds}, headers=headers) as server:
         verdict = ask(judge_of(server, "openai"))
     assert (verdict.error_code, verdict.status_code, verdict.failure) == ("rate_limited", 429, "transient")
     assert verdict.retry_after == wait
@@ -307,9 +308,8 @@ def test_once(case, fault, code):
 
 
 @EVERY
-@pytest.mark.parametrize("fault", ["slow", "dripping"])
-def test_time_out(case, fault):
-    with simulator(faults={"script": [fault], "slow_s": 60}) as server:
+def test_time_out(case):
+    with simulator(faults={"script": ["slow"], "slow_s": 60}) as server:
         verdict = ask(judge_of(server, case, timeout=0.1))
     assert (verdict.error_code, verdict.failure, verdict.status_code) == ("timeout", "transient", None)
     assert "0.1 seconds" in verdict.error_message

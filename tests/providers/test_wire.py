@@ -76,11 +76,6 @@ def test_what_may_be_there_already_is_not_tried_again(nobody, events):
     assert events == []
 
 
-def test_an_answer_that_comes_in_pieces_is_whole(events):
-    with ProviderSimulator(faults=Faults(script=("dripping",), slow_s=0.05)) as server:
-        assert post(f"{server.url}/v1", events)["object"] == "chat.completion"
-
-
 def test_an_answer_has_a_limit_beyond_which_nobody_reads_on(message_snapshot, events, monkeypatch):
     sent = []
 

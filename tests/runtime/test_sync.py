@@ -115,6 +115,26 @@ def test_ctrl_c_lets_the_coroutine_store_what_it_has():
     assert process(script) == (0, ["stored", "interrupted"], "")
 
 
+def test_a_second_ctrl_c_at_once_leaves_what_is_open_and_still_stores():
+    """The second comes while the first is being passed on, the moment at which it was once lost."""
+    script = """
+        from pairscale.runtime.sync import interrupt_of_call
+
+        async def asked():
+            with interrupt_of_call().tells(lambda: os.kill(os.getpid(), signal.SIGINT)), interrupt_of_call().waits():
+                await stored(signal.SIGINT)
+
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        for _ in range(30):
+            try:
+                run_sync(asked)
+            except KeyboardInterrupt:
+                print("interrupted")
+    """
+    code, said, _ = process(script)
+    assert (code, said) == (0, ["stored", "interrupted"] * 30)
+
+
 @pytest.mark.slow
 def test_a_second_sigterm_ends_the_process_at_once():
     code, said, _ = process("run_sync(lambda: stored(signal.SIGTERM, times=2))")

@@ -8,8 +8,7 @@ import pytest
 from scipy.stats import t
 
 from pairscale.models.correlations import spearman
-from pairscale.simulation._estimate import MapEstimate
-from pairscale.simulation.run import simulate_run
+from pairscale.simulation.run import MapEstimate, simulate_run
 
 GOLDEN = Path(__file__).parents[1] / "golden/adaptive"
 JUDGES = {"clean": {}, "bias03_lapse05": {"bias": 0.3, "lapse": 0.05}}

@@ -23,7 +23,7 @@ def simulator() -> Any:
         yield running
 
 
-@pytest.mark.parametrize("settings", [{"reasoning": "none"}, {"endpoint": "decisions"}, {"answer": "confidence"}])
+@pytest.mark.parametrize("settings", [{"reasoning": "none"}, {"answer": "confidence"}])
 def test_all_forms_say_the_same(simulator: ProviderSimulator, settings: dict[str, Any]) -> None:
     found = ps.judge(
         ps.make_pairs(SAMPLES), judge="openai:gpt-5.1", judge_args={"api_key": "k", **settings},
@@ -35,21 +35,3 @@ def test_all_forms_say_the_same(simulator: ProviderSimulator, settings: dict[str
     errors = np.log(p / (1 - p)) - d
     assert found.height == 28
     assert 0.4 < np.std(errors) < 1.1
-    if "endpoint" in settings:  # a decision is the more probable choice; the others draw theirs
-        assert ((found["better_sample"] == "SAMPLE_1") == (found["probability"] > 0.5)).all()
-
-
-@pytest.mark.slow
-def test_the_official_sdk_takes_decisions(simulator: ProviderSimulator) -> None:
-    openai = pytest.importorskip("openai")
-    client = openai.OpenAI(base_url=f"{simulator.url}/v1", api_key="k", max_retries=0)
-    if not hasattr(client, "decisions"):
-        pytest.skip("this version of the SDK has no decisions")
-    prompt = f"<SAMPLE_1>{TEXTS[0]}</SAMPLE_1> <SAMPLE_2>{TEXTS[1]}</SAMPLE_2>"
-    choices = [{"value": "SAMPLE_1"}, {"value": "SAMPLE_2"}]
-    question = {"type": "choice", "name": "better", "instructions": "Which is better?", "choices": choices}
-    found = client.decisions.create(model="gpt-6-luna", input=prompt, questions=[question])
-    (answer,) = found.answers
-    assert sum(one.probability for one in answer.probabilities) == pytest.approx(1)
-    assert answer.choice == max(answer.probabilities, key=lambda one: one.probability).value
-    assert found.usage.total_tokens == found.usage.input_tokens + found.usage.output_tokens

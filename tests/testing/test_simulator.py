@@ -85,7 +85,6 @@ def test_openai_chat(server):
             },
         )
         assert json.loads(structured.choices[0].message.content) == {"better_sample": "SAMPLE_1"}
-        assert [model.id for model in client.models.list()] == ["simulated-1"]
 
 
 @pytest.mark.slow
@@ -156,13 +155,12 @@ def test_together(server):
 def test_ollama():
     with ProviderSimulator(Behaviour(quality={GOOD: 9.0, BAD: 0.0}), models=["qwen3:32b", "gemma3:27b"]) as server:
         client = of_ollama(server)
-        assert [model.model for model in client.list().models] == ["qwen3:32b", "gemma3:27b"]
         assert client.ps().models == []
         reply = client.generate("qwen3:32b", PROMPT, think=True)
         assert (reply.response, reply.done, reply.done_reason) == (ONE, True, "stop")
         assert reply.thinking == server.behaviour.thoughts
-        reply = client.chat("gemma3:27b", [{"role": "user", "content": PROMPT}], format=SCHEMA)
-        assert json.loads(reply.message.content) == {"better_sample": "SAMPLE_1"}
+        reply = client.generate("gemma3:27b", PROMPT, format=SCHEMA)
+        assert json.loads(reply.response) == {"better_sample": "SAMPLE_1"}
         assert reply.prompt_eval_count == math.ceil(len(PROMPT.encode()) / 4)
         assert [model.model for model in client.ps().models] == ["qwen3:32b", "gemma3:27b"]
         client.generate("qwen3:32b", keep_alive=0)
@@ -252,8 +250,8 @@ def test_errors_of_the_sdk_of_gemini(settings, error, code):
 
 @pytest.mark.slow
 def test_the_sdk_of_openai_tries_again_as_it_always_does():
-    faults = Faults(script=[429, 503], retry_after="", retry_after_ms="1")
-    with ProviderSimulator(faults=faults) as server:
+    faults = Faults(script=[429, 503], retry_after="")
+    with ProviderSimulator(faults=faults, headers={"retry-after-ms": "1"}) as server:
         with sdk("openai").OpenAI(api_key=KEY, base_url=f"{server.url}/v1", max_retries=2) as client:
             assert chat_with(client).choices[0].message.content
         assert [entry.status for entry in server.journal] == [429, 503, 200]
@@ -407,7 +405,6 @@ def test_addresses_and_bodies_that_it_does_not_know(server):
                 return error.code
 
     assert status("/v1/nothing") == 404
-    assert status("/api/tags") == 200
     for body in (b"", b"no json", b"[1]", b"{}", b'{"model": "m", "messages": 5}', b'{"messages": [{"role": "user"}]}'):
         assert status("/v1/chat/completions", body) == 400
 

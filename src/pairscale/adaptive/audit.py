@@ -9,32 +9,44 @@ between machines.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from polars.exceptions import PolarsError
 
-from pairscale.adaptive._refit_audit import belief_faults, item_columns, round_columns
-from pairscale.adaptive._replay import LogRow, engine_at_start, in_order, named_rows, unanswered
-from pairscale.adaptive._stop_rule import stops_now
 from pairscale.adaptive.config import BTLConfig
-from pairscale.adaptive.engine import Proposal, Starved
-from pairscale.adaptive.gates import CONVERGED, stop_decision
+from pairscale.adaptive.engine import Starved
+from pairscale.adaptive.gates import (
+    CONVERGED,
+    NEAR_STOP_MARGIN,
+    NEAR_STOP_WRONG,
+    is_identified,
+    may_stop,
+    stop_decision,
+    stop_gates,
+)
 from pairscale.adaptive.messages import NOTHING_LEFT
-from pairscale.adaptive.refits import Belief
+from pairscale.adaptive.refits import figure_columns, request_columns
+from pairscale.adaptive.replay import Replay, uid_of
+from pairscale.adaptive.selection.goal_errors import expected_wrong
 from pairscale.adaptive.session import session_facts
-from pairscale.adaptive.source import uid_of
 from pairscale.core.errors import PairscaleError, StoreDamagedError
-from pairscale.store.runfile import RunFile
 
 if TYPE_CHECKING:
+    from pairscale.adaptive.refits import Belief, RefitRequest
     from pairscale.adaptive.selectors import OwnSelector
+    from pairscale.store.runfile import RunFile
 
 __all__ = ["Replayed", "read_replay"]
 
+Row = Mapping[str, Any]
+
 _TOLERANCE = 1e-9
+_UNFIT = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, AssertionError, PolarsError)
+"""What goes wrong in the replay of a log that does not fit together."""
 
 
 class _DifferenceError(Exception):
@@ -73,126 +85,78 @@ def read_replay(store: RunFile, where: str, selector: str | OwnSelector | None =
     """
     try:
         session_facts(store, where)
-    except (LookupError, TypeError, AttributeError) as error:
-        problem = _unfit(error)
-        return lambda: Replayed(0, 0, problem)
-    try:
-        replay = _Replay(store, where, selector)
-    except _UNFIT as error:
+        replay = _Audit(store, where, selector)
+    except (*_UNFIT, StoreDamagedError) as error:
         problem = _unfit(error)
         return lambda: Replayed(0, 0, problem)
     replay.engine.require_selector()
     return partial(_replayed, replay)
 
 
-_UNFIT = (
-    LookupError, TypeError, ValueError, AttributeError, ArithmeticError, AssertionError, StoreDamagedError, PolarsError,
-)  # fmt: skip
-
-
 def _unfit(error: Exception) -> str:
-    known = isinstance(error, PairscaleError)
-    return f"the log does not fit together: {error if known else f'{type(error).__name__}: {error}'}"
+    problem = str(error) if isinstance(error, PairscaleError) else f"{type(error).__name__}: {error}"
+    if isinstance(error, KeyError):
+        problem = f"a row lacks {error}"
+    return f"the log does not fit together: {problem}"
 
 
-def _replayed(replay: _Replay) -> Replayed:
+def _replayed(replay: _Audit) -> Replayed:
     problem: str | None = None
     try:
-        replay.all()
+        replay.run()
+        replay.nothing_left()
     except _DifferenceError as difference:
         problem = str(difference)
     except (*_UNFIT, PairscaleError) as error:
         problem = _unfit(error)
-    return Replayed(replay.steps, replay.refits, problem, replay.preset)
+    return Replayed(replay.engine.rows, replay.refits, problem, str(replay.settings["preset"]))
 
 
-class _Replay:
-    """One pass over a log, all of which is read at first: choosing again takes its time."""
+class _Audit(Replay):
+    """A replay that chooses again, and compares everything with what is logged."""
 
     def __init__(self, store: RunFile, where: str, selector: str | OwnSelector | None) -> None:
-        self.steps = self.refits = 0
-        self._rows: list[LogRow] = named_rows(store, "step_log")
-        self._rounds = named_rows(store, "round_log")
-        self._items = named_rows(store, "item_log")
-        self._events = named_rows(store, "adaptive_events")
-        if not self._events or self._events[0]["event"] != "start":
-            raise StoreDamagedError(f"{store.name}: the run has no beginning")
-        self.preset = str(self._events[0]["preset"])
-        self._asked = [*self._rows, *unanswered(store, self._rows)]
-        self._beliefs = [store.read_blob("belief", number) for number in range(1, len(self._rounds) + 1)]
+        super().__init__(store, where, selector)
         self._answers = {row["custom_id"]: row for row in store.results().iter_rows(named=True)}
         self._panels = store.panels()
-        self.engine = engine_at_start(self._events[0], where, selector)
-        self._call: dict[str, Any] = {}
-        self._ended: str | None = None
-        self._last: Mapping[str, Any] | None = None  # the row of the last refit that was no closing one
+        self._max_comparisons: int | None = None
+        self._last: Row | None = None  # the row of the last refit that was no closing one
 
-    def all(self) -> None:
-        for at, happened in enumerate(in_order(len(self._rows), self._events[1:], self._asked)):
-            for kind, what in happened:
-                if kind == "event":
-                    self._happen(what)
-                else:
-                    self._choose(what)
-            if at < len(self._rows):
-                if self._rows[at]["status"] != "starved":
-                    self._record(self._rows[at])
-                self.steps += 1
-        self._nothing_left()
-
-    def _nothing_left(self) -> None:
+    def nothing_left(self) -> None:
         """What the replay has not come by is there without having happened."""
-        if late := [event for event in self._events if not 0 <= event["after"] <= len(self._rows)]:
-            raise _DifferenceError(
-                f"{late[0]['event']} is logged behind step {late[0]['after']}, but there are {len(self._rows)}"
-            )
-        if len(self._rounds) != self.refits or len(self._items) != self.refits:
-            there = f"{len(self._rounds)} rows and {len(self._items)} tables of items"
-            raise _DifferenceError(f"the log has {there} of refits, but in the replay there are {self.refits}")
-        asked = {uid_of(row["step_id"]) for row in self._rows if row["status"] != "starved"}
-        if more := sorted(name for name in self._answers if name.startswith(uid_of(0)[:5]) and name not in asked):
-            raise _DifferenceError(f"{more[0]} was answered, but no step says so")
+        late = [event for event in self.events if not 0 <= event["after"] <= len(self.rows)]
+        _require(not late, f"an event is logged behind a step that is not there, of {len(self.rows)}")
+        is_whole = len(self.rounds) == self.refits == len(self.items)
+        _require(is_whole, f"the log has {len(self.rounds)} rows of refits, but in the replay there are {self.refits}")
+        asked = {uid_of(row["step_id"]) for row in self.rows if row["status"] != "starved"}
+        more = sorted(name for name in self._answers if name.startswith("step-") and name not in asked)
+        _require(not more, f"{', '.join(more[:1])} was answered, but no step says so")
 
-    def _choose(self, logged: Mapping[str, Any]) -> None:
-        """Choose again, and compare with the step that is logged."""
-        step = logged["step_id"]
+    def propose(self, logged: Row) -> None:
+        step = f"step {logged['step_id']}"
         found = self.engine.propose()
-        if isinstance(found, Starved):
-            _compare(f"step {step}", found.row, logged)
-        elif isinstance(found, Proposal):
-            if logged.get("status") == "starved":
-                raise _DifferenceError(
-                    f"step {step} is logged as starved, but {found.fields['A_id']!r} can be asked about"
-                )
-            _compare(f"step {step}", found.fields, {name: logged.get(name) for name in found.fields})
-        else:
+        if found is None:
             why = f"the run has stopped ({self.engine.stop_reason})" if self.engine.stop_reason else "nothing is due"
-            raise _DifferenceError(f"step {step} is logged, but in the replay {why}")
+            raise _DifferenceError(f"{step} is logged, but in the replay {why}")
+        if isinstance(found, Starved):
+            _compare(step, found.row, logged)
+            return
+        _require(logged.get("status") != "starved", f"{step} is logged as starved, but there is a pair to ask about")
+        _compare(step, found.fields, {name: logged.get(name) for name in found.fields})
 
-    def _record(self, logged: Mapping[str, Any]) -> None:
-        made = self.engine.record(
-            logged["step_id"],
-            logged["Y"],
-            invalid_reason=logged.get("invalid_reason"),
-            invalid_kind=logged.get("invalid_kind"),
-            orders_agree=logged.get("orders_agree"),
-            probability=logged.get("probability"),
-            judge=logged.get("judge"),
-        )
-        _compare(f"step {logged['step_id']}", made, logged)
-        self._answered(logged)
-
-    def _answered(self, logged: Mapping[str, Any]) -> None:
-        """The outcome must be the one that came from the judge."""
-        uid, y = uid_of(logged["step_id"]), logged["Y"]
-        where, answer = f"step {logged['step_id']}", self._answers.get(uid)
+    def record(self, logged: Row) -> dict[str, Any]:
+        made = super().record(logged)
+        step = f"step {logged['step_id']}"
+        _compare(step, made, logged)
+        answer = self._answers.get(uid_of(logged["step_id"]))
         if answer is None:
-            raise _DifferenceError(f"{where} is logged, but the run file has no answer {uid}")
+            raise _DifferenceError(f"{step} is logged, but the run file has no answer to it")
+        y = logged["Y"]
+        first = 1 if answer["better_sample"] == "SAMPLE_1" else 2
         said = {"A_id": answer["ID1"], "B_id": answer["ID2"]}
+        said["Y"] = self.engine.points_of_first(answer["outcome"], first)
         if answer["error_message"] is not None:
             said["invalid_reason"] = answer["error_message"]
-        first = 1 if answer["better_sample"] == "SAMPLE_1" else 2
-        said["Y"] = self.engine.points_of_first(answer["outcome"], first)
         if logged.get("orders_agree") is not None:
             said["orders_agree"] = answer["outcome"] == "win"
         if y is not None and self.engine.btl.answer == "probability":
@@ -200,99 +164,75 @@ class _Replay:
         if y is not None and (logged.get("judge") is not None or answer["condition_id"] in self._panels):
             said["judge"] = answer["judge_id"]
         for name, value in said.items():
-            if logged.get(name) != value:
-                raise _DifferenceError(
-                    f"{where}: {name} is {logged.get(name)!r} in the log and {value!r} in the answer"
-                )
+            was = f"{step}: {name} is {logged.get(name)!r} in the log and {value!r} in the answer"
+            _require(logged.get(name) == value, was)
         kinds = {"error", "failure"} if answer["outcome"] == "error" else {"abstention"}
-        if y is None and logged["invalid_kind"] not in kinds:
-            kind = f"invalid_kind is {logged['invalid_kind']!r} in the log"
-            raise _DifferenceError(f"{where}: {kind}, but the answer was {answer['outcome']!r}")
+        was = f"{step}: invalid_kind is {logged.get('invalid_kind')!r} in the log; the answer was {answer['outcome']!r}"
+        _require(y is not None or logged["invalid_kind"] in kinds, was)
+        return made
 
-    def _happen(self, event: Mapping[str, Any]) -> None:
+    def happen(self, event: Row) -> None:
         engine, kind = self.engine, event["event"]
-        if event["steps"] != engine.steps:
-            raise _DifferenceError(
-                f"{kind} is logged after {event['steps']} steps, but in the replay there are {engine.steps} by then"
-            )
+        was = f"{kind} is logged after {event['steps']} steps, but in the replay there are {engine.steps} by then"
+        _require(event["steps"] == engine.steps, was)
         if kind == "call":
-            engine.refit_lag, engine.failures_in_row = event["refit_lag"], 0
-            self._call, self._ended = dict(event), None
-        elif kind == "configure":
-            engine.configure(event["adaptive_config"], event["btl_config"])
-            self._ended = None
-        elif kind == "stop_rule":
-            self._change_stop_rule(event)
-        elif kind == "join":
-            engine.join(event["ids"], event["mu"], event["sigma"])
-            self._ended = None
-        elif kind == "withdraw":
-            engine.withdraw(event["ids"], taken=event["taken"])
-        elif kind == "end":
-            self._end(event["reason"])
-        elif kind == "refit":
-            self._refit(event["refit_id"], is_closing=event["is_closing"])
-        else:
-            raise _DifferenceError(f"nothing is known of an event {kind!r}")
+            self._max_comparisons = event.get("max_comparisons")
+        if kind == "stop_rule":  # of a run that is paused; whether it stops by it must follow from the last refit
+            where = f"the stop rule behind {engine.rows} steps"
+            stopped = f"{where} is logged, but in the replay the run has stopped ({engine.stop_reason})"
+            _require(engine.stop_reason is None, stopped)
+            reason = engine.stops_now(self._last, BTLConfig.for_items(len(engine.ids), event["btl_config"]))
+            _compare(where, {"stop_reason": reason}, event, only_made=True)
+        super().happen(event)
 
-    def _change_stop_rule(self, event: Mapping[str, Any]) -> None:
-        """Another rule for a run that is paused; whether it stops by it must follow from the last refit."""
-        engine, where = self.engine, f"the stop rule behind {self.engine.rows} steps"
-        if engine.stop_reason is not None:
-            raise _DifferenceError(f"{where} is logged, but in the replay the run has stopped ({engine.stop_reason})")
-        reason = stops_now(engine, self._last, BTLConfig.for_items(len(engine.ids), event["btl_config"]))
-        if reason != event["stop_reason"]:
-            raise _DifferenceError(f"{where}: stop_reason is {event['stop_reason']!r}, and {reason!r} in the replay")
-        engine.change_stop_rule(event["btl_config"], stop_reason=reason)
-        self._ended = None
-
-    def _end(self, reason: str | None) -> None:
+    def end(self, reason: str | None) -> None:
         """The reason of an end must hold, as far as the log can tell: the clock and the purse are not in it."""
         engine = self.engine
         where = f"the end behind {engine.rows} steps"
-        if reason in NOTHING_LEFT and (engine.propose() is not None or engine.stop_reason != reason):
-            raise _DifferenceError(f"{where} is logged as {reason!r}, but in the replay there is a pair to ask about")
-        if engine.stop_reason != reason and (engine.stop_reason is not None or reason == CONVERGED):
-            raise _DifferenceError(
-                f"{where} has the reason {reason!r} in the log and {engine.stop_reason!r} in the replay"
-            )
-        most = self._call.get("max_comparisons")
-        full = most is not None and engine.committed >= most
-        holds = {"max_comparisons": full, "judge_failing": engine.is_failing, "judge_flips": engine.is_flipping}
-        holds["no_probabilities"] = engine.lacks_probabilities
-        if not holds.get(str(reason), True):
-            raise _DifferenceError(f"{where} is logged as {reason!r}, which was not so")
-        self._ended = reason
+        if reason in NOTHING_LEFT:
+            nothing = engine.propose() is None and engine.stop_reason == reason
+            _require(nothing, f"{where} is logged as {reason!r}, but in the replay there is a pair to ask about")
+        if engine.stop_reason is not None or reason == CONVERGED:
+            was = f"{where} has the reason {reason!r} in the log and {engine.stop_reason!r} in the replay"
+            _require(engine.stop_reason == reason, was)
+        most = self._max_comparisons
+        holds = {
+            "max_comparisons": most is not None and engine.committed >= most,
+            "judge_failing": engine.is_failing,
+            "judge_flips": engine.is_flipping,
+            "no_probabilities": engine.lacks_probabilities,
+        }
+        _require(holds.get(str(reason), True), f"{where} is logged as {reason!r}, which was not so")
+        super().end(reason)
 
-    def _refit(self, number: int, *, is_closing: bool) -> None:
+    def refit(self, number: int, *, is_closing: bool) -> None:
         where, at = f"refit {number}", self.refits
-        if number != at + 1 or at >= len(self._rounds) or at >= len(self._items):
-            raise _DifferenceError(f"{where} is logged, but the log has {len(self._rounds)} rows of refits")
-        logged, items = self._rounds[at], self._items[at]
-        if items["refit_id"] != number:
-            raise _DifferenceError(f"{where}: its items are those of refit {items['refit_id']}")
+        is_there = number == at + 1 and at < min(len(self.rounds), len(self.items))
+        _require(is_there, f"{where} is logged, but the log has {len(self.rounds)} rows of refits")
+        logged, items = self.rounds[at], self.items[at]
+        _require(items["refit_id"] == number, f"{where}: its items are those of refit {items['refit_id']}")
         request = self.engine.refit_request() if is_closing else self.engine.pending
         if request is None:
             raise _DifferenceError(f"{where} is logged, but in the replay none is due")
-        data = self._beliefs[at]
-        if data is None:
-            raise _DifferenceError(f"{where}: what it found is missing")
-        belief = Belief.from_bytes(data)
         request = replace(request, refit_id=number, is_closing=is_closing)
         columns = items["columns"]
         _compare(f"{where}, items", item_columns(request, columns), columns, only_made=True)
         _compare(where, round_columns(request, logged, columns), logged, only_made=True)
-        for fault in belief_faults(request, logged, columns, belief):
+        for fault in belief_faults(request, logged, columns, self.belief(number)):
             raise _DifferenceError(f"{where}: {fault}")
         decision, reason = stop_decision(logged)
         if is_closing:
-            reason = self.engine.stop_reason or self._ended
+            reason = self.engine.stop_reason or self.ended
             decision = reason is not None
-        _compare(where, {"stop_decision": decision, "stop_reason": reason}, logged, only_made=True)
-        if not is_closing:
-            self.engine.apply(belief, stop_reason=reason)
+        else:
             self._last = logged
-        self.refits += 1
+        _compare(where, {"stop_decision": decision, "stop_reason": reason}, logged, only_made=True)
+        super().refit(number, is_closing=is_closing)
+
+
+def _require(holds: bool, problem: str) -> None:
+    if not holds:
+        raise _DifferenceError(problem)
 
 
 def _compare(where: str, made: Mapping[str, Any], logged: Mapping[str, Any], *, only_made: bool = False) -> None:
@@ -312,3 +252,101 @@ def _same(made: Any, logged: Any) -> bool:
     if isinstance(made, list) and isinstance(logged, list):
         return len(made) == len(logged) and all(map(_same, made, logged))
     return bool(made == logged)
+
+
+# What a refit must say, given what came from outside: the scores that the sampler found, and its diagnostics
+
+
+def round_columns(request: RefitRequest, logged: Row, items: Row) -> dict[str, Any]:
+    """The columns of the round log that follow from the run, its settings and the scores in the item log."""
+    btl, keep = request.btl, request.counted
+    degree, all_means = request.degree[keep], np.array(items["theta_mean"], dtype=np.float64)
+    mean, sd = all_means[keep], np.array(items["theta_sd"], dtype=np.float64)[keep]
+    between, within = float(mean.var(ddof=1)), float(np.mean(sd**2))
+    near_stop = request.near_stop or bool(logged["phase3_entered"])
+    repeats = logged["repeat_agreement"] if btl.repeats == "learned" else btl.repeats
+    gates = stop_gates(logged)
+    return {
+        **request_columns(request),
+        **figure_columns(request, all_means),
+        "n_items": len(mean),
+        "mean_degree": float(degree.mean()),
+        "min_degree": int(degree.min()),
+        "pos_balance_sd": float((request.first - request.second)[keep].std(ddof=1)),
+        "reliability_EAP": between / (between + within) if between + within > 0 else None,
+        "reliability": logged[btl.reliability_figure],
+        "screened": bool(logged["screened"]) and btl.screen_refits and not may_stop(logged),
+        "theta_sd_eap": between**0.5,
+        "divergences_max_allowed": btl.divergences_max,
+        "max_rhat_allowed": btl.max_rhat,
+        "ess_bulk_required": btl.ess_bulk_min_near_stop if near_stop else btl.ess_bulk_min,
+        "near_stop_active": near_stop,
+        "phase3_entered": _enters(request, logged, passed=bool(gates["diagnostics_pass"])),
+        "global_identified": is_identified(logged) if gates["diagnostics_pass"] else request.global_identified,
+        "repeat_agreement": None if repeats == "independent" else repeats,
+        "top_wrong": _wrong(request, items),
+        **gates,
+    }
+
+
+def _wrong(request: RefitRequest, items: Row) -> float | None:
+    """The expected number of wrong members, from the probabilities in the item log."""
+    if request.adaptive.top is None:
+        return None
+    keep = request.counted
+    in_top = np.array(items["top_prob"], dtype=np.float64)[keep]
+    return expected_wrong(in_top, np.array(items["theta_mean"], dtype=np.float64)[keep], request.adaptive.top)
+
+
+def _enters(request: RefitRequest, logged: Row, *, passed: bool) -> bool:
+    """Whether a refit entered phase 3. One that did may have been drawn again, so its log alone cannot refute it."""
+    if request.near_stop:
+        return False
+    if request.adaptive.top is None:
+        reliability = logged["reliability"]
+        near = reliability is not None and reliability >= request.btl.eap_reliability_min - NEAR_STOP_MARGIN
+    else:
+        near = logged["top_wrong"] <= NEAR_STOP_WRONG * logged["top_wrong_allowed"]
+    return bool(logged["phase3_entered"]) or (passed and near)
+
+
+def item_columns(request: RefitRequest, items: Row) -> dict[str, Any]:
+    """The columns of the item log that follow from the run and from the scores in it."""
+    degree = request.degree.tolist()
+    theta = np.array(items["theta_mean"], dtype=np.float64)
+    return {
+        "refit_id": [request.refit_id] * len(degree),
+        "ID": list(request.ids),
+        "degree": degree,
+        "pos_count_A": request.first.tolist(),
+        "pos_count_B": request.second.tolist(),
+        "pos_A_rate": [
+            first / times if times else None for first, times in zip(request.first.tolist(), degree, strict=True)
+        ],
+        "rank": (1 + len(theta) - np.searchsorted(np.sort(theta), theta, side="right")).tolist(),
+    }
+
+
+def belief_faults(request: RefitRequest, logged: Row, items: Row, belief: Belief) -> Iterator[str]:
+    """What the rest of the run was given must be what the logs of the refit say; each difference in words."""
+    said = {
+        "refit_id": request.refit_id,
+        "passed": logged["diagnostics_pass"],
+        "near_stop": request.near_stop or logged["phase3_entered"],
+        "global_identified": logged["global_identified"],
+        "repeat_agreement": logged["repeat_agreement"] or 0.0,
+    }
+    for name, value in said.items():
+        if getattr(belief, name) != value:
+            yield f"{name} is {value!r} in the log and {getattr(belief, name)!r} in what was kept of it"
+    for name in ("theta_mean", "theta_sd"):
+        if not np.array_equal(getattr(belief, name), np.array(items[name], dtype=np.float64)):
+            yield f"{name} is not the same in the item log and in what was kept of it"
+    places = np.argsort(belief.rank)
+    if (
+        sorted(belief.rank.tolist()) != list(range(1, len(request.ids) + 1))
+        or (np.diff(belief.theta_mean[places]) > 0).any()
+    ):
+        yield "rank is not that of the scores"
+    if (belief.draws is None) == belief.global_identified:
+        yield "draws are there exactly when the order counts as known, but not here"

@@ -1,4 +1,4 @@
-"""Every number that an adaptive run goes by, with its meaning, its range and its default for N items.
+"""Every number that an adaptive run goes by, with its meaning, its range and its default for N items; goals, presets.
 
 Section numbers are those of the design document. What a user gives is checked by name and range before anything else
 happens; what is not given follows from the number of items, and follows it again when items join later.
@@ -7,11 +7,12 @@ happens; what is not given follows from the number of items, and follows it agai
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import MISSING, Field, asdict, dataclass, field, fields
-from typing import Any, Literal, Self, get_args
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, asdict, dataclass, field, fields
+from functools import cache, partial
+from types import MappingProxyType
+from typing import Any, Literal, Self, get_args, get_type_hints
 
-from pairscale.adaptive.goals import ORDER, require_goal, top_of
 from pairscale.core.errors import InputError
 from pairscale.core.options import (
     optional,
@@ -21,155 +22,236 @@ from pairscale.core.options import (
     require_mapping,
     require_number,
     require_number_or,
+    require_probability,
 )
 from pairscale.core.tables import listed
 from pairscale.models.bayes.diagnostics import DiagnosticsGate
 from pairscale.models.bayes.settings import Answer, Judges, MCMCSettings, Repeats, Variant, require_repeats
 
-__all__ = ["STOP_SETTINGS", "AdaptiveConfig", "BTLConfig", "RoundQuotas"]
-
-ReliabilityFigure = Literal["reliability_EAP", "reliability_r2"]
-"""The columns of the round log that a run may claim as its reliability."""
-
-Ties = Literal["invalid", "half"]
-
-Criterion = Literal["determinant", "ranks"]
-"""What the selector ``information`` reduces."""
+__all__ = [
+    "DOCUMENT",
+    "ORDER",
+    "OURS",
+    "PRESETS",
+    "STOP_SETTINGS",
+    "AdaptiveConfig",
+    "BTLConfig",
+    "Preset",
+    "RoundQuotas",
+    "answering_by",
+    "other_settings",
+    "require_goal",
+    "resolve_preset",
+    "stopping_at",
+    "top_of",
+    "with_goal",
+]
 
 SMALL = 30
-"""Below so many items the document is silent, and rules of our own hold (docs/adaptive.md)."""
+"""Below this many items the document is silent, and rules of our own hold (docs/adaptive.md)."""
 
 
-def _range(meaning: str, low: float, high: float, *, section: str) -> dict[str, Any]:
-    """What is known of a field: its meaning and range. A field that has no default is a function of N."""
-    return {"meaning": meaning, "low": low, "high": high, "section": section}
+# What a run is for
+
+ORDER = "order"
+"""The goal of a run that ranks all texts alike."""
+
+_TOP = "top:"
 
 
-def _setting(meaning: str, low: float, high: float, default: Any, *, section: str) -> Any:
-    """A field with its meaning, its range and its default."""
-    return field(default=default, metadata=_range(meaning, low, high, section=section))
+def require_goal(goal: object, name: str = "goal") -> str:
+    """``order``, or ``top:K`` with a whole number K of 1 or more.
+
+    Raises:
+        InputError: If it is anything else.
+    """
+    if goal == ORDER:
+        return ORDER
+    text = goal.strip().lower() if isinstance(goal, str) else ""
+    size = text.removeprefix(_TOP)
+    if text == size or not size.isascii() or not size.isdigit():
+        raise InputError(f"{name} must be 'order', or 'top:K' such as 'top:10', not {goal!r:.80}")
+    return f"{_TOP}{require_int(int(size), name, least=1)}"
+
+
+def top_of(goal: str) -> int | None:
+    """The K of ``top:K``; None for the whole order."""
+    return None if goal == ORDER else int(goal.removeprefix(_TOP))
+
+
+# Fields
+
+
+def _field(
+    section: str,
+    meaning: str,
+    low: float = 0,
+    high: float = 0,
+    default: Any = MISSING,
+    *,
+    check: Callable[[Any, str], Any] | None = None,
+) -> Any:
+    """A field with what is known of it; one without a default is a function of N."""
+    known = {"section": section, "meaning": meaning, "low": low, "high": high, "check": check}
+    return field(default=default, metadata=known)
+
+
+def _share(section: str, meaning: str, default: Any = MISSING) -> Any:
+    """A field between 0 and 1."""
+    return _field(section, meaning, 0, 1, default)
+
+
+def _mcmc(value: Any, name: str) -> Mapping[str, Any]:
+    if MCMCSettings.given(value).seed is not None:
+        raise InputError(f"{name} takes no seed; the seed of the run gives every fit its own")
+    return dict(value)
+
+
+class _Settings:
+    """What both configurations have in common: fields that are checked by name, type and range."""
+
+    _name: str
+
+    @classmethod
+    def _given(cls, given: Any) -> dict[str, Any]:
+        """The fields that were given, checked, as plain Python values."""
+        if isinstance(given, cls):
+            return asdict(given)  # type: ignore[call-overload,no-any-return]
+        settings = optional(require_mapping, given, cls._name) or {}
+        known = {entry.name: entry.metadata for entry in fields(cls)}  # type: ignore[arg-type]
+        if unknown := sorted(set(settings) - set(known)):
+            raise InputError(f"{cls._name}: no field {listed(unknown)}; there are {listed(list(known), 60)}")
+        return {name: _checked(cls, name, known[name], value) for name, value in settings.items()}
+
+    def _in_order(self, low: str, high: str) -> None:
+        least, most = getattr(self, low), getattr(self, high)
+        if least > most:
+            raise InputError(f"{self._name}: {low} ({least!r}) must not be above {high} ({most!r})")
+
+    @classmethod
+    def describe(cls) -> list[dict[str, Any]]:
+        """Every field: ``name section default low high meaning``; a default of None is a function of N."""
+        return [
+            {"name": entry.name, "default": None if entry.default is MISSING else entry.default}
+            | {name: entry.metadata[name] for name in ("section", "low", "high", "meaning")}
+            for entry in fields(cls)  # type: ignore[arg-type]
+        ]
+
+
+_types = cache(get_type_hints)
+
+
+def _checked(cls: type, field_name: str, known: Mapping[str, Any], value: Any) -> Any:
+    kind = _types(cls)[field_name]
+    name = f"{cls._name}: {field_name}"  # type: ignore[attr-defined]
+    if known["check"] is not None:
+        return known["check"](value, name)
+    if kind is bool:
+        return require_flag(value, name)
+    if get_args(kind):
+        return require_choice(value, name, get_args(kind))
+    require: Any = require_int if kind is int else require_number
+    return require(value, name, least=known["low"], most=known["high"])
+
+
+def other_settings(one: AdaptiveConfig | BTLConfig, two: AdaptiveConfig | BTLConfig) -> list[str]:
+    """The fields in which two configurations of the same kind differ."""
+    return [entry.name for entry in fields(one) if getattr(one, entry.name) != getattr(two, entry.name)]
+
+
+# How pairs are chosen
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AdaptiveConfig:
+class AdaptiveConfig(_Settings):
     """How pairs are chosen. Make one with :meth:`for_items`; :meth:`describe` lists every field."""
 
-    explore_rate: float = field(metadata=_range("share of steps that explore", 0, 1, section="4.2"))
-    round_pairs_target: int = field(metadata=_range("comparisons that a round plans", 1, 10**9, section="4.6.1"))
-    W_cap: int = field(metadata=_range("comparisons that count as recent", 1, 10**6, section="6.1.1"))
-    K_base: int = field(metadata=_range("strata below the top band", 1, 10**4, section="5.0.1"))
-    long_min_dist: int = field(
-        metadata=_range("strata between the two of a long link, at least", 1, 10**4, section="5.1.2")
-    )
-    mid_max_dist: int = field(
-        metadata=_range("strata between the two of a mid link, at most", 1, 10**4, section="5.1.3")
-    )
-    k_total: int = field(metadata=_range("anchors", 0, 10**4, section="7.1"))
-    k_top: int = field(metadata=_range("of these, from the top; as many come from the bottom", 0, 10**4, section="7.1"))
-    boundary_window: int = field(
-        metadata=_range("ranks on either side of boundary_k that are its border", 0, 10**6, section="5.1.4")
-    )
+    _name = "adaptive_config"
 
-    C_max: int = _setting("candidate pairs looked at in one attempt", 1, 10**7, 20_000, section="5.1.5")
-    quota_eps: float = _setting(
-        "share of steps that must take a rarely seen item, until all were seen twice", 0, 1, 0.20, section="3.2"
+    explore_rate: float = _share("4.2", "share of steps that explore")
+    round_pairs_target: int = _field("4.6.1", "comparisons that a round plans", 1, 1_000_000_000)
+    W_cap: int = _field("6.1.1", "comparisons that count as recent", 1, 1_000_000)
+    K_base: int = _field("5.0.1", "strata below the top band", 1, 10_000)
+    long_min_dist: int = _field("5.1.2", "strata between the two of a long link, at least", 1, 10_000)
+    mid_max_dist: int = _field("5.1.3", "strata between the two of a mid link, at most", 1, 10_000)
+    k_total: int = _field("7.1", "anchors", 0, 10_000)
+    k_top: int = _field("7.1", "of these, from the top; as many come from the bottom", 0, 10_000)
+    boundary_window: int = _field("5.1.4", "ranks on either side of boundary_k that are its border", 0, 1_000_000)
+    C_max: int = _field("5.1.5", "candidate pairs looked at in one attempt", 1, 10_000_000, 20_000)
+    quota_eps: float = _share("3.2", "share of steps that must take a rarely seen item, until all were seen twice", 0.2)
+    explore_resample_max: int = _field("7.5.2", "items tried when exploring finds no partner", 0, 10_000, 10)
+    explore_nonlocal_rate: float = _share("7.5.2", "share of exploring that looks far away", 0.15)
+    explore_taper_mult: float = _share("4.2", "what exploring is multiplied by once the order is known", 0.5)
+    cap_frac: float = _share("6.1.1", "share of recent comparisons that one item may have", 0.08)
+    dup_p_margin: float = _field("5.3.2", "how near to 0.5 a pair must be to be asked a third time", 0, 0.5, 0.05)
+    dup_max_obs: int = _field("5.3.2", "answers that a pair may have", 1, 100, 2)
+    dup_max_obs_relaxed: int = _field("5.3.2", "the same when nothing else is left", 1, 100, 3)
+    q: float = _share("5.3.2", "quantile of utility that a third answer must reach", 0.9)
+    repeat_in_round_budget: int = _field("5.1.6", "second appearances of items that a round may have", 0, 10_000, 2)
+    exposure_underrep_q: float = _share(
+        "5.1.6", "quantile of recent comparisons below which an item may appear twice", 0.25
     )
-    explore_resample_max: int = _setting("items tried when exploring finds no partner", 0, 10**4, 10, section="7.5.2")
-    explore_nonlocal_rate: float = _setting("share of exploring that looks far away", 0, 1, 0.15, section="7.5.2")
-    explore_taper_mult: float = _setting(
-        "what exploring is multiplied by once the order is known", 0, 1, 0.50, section="4.2"
+    anchor_frac_early: float = _share("4.6.2", "share of anchor links in early rounds", 0.3)
+    anchor_frac_late: float = _share("4.6.2", "share of anchor links later", 0.2)
+    anchor_rounds_early: int = _field("4.6.2", "rounds that are early for anchor links", 0, 1_000_000, 4)
+    long_frac_early: float = _share("4.6.2", "share of long links in early rounds", 0.1)
+    long_frac_late: float = _share("4.6.2", "share of long links later", 0.05)
+    long_rounds_early: int = _field("4.6.2", "rounds that are early for long links", 0, 1_000_000, 4)
+    mid_frac: float = _share("4.6.2", "share of mid links", 0.1)
+    long_taper_mult: float = _share(
+        "4.6.2", "what the share of long links is multiplied by once the order is known", 0.25
     )
-    cap_frac: float = _setting("share of recent comparisons that one item may have", 0, 1, 0.08, section="6.1.1")
-    dup_p_margin: float = _setting(
-        "how near to 0.5 a pair must be to be asked a third time", 0, 0.5, 0.05, section="5.3.2"
+    long_frac_floor: float = _share("4.6.2", "share of long links that always stays", 0.02)
+    mid_bonus_frac: float = _share("4.6.2", "share of the long links taken away that become mid links", 0.2)
+    top_band_pct: float = _share("5.0.2", "share of the items in the finely divided top band", 0.1)
+    top_band_bins: int = _field("5.0.2", "strata in the top band", 1, 10_000, 5)
+    mid_min_dist: int = _field("5.1.3", "strata between the two of a mid link, at least", 0, 10_000, 2)
+    local_max_dist: int = _field("5.1.4", "strata between the two of a local link, at most", 0, 10_000, 1)
+    local_anchors: bool = _field("5.1.4", "whether anchors take part in local links", 0, 1, True)
+    global_identified_reliability_min: float = _share(
+        "4.5.1", "EAP reliability from which the order may count as known", 0.8
     )
-    dup_max_obs: int = _setting("answers that a pair may have", 1, 100, 2, section="5.3.2")
-    dup_max_obs_relaxed: int = _setting("the same when nothing else is left", 1, 100, 3, section="5.3.2")
-    q: float = _setting("quantile of utility that a third answer must reach", 0, 1, 0.90, section="5.3.2")
-    repeat_in_round_budget: int = _setting(
-        "second appearances of items that a round may have", 0, 10**4, 2, section="5.1.6"
+    global_identified_rank_corr_min: float = _field(
+        "4.5.1", "rank correlation of TrueSkill and model that this needs", -1, 1, 0.9
     )
-    exposure_underrep_q: float = _setting(
-        "quantile of recent comparisons below which an item may appear twice", 0, 1, 0.25, section="5.1.6"
+    p_long_low: float = _share("5.1.2", "posterior probability below which a long link is decided", 0.1)
+    p_long_high: float = _share("5.1.2", "posterior probability above which it is", 0.9)
+    boundary_k: int = _field("5.1.4", "the top so many, whose border deserves care", 1, 1_000_000, 20)
+    boundary_frac: float = _share("5.1.4", "share of local links spent on that border", 0.15)
+    p_star_override_margin: float = _field("6.1.1", "how near to 0.5 a pair must be to pass a star cap", 0, 0.5, 0.05)
+    star_override_budget_per_round: int = _field("6.1.1", "such passes in a round", 0, 10_000, 1)
+    degree_alpha: float = _field("6.1.3", "exponent of the penalty on often seen items; 0 is none", 0, 0.1, 0.0)
+    degree_penalty_max: float = _field("6.1.3", "the largest such penalty, as a factor", 1, 3, 2.0)
+    max_invalid_per_pair: int = _field("2.2", "invalid answers after which a pair is given up", 1, 10_000, 3)
+    max_invalid_per_item: int = _field(
+        "2.2", "invalid answers in a row after which an item is set aside", 1, 10_000, 10
     )
-    anchor_frac_early: float = _setting("share of anchor links in early rounds", 0, 1, 0.30, section="4.6.2")
-    anchor_frac_late: float = _setting("share of anchor links later", 0, 1, 0.20, section="4.6.2")
-    anchor_rounds_early: int = _setting("rounds that are early for anchor links", 0, 10**6, 4, section="4.6.2")
-    long_frac_early: float = _setting("share of long links in early rounds", 0, 1, 0.10, section="4.6.2")
-    long_frac_late: float = _setting("share of long links later", 0, 1, 0.05, section="4.6.2")
-    long_rounds_early: int = _setting("rounds that are early for long links", 0, 10**6, 4, section="4.6.2")
-    mid_frac: float = _setting("share of mid links", 0, 1, 0.10, section="4.6.2")
-    long_taper_mult: float = _setting(
-        "what the share of long links is multiplied by once the order is known", 0, 1, 0.25, section="4.6.2"
+    max_failures_in_row: int = _field(
+        "2.2", "answers in a row without a valid one that pause the run", 1, 1_000_000, 20
     )
-    long_frac_floor: float = _setting("share of long links that always stays", 0, 1, 0.02, section="4.6.2")
-    mid_bonus_frac: float = _setting(
-        "share of the long links taken away that become mid links", 0, 1, 0.20, section="4.6.2"
+    ties: Literal["invalid", "half"] = _field(
+        "-", "what a tie, or a flip between orders, is: invalid, or half (half a win for each)", default="invalid"
     )
-    top_band_pct: float = _setting("share of the items in the finely divided top band", 0, 1, 0.10, section="5.0.2")
-    top_band_bins: int = _setting("strata in the top band", 1, 10**4, 5, section="5.0.2")
-    mid_min_dist: int = _setting("strata between the two of a mid link, at least", 0, 10**4, 2, section="5.1.3")
-    local_max_dist: int = _setting("strata between the two of a local link, at most", 0, 10**4, 1, section="5.1.4")
-    local_anchors: bool = _setting("whether anchors take part in local links", 0, 1, True, section="5.1.4")
-    global_identified_reliability_min: float = _setting(
-        "EAP reliability from which the order may count as known", 0, 1, 0.80, section="4.5.1"
+    reverse_rate: float = _share("-", "share of comparisons that ask an earlier pair again in the other order", 0.0)
+    discount_repeats: bool = _field(
+        "-", "whether a pair that was asked is worth less, as far as repeats agree", 0, 1, False
     )
-    global_identified_rank_corr_min: float = _setting(
-        "rank correlation of TrueSkill and model that this needs", -1, 1, 0.90, section="4.5.1"
+    flip_share_max: float = _share(
+        "-", "share of reversed pairs with the opposite answer that, surely exceeded, pauses the run", 1.0
     )
-    p_long_low: float = _setting(
-        "posterior probability below which a long link is decided", 0, 1, 0.10, section="5.1.2"
+    criterion: Literal["determinant", "ranks"] = _field(
+        "-",
+        "what the selector information reduces: determinant (of the covariance), or ranks (up to 500 texts)",
+        default="determinant",
     )
-    p_long_high: float = _setting("posterior probability above which it is", 0, 1, 0.90, section="5.1.2")
-    boundary_k: int = _setting("the top so many, whose border deserves care", 1, 10**6, 20, section="5.1.4")
-    boundary_frac: float = _setting("share of local links spent on that border", 0, 1, 0.15, section="5.1.4")
-    p_star_override_margin: float = _setting(
-        "how near to 0.5 a pair must be to pass a star cap", 0, 0.5, 0.05, section="6.1.1"
+    goal: str = _field(
+        "-", "what the run is for: order, or top:K (the K best texts)", default=ORDER, check=require_goal
     )
-    star_override_budget_per_round: int = _setting("such passes in a round", 0, 10**4, 1, section="6.1.1")
-    degree_alpha: float = _setting(
-        "exponent of the penalty on often seen items; 0 is none", 0, 0.1, 0.0, section="6.1.3"
-    )
-    degree_penalty_max: float = _setting("the largest such penalty, as a factor", 1, 3, 2.0, section="6.1.3")
-    max_invalid_per_pair: int = _setting("invalid answers after which a pair is given up", 1, 10**4, 3, section="2.2")
-    max_invalid_per_item: int = _setting(
-        "invalid answers in a row after which an item is set aside", 1, 10**4, 10, section="2.2"
-    )
-    max_failures_in_row: int = _setting(
-        "answers in a row without a valid one that pause the run", 1, 10**6, 20, section="2.2"
-    )
-    ties: Ties = _setting(  # noqa: RUF009
-        "what a tie, or a flip between orders, is: invalid, or half (half a win for each)",
-        0,
-        0,
-        "invalid",
-        section="-",
-    )
-
-    reverse_rate: float = _setting(
-        "share of comparisons that ask an earlier pair again in the other order", 0, 1, 0.0, section="-"
-    )
-    discount_repeats: bool = _setting(
-        "whether a pair that was asked is worth less, as far as repeats agree", 0, 1, False, section="-"
-    )
-    flip_share_max: float = _setting(
-        "share of reversed pairs with the opposite answer that, surely exceeded, pauses the run", 0, 1, 1.0, section="-"
-    )
-
-    criterion: Criterion = _setting(  # noqa: RUF009
-        "what the selector information reduces: determinant (of the covariance), or ranks (up to 500 texts)", 0, 0,
-        "determinant", section="-",
-    )  # fmt: skip
-    goal: str = _setting("what the run is for: order, or top:K (the K best texts)", 0, 0, ORDER, section="-")
 
     def __post_init__(self) -> None:
-        _check(self, "adaptive_config", but=("ties", "criterion", "goal"))
-        require_choice(self.criterion, "adaptive_config: criterion", get_args(Criterion))
-        object.__setattr__(self, "goal", require_goal(self.goal))
-        require_choice(self.ties, "adaptive_config: ties", get_args(Ties))
-        _in_order(self, "adaptive_config", "p_long_low", "p_long_high")
-        _in_order(self, "adaptive_config", "mid_min_dist", "mid_max_dist")
-        _in_order(self, "adaptive_config", "dup_max_obs", "dup_max_obs_relaxed")
+        self._in_order("p_long_low", "p_long_high")
+        self._in_order("mid_min_dist", "mid_max_dist")
+        self._in_order("dup_max_obs", "dup_max_obs_relaxed")
         if 2 * self.k_top > self.k_total:
             raise InputError(f"adaptive_config: k_top ({self.k_top}) must be at most half of k_total ({self.k_total})")
 
@@ -187,27 +269,26 @@ class AdaptiveConfig:
         Raises:
             InputError: that names an unknown field, or the range of an impossible one.
         """
-        known = _given(cls, given, "adaptive_config")
+        known = cls._given(given)
         n = require_int(n_items, "n_items", least=1)
-        given_refit = optional(require_int, refit_pairs_target, "refit_pairs_target", least=1, most=10**9)
-        refit = given_refit or _refit_pairs(n)
-        base = 5 if n < 60 else 10 if n < 150 else 12 if n < 400 else 20
-        base = require_int(known.get("K_base", base), "adaptive_config: K_base", least=1, most=10**4)
+        refit = refit_pairs_target or _refit_pairs(n)
+        base = known.get("K_base", 5 if n < 60 else 10 if n < 150 else 12 if n < 400 else 20)
         total = min(40, max(10, round(0.10 * n))) if n >= SMALL else max(2, round(n / 3))
         total = known.get("k_total", total if n >= 6 else 0)
-        by_size: dict[str, Any] = {
+        mid_max = max(min(4, base - 1), known.get("mid_min_dist", 1), 1)
+        by_size = {
             "explore_rate": min(0.25, max(0.10, 0.20 - 0.02 * math.log10(n))),
             "round_pairs_target": math.ceil(refit / 2),
             "W_cap": max(200, min(2000, refit)),
             "K_base": base,
             "long_min_dist": math.ceil(0.5 * base),
-            "mid_max_dist": max(min(4, base - 1), _usable(known.get("mid_min_dist"), 1)),
+            "mid_max_dist": mid_max,
+            "mid_min_dist": min(2, mid_max),
             "k_total": total,
-            "k_top": round(0.30 * _usable(total, 0)),
+            "k_top": round(0.30 * total),
             "boundary_window": max(10, math.ceil(0.05 * n)),
-            "dup_max_obs_relaxed": max(3, _usable(known.get("dup_max_obs"), 3)),
+            "dup_max_obs_relaxed": max(3, known.get("dup_max_obs", 3)),
         }
-        by_size["mid_min_dist"] = min(2, by_size["mid_max_dist"])
         made = cls(**by_size | known)
         if made.top is not None and made.top >= n:
             raise InputError(f"goal {made.goal!r} needs more than {made.top:,} texts, and there are {n:,}")
@@ -264,11 +345,6 @@ class AdaptiveConfig:
             realloc_to_local=removed - to_mid,
         )
 
-    @classmethod
-    def describe(cls) -> list[dict[str, Any]]:
-        """Every field: ``name section default low high meaning``; a default of None is a function of N."""
-        return _described(cls)
-
 
 @dataclass(frozen=True, slots=True)
 class RoundQuotas:
@@ -300,12 +376,9 @@ class RoundQuotas:
     realloc_to_mid: int
     realloc_to_local: int
 
-    def of(self, stage: str) -> int:
-        """The quota of a stage."""
-        return int(getattr(self, stage))
 
+# When the model is fitted again, and when the run stops
 
-_NOT_NUMBERS = ("model_variant", "prior_sd", "answer", "judges", "repeats", "reliability_figure", "mcmc")
 STOP_SETTINGS = (
     "eap_reliability_min", "stability_lag", "theta_corr_min", "theta_sd_rel_change_max", "rank_spearman_min",
     "top_wrong_max",
@@ -314,78 +387,69 @@ STOP_SETTINGS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BTLConfig:
+class BTLConfig(_Settings):
     """When the model is fitted again, and when the run stops. Make one with :meth:`for_items`."""
 
-    refit_pairs_target: int = field(metadata=_range("new comparisons that call for a refit", 1, 10**9, section="4.3"))
-    ess_bulk_min: float = field(
-        metadata=_range("bulk effective sample size that a refit needs", 0, 10**9, section="4.4")
+    _name = "btl_config"
+
+    refit_pairs_target: int = _field("4.3", "new comparisons that call for a refit", 1, 1_000_000_000)
+    ess_bulk_min: float = _field("4.4", "bulk effective sample size that a refit needs", 0, 1_000_000_000)
+    ess_bulk_min_near_stop: float = _field("4.4", "the same near the stop", 0, 1_000_000_000)
+    model_variant: Variant = _field("1.2", "btl, btl_e, btl_b or btl_e_b", default="btl_e_b")  # noqa: RUF009
+    prior_sd: float | Literal["learned"] = _field(
+        "1.3",
+        "spread of the abilities' prior, or learned",
+        0,
+        1e6,
+        1.0,
+        check=partial(require_number_or, choices=("learned",), above=0),
     )
-    ess_bulk_min_near_stop: float = field(metadata=_range("the same near the stop", 0, 10**9, section="4.4"))
-    model_variant: Variant = _setting("btl, btl_e, btl_b or btl_e_b", 0, 0, "btl_e_b", section="1.2")  # noqa: RUF009
-    prior_sd: float | Literal["learned"] = _setting(
-        "spread of the abilities' prior, or learned", 0, 1e6, 1.0, section="1.3"
+    answer: Answer = _field("-", "what of an answer is evidence: winner, or probability", default="winner")  # noqa: RUF009
+    judges: Judges = _field(  # noqa: RUF009
+        "-",
+        "of a panel of judges: pooled, as if they were one, or slopes, a slope and a position effect for each",
+        default="pooled",
     )
-    answer: Answer = _setting(  # noqa: RUF009
-        "what of an answer is evidence: winner, or probability", 0, 0, "winner", section="-"
+    repeats: Repeats = _field(  # noqa: RUF009
+        "-",
+        "how repeats of a pair count: independent, learned, or their excess agreement",
+        0,
+        1,
+        "independent",
+        check=require_repeats,
     )
-    judges: Judges = _setting(  # noqa: RUF009
-        "of a panel of judges: pooled, as if they were one, or slopes, a slope and a position effect for each", 0, 0,
-        "pooled", section="-",
-    )  # fmt: skip
-    repeats: Repeats = _setting(  # noqa: RUF009
-        "how repeats of a pair count: independent, learned, or their excess agreement", 0, 1, "independent", section="-"
+    max_rhat: float = _field("9.1.2", "largest R-hat allowed", 1, 1e6, 1.01)
+    divergences_max: int = _field("9.1.1", "divergences allowed", 0, 1_000_000_000, 0)
+    eap_reliability_min: float = _share("9.2", "EAP reliability that a stop needs", 0.9)
+    stability_lag: int = _field("9.3", "passing refits that a stop looks back", 1, 1_000_000, 2)
+    theta_corr_min: float = _field("9.3", "correlation with that refit's scores that a stop needs", -1, 1, 0.95)
+    theta_sd_rel_change_max: float = _field("9.3", "relative change of their spread that it allows", 0, 1e6, 0.1)
+    rank_spearman_min: float = _field("9.4", "rank correlation that it needs", -1, 1, 0.95)
+    top_wrong_max: float = _share(
+        "-", "expected share of wrong members that a stop allows, where the goal is top:K", 0.1
     )
-    max_rhat: float = _setting("largest R-hat allowed", 1, 1e6, 1.01, section="9.1.2")
-    divergences_max: int = _setting("divergences allowed", 0, 10**9, 0, section="9.1.1")
-    eap_reliability_min: float = _setting("EAP reliability that a stop needs", 0, 1, 0.90, section="9.2")
-    stability_lag: int = _setting("passing refits that a stop looks back", 1, 10**6, 2, section="9.3")
-    theta_corr_min: float = _setting(
-        "correlation with that refit's scores that a stop needs", -1, 1, 0.95, section="9.3"
+    near_tie_p_low: float = _share("10.2", "lowest probability of a near tie, for the log", 0.4)
+    near_tie_p_high: float = _share("10.2", "highest probability of a near tie", 0.6)
+    reliability_figure: Literal["reliability_EAP", "reliability_r2"] = _field(
+        "9.2",
+        "the reliability that the run claims and stops by: reliability_EAP or reliability_r2",
+        default="reliability_EAP",
     )
-    theta_sd_rel_change_max: float = _setting(
-        "relative change of their spread that it allows", 0, 1e6, 0.10, section="9.3"
+    screen_refits: bool = _field(
+        "9",
+        "whether the normal approximation may rule a stop out, so that the sampler runs near the stop only",
+        0,
+        1,
+        False,
     )
-    rank_spearman_min: float = _setting("rank correlation that it needs", -1, 1, 0.95, section="9.4")
-    top_wrong_max: float = _setting(
-        "expected share of wrong members that a stop allows, where the goal is top:K", 0, 1, 0.10, section="-"
-    )
-    near_tie_p_low: float = _setting("lowest probability of a near tie, for the log", 0, 1, 0.40, section="10.2")
-    near_tie_p_high: float = _setting("highest probability of a near tie", 0, 1, 0.60, section="10.2")
-    reliability_figure: ReliabilityFigure = _setting(  # noqa: RUF009
-        "the reliability that the run claims and stops by: reliability_EAP or reliability_r2", 0, 0, "reliability_EAP",
-        section="9.2",
-    )  # fmt: skip
-    screen_refits: bool = _setting(
-        "whether the normal approximation may rule a stop out, so that the sampler runs near the stop only", 0, 1,
-        False, section="9",
-    )  # fmt: skip
-    mcmc: Mapping[str, Any] = field(
-        default_factory=dict,
-        metadata={
-            "meaning": "settings of the sampler (MCMCSettings), but for its seed",
-            "low": 0,
-            "high": 0,
-            "section": "8.1",
-        },
-    )
+    mcmc: Mapping[str, Any] = _field("8.1", "settings of the sampler (MCMCSettings), but for its seed", check=_mcmc)
 
     def __post_init__(self) -> None:
-        _check(self, "btl_config", but=_NOT_NUMBERS)
-        require_choice(self.model_variant, "btl_config: model_variant", get_args(Variant))
-        require_choice(self.answer, "btl_config: answer", get_args(Answer))
-        require_choice(self.judges, "btl_config: judges", get_args(Judges))
-        require_choice(self.reliability_figure, "btl_config: reliability_figure", get_args(ReliabilityFigure))
-        spread = require_number_or(self.prior_sd, "btl_config: prior_sd", ("learned",), above=0)
-        object.__setattr__(self, "prior_sd", spread)
-        object.__setattr__(self, "repeats", require_repeats(self.repeats, "btl_config: repeats"))
-        if self.judges == "slopes" and (self.answer == "probability" or spread != "learned"):
-            what = "answer='probability'" if self.answer == "probability" else f"prior_sd={spread!r}"
+        if self.judges == "slopes" and (self.answer == "probability" or self.prior_sd != "learned"):
+            what = "answer='probability'" if self.answer == "probability" else f"prior_sd={self.prior_sd!r}"
             raise InputError(f"btl_config: judges='slopes' does not take {what}; leave it out, or use judges='pooled'")
-        _in_order(self, "btl_config", "near_tie_p_low", "near_tie_p_high")
-        _in_order(self, "btl_config", "ess_bulk_min", "ess_bulk_min_near_stop")
-        if MCMCSettings.given(self.mcmc).seed is not None:
-            raise InputError("btl_config: mcmc takes no seed; the seed of the run gives every fit its own")
+        self._in_order("near_tie_p_low", "near_tie_p_high")
+        self._in_order("ess_bulk_min", "ess_bulk_min_near_stop")
 
     @classmethod
     def for_items(cls, n_items: int, given: Mapping[str, Any] | None = None) -> Self:
@@ -394,15 +458,14 @@ class BTLConfig:
         Raises:
             InputError: that names an unknown field, or the range of an impossible one.
         """
-        known = _given(cls, given, "btl_config")
+        known = cls._given(given)
         gate = DiagnosticsGate.for_items(n_items)
-        low = require_number(
-            known.get("ess_bulk_min", gate.ess_bulk_min), "btl_config: ess_bulk_min", least=0, most=10**9
-        )
-        by_size: dict[str, Any] = {
+        low = known.get("ess_bulk_min", float(gate.ess_bulk_min))
+        by_size = {
             "refit_pairs_target": _refit_pairs(n_items),
             "ess_bulk_min": low,
-            "ess_bulk_min_near_stop": max(gate.ess_bulk_min_near_stop, low),
+            "ess_bulk_min_near_stop": float(max(gate.ess_bulk_min_near_stop, low)),
+            "mcmc": {},
         }
         return cls(**by_size | known)
 
@@ -410,11 +473,6 @@ class BTLConfig:
     def gate(self) -> DiagnosticsGate:
         """The diagnostics gate."""
         return DiagnosticsGate(self.ess_bulk_min, self.ess_bulk_min_near_stop, self.max_rhat, self.divergences_max)
-
-    @classmethod
-    def describe(cls) -> list[dict[str, Any]]:
-        """Every field: ``name section default low high meaning``; a default of None is a function of N."""
-        return _described(cls)
 
 
 def _refit_pairs(n_items: int) -> int:
@@ -426,53 +484,108 @@ def _ceil(value: float) -> int:
     return math.ceil(value - 1e-9)
 
 
-def _usable(value: Any, otherwise: int) -> int:
-    """A whole number that other defaults may follow; anything else is refused by its own name a little later."""
-    try:
-        return require_int(value, "", least=0, most=10**4)
-    except InputError:
-        return otherwise
+# Presets: named sets of settings. A preset is resolved once, when a run starts; the engine knows only settings.
+
+Preset = Literal["pairscale", "pairwiseLLM"]
+
+OURS: Preset = "pairscale"
+"""The default of our own verbs."""
+
+DOCUMENT: Preset = "pairwiseLLM"
+"""The design document's: the defaults of :class:`AdaptiveConfig` and :class:`BTLConfig`."""
+
+_NO_LIMIT = 1e6
+
+PRESETS: Mapping[str, Mapping[str, Mapping[str, Any]]] = MappingProxyType(
+    {
+        OURS: {
+            "adaptive_config": {
+                "ties": "half",
+                "reverse_rate": 0.10,
+                "discount_repeats": True,
+                "flip_share_max": 0.5,
+                "criterion": "ranks",
+            },
+            "btl_config": {
+                "prior_sd": "learned",
+                "repeats": "learned",
+                "reliability_figure": "reliability_r2",
+                "screen_refits": True,
+                # A spread that is learned grows with the evidence: its growth says nothing about the order.
+                "theta_sd_rel_change_max": _NO_LIMIT,
+            },
+        },
+        DOCUMENT: {"adaptive_config": {}, "btl_config": {}},
+    }
+)
+"""By name, the settings in which a preset differs from the defaults of the two configurations."""
 
 
-def _given(cls: type, given: Mapping[str, Any] | None, what: str) -> dict[str, Any]:
-    if isinstance(given, cls):
-        return asdict(given)  # type: ignore[call-overload,no-any-return]
-    settings = optional(require_mapping, given, what) or {}
-    names = [entry.name for entry in fields(cls)]
-    if unknown := sorted(name for name in settings if name not in names):
-        raise InputError(f"{what}: no field {listed(unknown)}; there are {listed(names, 60)}")
+def resolve_preset(
+    preset: str,
+    adaptive_config: Mapping[str, Any] | AdaptiveConfig | None = None,
+    btl_config: Mapping[str, Any] | BTLConfig | None = None,
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The settings of a preset, with the user's own in place of them.
+
+    Args:
+        preset: ``pairscale`` or ``pairwiseLLM``.
+        adaptive_config: The user's fields of :class:`AdaptiveConfig`.
+        btl_config: The user's fields of :class:`BTLConfig`.
+
+    Returns:
+        The fields of both configurations that are given, by the preset or by the user.
+
+    Raises:
+        InputError: If there is no such preset, or the settings are not a mapping.
+
+    Example:
+        >>> resolve_preset("pairscale", None, {"prior_sd": 1.5})[1]["prior_sd"]
+        1.5
+    """
+    chosen = PRESETS[require_choice(preset, "preset", PRESETS)]
+    adaptive = {**chosen["adaptive_config"], **given_settings(adaptive_config, "adaptive_config")}
+    return adaptive, {**chosen["btl_config"], **given_settings(btl_config, "btl_config")}
+
+
+def given_settings(config: Mapping[str, Any] | AdaptiveConfig | BTLConfig | None, what: str) -> dict[str, Any]:
+    """The fields of a configuration that are given, by name."""
+    if isinstance(config, AdaptiveConfig | BTLConfig):
+        return asdict(config)
+    return optional(require_mapping, config, what) or {}
+
+
+def with_goal(goal: str, adaptive_config: Mapping[str, Any] | None, reliability: float | None = None) -> dict[str, Any]:
+    """The settings for choosing pairs with what the run is for.
+
+    Args:
+        goal: ``order`` or ``top:K``; ``order`` leaves it to the settings.
+        adaptive_config: The user's fields of :class:`AdaptiveConfig`.
+        reliability: The reliability to stop at, which belongs to the whole order.
+
+    Raises:
+        InputError: If a reliability is given for another goal than the order.
+    """
+    settings = given_settings(adaptive_config, "adaptive_config")
+    if require_goal(goal) != ORDER:
+        settings["goal"] = require_goal(goal)
+    wanted = settings.get("goal", ORDER)
+    if wanted != ORDER and reliability is not None:
+        raise InputError(
+            f"reliability belongs to goal='order'; a run for {wanted!r} stops by the share of wrong members that is "
+            "expected: set top_wrong_max in btl_config (--set top_wrong_max=0.05)"
+        )
     return settings
 
 
-def _check(config: Any, what: str, but: tuple[str, ...] = ()) -> None:
-    """Validate every field by its type and range, and keep it as a plain Python value."""
-    for entry in fields(config):
-        if entry.name in but:
-            continue
-        given, name, plain = getattr(config, entry.name), f"{what}: {entry.name}", entry.metadata
-        value: float
-        if str(entry.type) == "bool":
-            value = require_flag(given, name)
-        elif str(entry.type) == "int":
-            value = require_int(given, name, least=plain["low"], most=plain["high"])
-        else:
-            value = require_number(given, name, least=plain["low"], most=plain["high"])
-        object.__setattr__(config, entry.name, value)
+def stopping_at(reliability: float | None, btl_config: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The settings of the model with the reliability to stop at; None leaves it to the settings."""
+    settings = given_settings(btl_config, "btl_config")
+    if reliability is not None:
+        settings["eap_reliability_min"] = require_probability(reliability, "reliability")
+    return settings
 
 
-def _in_order(config: Any, what: str, low: str, high: str) -> None:
-    least, most = getattr(config, low), getattr(config, high)
-    if least > most:
-        raise InputError(f"{what}: {low} ({least!r}) must not be above {high} ({most!r})")
-
-
-def _described(cls: type) -> list[dict[str, Any]]:
-    return [
-        {"name": entry.name, "section": entry.metadata["section"], "default": _default(entry),
-         "low": entry.metadata["low"], "high": entry.metadata["high"], "meaning": entry.metadata["meaning"]}
-        for entry in fields(cls)
-    ]  # fmt: skip
-
-
-def _default(entry: Field[Any]) -> Any:
-    return None if entry.default is MISSING else entry.default
+def answering_by(answer: str, btl_config: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of the model with what is evidence; ``winner`` leaves it to the settings."""
+    return dict(btl_config) if answer == "winner" else {**btl_config, "answer": answer}

@@ -8,21 +8,27 @@ happen again from the log, and audited by choosing again in between.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pairscale.adaptive._health import Health
-from pairscale.adaptive._pipeline import Scene
-from pairscale.adaptive._proposal import Proposal, Starved
-from pairscale.adaptive._refitting import Refitting
-from pairscale.adaptive._repeats import EXHAUSTED, REVERSE, draw_reversed
-from pairscale.adaptive._round import STAGES, BoundarySlots, Round
-from pairscale.adaptive._strata import anchor_items, best_first, best_first_again, strata_by_rank
-from pairscale.adaptive._warm_start import WarmStart
-from pairscale.adaptive.config import AdaptiveConfig, BTLConfig
-from pairscale.adaptive.ledger import FIRST_ANSWERS, Ledger
-from pairscale.adaptive.pollitt import choose_in_stage
+from pairscale.adaptive.config import STOP_SETTINGS, AdaptiveConfig, BTLConfig, other_settings
+from pairscale.adaptive.gates import stop_decision
+from pairscale.adaptive.logs import health_columns
+from pairscale.adaptive.refits import Belief, LagPoint, RefitRequest
+from pairscale.adaptive.selection.ledger import ENOUGH_REPEATS, FIRST_ANSWERS, Ledger
+from pairscale.adaptive.selection.pollitt import (
+    STAGES,
+    BoundarySlots,
+    Round,
+    Scene,
+    anchor_items,
+    best_first,
+    choose_in_stage,
+    strata_by_rank,
+)
+from pairscale.adaptive.selection.warm_start import WarmStart
 from pairscale.adaptive.selectors import (
     POLLITT,
     MissingSelector,
@@ -36,16 +42,22 @@ from pairscale.adaptive.selectors import (
 )
 from pairscale.core.errors import InputError
 from pairscale.core.options import require_int, require_probability
-from pairscale.models.trueskill import chance_of
+from pairscale.core.tables import listed
+from pairscale.models.trueskill import win_probability
 
 if TYPE_CHECKING:
-    from pairscale.adaptive.ledger import Flags
-    from pairscale.adaptive.refits import Belief, LagPoint, RefitRequest
+    from pairscale.adaptive.selection.ledger import Flags
     from pairscale.core.arrays import Floats, Ints
 
-__all__ = ["FEWEST", "Engine", "Proposal", "Starved"]
+__all__ = ["EXHAUSTED", "FEWEST", "Engine", "Proposal", "Starved"]
 
 WARM_START = "warm_start"
+REVERSE = "reverse"
+"""The stage of a step that asks an earlier pair again in the other order."""
+
+EXHAUSTED = "pairs_exhausted"
+"""The reason of a stop because every pair was asked, and the judge repeats itself."""
+
 FEWEST = 3
 """Comparisons that a fit needs: one for each parameter that all items share (spread, lapse, position)."""
 
@@ -53,10 +65,39 @@ _OUTSIDE = (WARM_START, REVERSE)
 """Stages that are in no round's plan."""
 
 _REVERSAL = 1000  # seeds the draw of a pair to reverse
+_LONG_APART = 1_000  # comparisons between two refits, from which on a refit may take longer than the open answers
 
 
-class Engine(Refitting):
-    """The state of a run, and its two verbs, :meth:`propose` and :meth:`record`; see :class:`Refitting` for the others.
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A pair to ask about.
+
+    Attributes:
+        step_id: which step.
+        first: the number (from 0) of the item to show first.
+        second: of the other.
+        fields: the columns of the step log that are known already.
+    """
+
+    step_id: int
+    first: int
+    second: int
+    fields: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Starved:
+    """A step that found nothing to ask; ask for the next one.
+
+    Attributes:
+        row: its row of the step log.
+    """
+
+    row: Mapping[str, Any]
+
+
+class Engine:
+    """The state of a run, and its verbs: :meth:`propose`, :meth:`record` and :meth:`apply`.
 
     Attributes:
         ids: the items, in the order in which they came in.
@@ -91,15 +132,15 @@ class Engine(Refitting):
     ) -> None:
         if len(ids) < 2:
             raise InputError(f"ranking needs at least two texts, not {len(ids)}")
-        chooser = named_selector(selector)
-        self.seed, self.selector = require_int(seed, "seed", least=0), selector_name(chooser)
-        self._given: tuple[Mapping[str, Any] | None, Mapping[str, Any] | None] = adaptive_config, btl_config
-        self._other: Selector | None = None if chooser == POLLITT else make_selector(chooser, self._known)
-        self._missing = chooser if isinstance(chooser, MissingSelector) else None
+        self._chooser = named_selector(selector)
+        self.seed = require_int(seed, "seed", least=0)
+        self.selector = selector_name(self._chooser)
+        self._other: Selector | None = None  # who chooses, where it is not by rounds
+        if self._chooser != POLLITT:
+            self._other = make_selector(self._chooser, self._known)
         self.ids: list[str] = []
-        self._settle_size(ids)
+        self._settle_size(ids, adaptive_config, btl_config)
         self.ledger = Ledger(len(ids), self.config.W_cap, mu, sigma)
-        self._settle_goal()
         self.open: dict[int, Proposal] = {}
         self.rows = self.steps = self.n_refits = self.refit_lag = self.failures_in_row = 0
         self.pending: RefitRequest | None = None
@@ -109,13 +150,14 @@ class Engine(Refitting):
         self._effective_at = self._refitted_at = self._reversals = 0
         self._agreement = 0.0
         self._passed: list[LagPoint] = []
-        self._health = Health()
+        self._new_rows: list[Mapping[str, Any]] = []  # since the last refit
         is_aimed = self.config.top is not None and self.selector == "information"
         self._warm = WarmStart(len(ids), np.random.default_rng((self.seed, 0)), is_chain=not is_aimed)
         self._round = Round(0, len(ids), {}, None)
         self._complete: Round | None = None
         self._boundary = BoundarySlots()
         self._anchors: Flags = np.zeros(len(ids), dtype=np.bool_)
+        self._settle_worth()
         if self._other is not None:
             self._other.joined(self.ledger)
 
@@ -123,11 +165,15 @@ class Engine(Refitting):
         """What a selector of the user's is shown besides the ledger."""
         return self.ids, None if self.belief is None else self.belief.theta_mean
 
-    def _settle_size(self, more: Iterable[str]) -> None:
+    def _settle_size(
+        self, more: Iterable[str], adaptive_config: Mapping[str, Any] | None, btl_config: Mapping[str, Any] | None
+    ) -> None:
+        """Take in items and settings: what is not given follows from the number of items."""
+        self._given = (adaptive_config, btl_config)
         self.ids += more
         n = len(self.ids)
-        self.btl = BTLConfig.for_items(n, self._given[1])
-        self.config = AdaptiveConfig.for_items(n, self._given[0], refit_pairs_target=self.btl.refit_pairs_target)
+        self.btl = BTLConfig.for_items(n, btl_config)
+        self.config = AdaptiveConfig.for_items(n, adaptive_config, refit_pairs_target=self.btl.refit_pairs_target)
         if self.config.discount_repeats and self.btl.repeats == "independent":
             raise InputError(
                 "adaptive_config: discount_repeats needs to know how far repeats agree; "
@@ -135,10 +181,14 @@ class Engine(Refitting):
             )
         self._number_of = {name: number for number, name in enumerate(self.ids)}
         self._by_id: Ints = np.array(sorted(range(n), key=self.ids.__getitem__), dtype=np.int64)
-        self._order = self._by_id  # the items by TrueSkill mean, when they were last looked at
-        self._id_place: Ints = np.empty(n, dtype=np.int64)
-        self._id_place[self._by_id] = np.arange(n)
+        self._id_place: Ints = np.argsort(self._by_id)
         self._strata = strata_by_rank(n, self.config)
+
+    def _settle_worth(self) -> None:
+        """Tell the selectors what counts, and how much less a repeat is worth."""
+        self.ledger.top = self.config.top
+        self.ledger.counts_ranks = self.config.criterion == "ranks"
+        self.ledger.discount = self._agreement if self.config.discount_repeats else 0.0
 
     # What it knows
 
@@ -150,7 +200,7 @@ class Engine(Refitting):
     @property
     def stage(self) -> str:
         """The stage that the next pair will come from, as far as that is known."""
-        return WARM_START if not self._warm.done else (self._round.stage or "local_link")
+        return (self._round.stage or "local_link") if self._warm.done else WARM_START
 
     @property
     def round_id(self) -> int:
@@ -168,17 +218,6 @@ class Engine(Refitting):
         return self.failures_in_row >= self.config.max_failures_in_row
 
     @property
-    def counts_ties(self) -> bool:
-        """Whether a tie is an answer."""
-        return self.config.ties == "half"
-
-    def points_of_first(self, outcome: str, winner_pos: int | None) -> float | None:
-        """What a verdict comes to as Y, by its outcome and the place of its winner; None is no valid answer."""
-        if outcome == "win":
-            return int(winner_pos == 1)
-        return 0.5 if self.counts_ties and outcome in ("tie", "flip") else None
-
-    @property
     def is_flipping(self) -> bool:
         """Whether the judge changes its answer with the order too often."""
         return self.ledger.repeats.flips_more_than(self.config.flip_share_max)
@@ -189,22 +228,31 @@ class Engine(Refitting):
         wanted = self.btl.answer == "probability" and self.committed >= FIRST_ANSWERS
         return wanted and not self.ledger.has_probabilities
 
+    @property
+    def counts_ties(self) -> bool:
+        """Whether a tie is an answer."""
+        return self.config.ties == "half"
+
+    def points_of_first(self, outcome: str, winner_pos: int | None) -> float | None:
+        """What a verdict comes to as Y, by its outcome and the place of its winner; None is no valid answer."""
+        if outcome == "win":
+            return int(winner_pos == 1)
+        return 0.5 if self.counts_ties and outcome in ("tie", "flip") else None
+
     def require_selector(self) -> None:
         """Refuse to continue when a selector of the user's was not given again."""
-        if self._missing is not None:
-            self._missing()
-
-    @property
-    def unlinked(self) -> list[str]:
-        """Items that no comparison ties to the others, because the judge does not answer on them."""
-        if not self._warm.unlinked or not self._warm.done:
-            return []
-        return [self.ids[item] for item in self.ledger.apart()]
+        if isinstance(self._chooser, MissingSelector):
+            self._chooser()
 
     @property
     def withdrawn(self) -> list[str]:
         """Items that were withdrawn."""
         return [self.ids[item] for item in np.flatnonzero(self.ledger.withdrawn)]
+
+    @property
+    def has_asked_all(self) -> bool:
+        """Whether every pair was asked, and the judge repeats itself: nothing new can be asked."""
+        return self.ledger.repeats_are_worthless and self._warm.done and self.ledger.all_asked()
 
     # The next pair
 
@@ -212,29 +260,23 @@ class Engine(Refitting):
         """The next pair; or a step that found none; or nothing, until an answer or a refit has come, or for good."""
         if self.stop_reason is not None or self.must_apply:
             return None
-        if not self._warm.done:
-            return self._link() if self._warm.queue else None
-        if self._reverses_next:
-            return self._reverse()
+        if not self._warm.done:  # §3.1
+            return self._unchosen(self._warm.queue[0], WARM_START) if self._warm.queue else None
+        reversible = self._to_reverse()
+        if reversible:  # outside of the round's quotas
+            rng = np.random.default_rng((self.seed, self.steps + 1, _REVERSAL))
+            return self._unchosen(reversible[int(rng.integers(len(reversible)))], REVERSE)
         stage = self._next_stage()
         if stage is None:
             return None
         pair, fields = self._choose(stage)
         if pair is None:
-            return Starved(self._starved(fields))
-        proposal = self._proposal(pair, fields)
-        self._admit(proposal)
-        return proposal
-
-    def _link(self) -> Proposal:
-        """A comparison of the warm start (§3.1)."""
-        return self._unchosen(self._warm.queue[0], WARM_START)
-
-    def _reverse(self) -> Proposal:
-        """An earlier pair in the other order, outside of the round's quotas."""
-        pair = draw_reversed(self.ledger, np.random.default_rng((self.seed, self.steps + 1, _REVERSAL)))
-        assert pair is not None  # noqa: S101 - it was looked before
-        return self._unchosen(pair, REVERSE)
+            row = {"step_id": self.steps + 1, "status": "starved", **self._moment(), **fields}
+            for name in ("star_override_used", "star_override_reason", "is_explore_step"):
+                row.pop(name, None)
+            self._starve(row)
+            return Starved(row)
+        return self._proposed(pair, fields)
 
     def _unchosen(self, pair: tuple[int, int], stage: str) -> Proposal:
         """A pair that no selector chose."""
@@ -242,12 +284,23 @@ class Engine(Refitting):
             "is_explore_step": False, "candidate_starved": False, "fallback_used": "base", "fallback_path": "base",
             "star_override_used": False, "repeats_allowed": False,
         }  # fmt: skip
-        proposal = self._proposal(pair, fields | self._scheduled(stage))
-        self._admit(proposal)
-        return proposal
+        return self._proposed(pair, fields | self._scheduled(stage))
+
+    def _to_reverse(self) -> list[tuple[int, int]]:
+        """The pairs to draw from when the next step asks one again in the other order; none when it does not.
+
+        It does when reversed pairs are behind their share, or too few have shown that the judge repeats itself.
+        """
+        ledger = self.ledger
+        waiting = sum(proposal.fields["round_stage"] == REVERSE for proposal in self.open.values())
+        share = self.config.reverse_rate * (ledger.committed + len(self.open) + 1)
+        is_due = int(share + 1e-9) > self._reversals + waiting
+        if is_due or (ledger.repeats.n_repeats + waiting < ENOUGH_REPEATS and self.has_asked_all):
+            return ledger.reversible()
+        return []
 
     def _next_stage(self) -> str | None:
-        """The stage to choose from; None until an answer or a refit has come, or for good."""
+        """The stage to choose from; None until an answer or a refit has come, or for good (§7.7)."""
         if self.has_asked_all:
             if not self.open and self.pending is None:
                 self.stop_reason = EXHAUSTED
@@ -257,7 +310,7 @@ class Engine(Refitting):
         return self._round.stage
 
     def _next_round(self) -> bool:
-        """Begin a round; if one chose nothing and nothing happened since, wait for an open answer, or stop (§7.7)."""
+        """Begin a round; if one chose nothing and nothing happened since, wait for an open answer, or stop."""
         if self._round.round_id > 0 and self._round.selected == 0 and not self._round.is_stale:
             if not self.open:
                 self.stop_reason = "candidate_starvation"
@@ -266,18 +319,20 @@ class Engine(Refitting):
         return True
 
     def _begin_round(self, round_id: int) -> None:
+        """Begin this round, unless it has begun."""
+        if round_id <= self._round.round_id:
+            return
         if self._round.round_id > 0:
             self._complete = self._round
         self.ledger.wake()
         plan = None
+        quota = {self.selector: self.config.round_pairs_target}
         if self._other is None:
             if self.belief is None:
                 self._refresh_anchors(self.ledger.mu)
             there = bool(self._anchors.any())
             plan = self.config.quotas(round_id, self.ledger.n, global_identified=self.identified, anchors=there)
-            quota = {stage: plan.of(stage) for stage in STAGES}
-        else:
-            quota = {self.selector: self.config.round_pairs_target}
+            quota = {stage: int(getattr(plan, stage)) for stage in STAGES}
         self._round = Round(round_id, self.ledger.n, quota, plan)
 
     def _refresh_anchors(self, score: Floats) -> None:
@@ -285,13 +340,13 @@ class Engine(Refitting):
         self._anchors[anchor_items(best_first(score, self._by_id), self.config)] = True
 
     def _choose(self, stage: str) -> tuple[tuple[int, int] | None, dict[str, Any]]:
-        step = self.steps + 1
+        seeds = (self.seed, self.steps + 1)
         scheduled = self._scheduled(stage)
         if self._other is not None:
-            pair, fields = choose_by(self._other, self.ledger, self.config, (self.seed, step))
+            pair, fields = choose_by(self._other, self.ledger, self.config, seeds)
             return pair, scheduled | fields
         scene = self._scene()
-        pair, fields = choose_in_stage(scene, self._round, stage, (self.seed, step))
+        pair, fields = choose_in_stage(scene, self._round, stage, seeds)
         if pair is not None:
             i, j = pair
             fields |= {
@@ -303,30 +358,25 @@ class Engine(Refitting):
         return pair, scheduled | fields
 
     def _scheduled(self, stage: str) -> dict[str, Any]:
-        round_, links = self._round, stage in _OUTSIDE
+        is_planned = stage not in _OUTSIDE
         return {
-            "round_id": round_.round_id,
+            "round_id": self._round.round_id,
             "round_stage": stage,
             "pair_type": stage,
-            "stage_committed_so_far": None if links else round_.done[stage],
-            "stage_quota": None if links else round_.quota[stage],
+            "stage_committed_so_far": self._round.done[stage] if is_planned else None,
+            "stage_quota": self._round.quota[stage] if is_planned else None,
         }
 
     def _scene(self) -> Scene:
-        order = best_first_again(self.ledger.mu, self._order, self._id_place)
-        if order is None:
-            order = best_first(self.ledger.mu, self._by_id)
-        self._order = order
-        rank, stratum = np.empty_like(order), np.empty_like(order)
-        rank[order] = np.arange(1, len(order) + 1)
-        stratum[order] = self._strata
-        left = self.config.star_override_budget_per_round - self._round.overrides
+        order = best_first(self.ledger.mu, self._by_id)
+        rank = np.argsort(order) + 1
+        overrides_left = self.config.star_override_budget_per_round - self._round.overrides
         return Scene(
-            self.ledger, self.config, order, rank, stratum, self._anchors, self._id_place, self.belief,
-            self.identified, left, self._boundary.is_due(self.config.boundary_frac),
+            self.ledger, self.config, order, rank, self._strata[rank - 1], self._anchors, self._id_place, self.belief,
+            self.identified, overrides_left, self._boundary.is_due(self.config.boundary_frac),
         )  # fmt: skip
 
-    def _proposal(self, pair: tuple[int, int], fields: Mapping[str, Any]) -> Proposal:
+    def _proposed(self, pair: tuple[int, int], fields: Mapping[str, Any]) -> Proposal:
         i, j = pair
         ledger = self.ledger
         first, second = ledger.order(i, j)
@@ -338,14 +388,15 @@ class Engine(Refitting):
             "mu_i": float(ledger.mu[i]), "mu_j": float(ledger.mu[j]),
             "sigma_i": float(ledger.sigma[i]), "sigma_j": float(ledger.sigma[j]),
         }  # fmt: skip
-        return Proposal(self.steps + 1, first, second, known | self._moment() | dict(fields))
+        proposal = Proposal(self.steps + 1, first, second, known | self._moment() | dict(fields))
+        self._admit(proposal)
+        return proposal
 
     def _moment(self) -> dict[str, Any]:
-        known = None if self.belief is None else self.belief.refit_id
         return {
             "proposed_after": self.rows,
             "in_flight": len(self.open),
-            "belief_refit_id": known,
+            "belief_refit_id": None if self.belief is None else self.belief.refit_id,
             "selector": self.selector,
         }
 
@@ -356,12 +407,16 @@ class Engine(Refitting):
         self._look_again(proposal.fields)
         self._admit(proposal)
 
+    def starve(self, row: Mapping[str, Any]) -> None:
+        """A stage found nothing; :meth:`propose` has done this, a replay does it with what was logged."""
+        self._look_again(row)
+        self._starve(row)
+
     def _look_again(self, fields: Mapping[str, Any]) -> None:
         """In a replay, let a selector that learns from looking look as it did when the step was chosen."""
         if self.selector != "information" or self._other is None or fields["round_stage"] in _OUTSIDE:
             return
-        if fields["round_id"] > self._round.round_id:
-            self._begin_round(fields["round_id"])
+        self._begin_round(fields["round_id"])
         for fallback in fields["fallback_path"].split(">"):
             look(self._other, self.ledger, self.config, (self.seed, fields["step_id"]), fallback)
 
@@ -371,8 +426,7 @@ class Engine(Refitting):
         if fields["round_stage"] == WARM_START:
             self._warm.admit(fields["i"] - 1, fields["j"] - 1)
         elif fields["round_stage"] != REVERSE:
-            if fields["round_id"] > self._round.round_id:
-                self._begin_round(fields["round_id"])
+            self._begin_round(fields["round_id"])
             self._round.admit(fields["round_stage"], a, b, override=bool(fields["star_override_used"]))
             self._boundary.count(fields, self.config.boundary_frac)
         self.open[proposal.step_id] = proposal
@@ -380,24 +434,15 @@ class Engine(Refitting):
         if self._other is not None:
             self._other.opened(self.ledger, a, b)
 
-    def _starved(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        row = {"step_id": self.steps + 1, "status": "starved", **self._moment(), **fields}
-        for name in ("star_override_used", "star_override_reason", "is_explore_step"):
-            row.pop(name, None)
-        self._starve(row)
-        return row
-
-    def starve(self, row: Mapping[str, Any]) -> None:
-        """A stage found nothing; :meth:`propose` has done this, a replay does it with what was logged."""
-        self._look_again(row)
-        self._starve(row)
-
     def _starve(self, row: Mapping[str, Any]) -> None:
-        if row["round_id"] > self._round.round_id:
-            self._begin_round(row["round_id"])
+        self._begin_round(row["round_id"])
         self.steps = max(self.steps, row["step_id"])
         self._round.starve(row["round_stage"])
         self._count(row)
+
+    def _count(self, row: Mapping[str, Any]) -> None:
+        self.rows += 1
+        self._new_rows.append(row)
 
     def record(
         self,
@@ -428,28 +473,30 @@ class Engine(Refitting):
         """
         if step_id not in self.open:
             raise InputError(f"step {step_id!r} is not waiting for an answer")
-        if y not in ((0, 1, None, 0.5) if self.counts_ties else (0, 1, None)):
+        if y not in (0, 1, None) and not (y == 0.5 and self.counts_ties):
             raise InputError(f"Y must be 1, 0{', 0.5' * self.counts_ties} or None, not {y!r}")
         proposal = self.open.pop(step_id)
-        row = dict(proposal.fields) | {"status": "invalid" if y is None else "committed", "Y": _plain(y)}
+        row = dict(proposal.fields) | {"status": "invalid" if y is None else "committed", "Y": y}
         if y is None:
             self._reject(proposal, row, invalid_reason, invalid_kind or "abstention")
         else:
+            row["Y"] = y if y == 0.5 else int(y)
             if orders_agree is not None:
                 row["orders_agree"] = orders_agree
             if judge is not None:
                 row["judge"] = judge
             if probability is not None and self.btl.answer == "probability":
                 row["probability"] = require_probability(probability, "probability")
-            self._commit(proposal, row, row["Y"])
+            self._commit(proposal, row)
         self._count(row)
         self._round.is_stale = True
         self._ask_for_refit()
         return row
 
-    def _commit(self, proposal: Proposal, row: dict[str, Any], y: float) -> None:
-        a, b = proposal.first, proposal.second
-        self.ledger.commit(a, b, y, **{name: row.get(name) for name in ("orders_agree", "probability", "judge")})
+    def _commit(self, proposal: Proposal, row: dict[str, Any]) -> None:
+        a, b, y = proposal.first, proposal.second, row["Y"]
+        more = {name: row.get(name) for name in ("orders_agree", "probability", "judge")}
+        self.ledger.commit(a, b, y, **more)
         row["pair_id"] = self.committed
         if row["round_stage"] == WARM_START:
             self._warm.committed()
@@ -459,41 +506,233 @@ class Engine(Refitting):
             self._round.committed(row["round_stage"])
         if self._other is not None:
             self._other.committed(self.ledger, a, b, y)
-        p = chance_of(row["mu_i"], row["sigma_i"], row["mu_j"], row["sigma_j"])
+        p = win_probability(row["mu_i"], row["sigma_i"], row["mu_j"], row["sigma_j"])
         row |= {"p_ij": p, "U0_ij": p * (1 - p)}
         self.failures_in_row = 0
 
     def _reject(self, proposal: Proposal, row: dict[str, Any], reason: str | None, kind: str) -> None:
-        a, b = proposal.first, proposal.second
-        limits = self.config.max_invalid_per_pair, self.config.max_invalid_per_item
-        fallen = self.ledger.reject(a, b, is_error=kind == "error", pair_limit=limits[0], item_limit=limits[1])
+        fallen = self.ledger.reject(
+            proposal.first, proposal.second, is_error=kind == "error",
+            pair_limit=self.config.max_invalid_per_pair, item_limit=self.config.max_invalid_per_item,
+        )  # fmt: skip
         row["invalid_reason"] = reason or "the judge gave no valid answer"
         row["invalid_kind"] = kind
         row["set_aside"] = ", ".join(self.ids[item] for item in fallen) or None
         self._release(proposal)
         if fallen:
             self._warm.mend(self.ledger)
-        if self._other is not None:
-            self._other.dropped(self.ledger, a, b)
         self.failures_in_row += 1
 
     def _release(self, proposal: Proposal) -> None:
         """A pair has no valid answer: it counts as not asked in its round, and another link takes its place."""
-        fields = proposal.fields
+        fields, stage = proposal.fields, proposal.fields["round_stage"]
         self._boundary.count(fields, self.config.boundary_frac, back=True)
-        if fields["round_stage"] == WARM_START:
+        if stage == WARM_START:
             self._warm.rejected(fields["i"] - 1, fields["j"] - 1, self.ledger)
-        elif fields["round_stage"] != REVERSE and fields["round_id"] == self._round.round_id:
-            again = int((fields.get("used_in_round_i") or 0) > 0) + int((fields.get("used_in_round_j") or 0) > 0)
+        elif stage != REVERSE and fields["round_id"] == self._round.round_id:
+            again = sum((fields.get(name) or 0) > 0 for name in ("used_in_round_i", "used_in_round_j"))
             override = bool(fields["star_override_used"])
-            stage = fields["round_stage"]
             self._round.rejected(stage, proposal.first, proposal.second, repeats=again, override=override)
+        if self._other is not None:
+            self._other.dropped(self.ledger, proposal.first, proposal.second)
 
-    def _count(self, row: Mapping[str, Any]) -> None:
-        self.rows += 1
-        self._health.count(row)
+    # Refits
 
+    def set_lag(self, concurrency: int) -> None:
+        """Let a refit take effect later, so that questions continue while it runs; with one open at a time, at once.
 
-def _plain(y: float | None) -> float | None:
-    """Y as it is logged: a whole number, but for a tie."""
-    return y if y is None or y == 0.5 else int(y)
+        It has as many answers' time as there are questions open. Where refits are 1,000 comparisons or more apart, they
+        take long, and have a tenth of that.
+        """
+        apart = self.btl.refit_pairs_target
+        share = apart // 10 if apart >= _LONG_APART else 0
+        self.refit_lag = 0 if concurrency == 1 else max(concurrency, share)
+
+    @property
+    def must_apply(self) -> bool:
+        """Whether nothing may happen before the pending refit is applied."""
+        return self.pending is not None and self.ledger.committed >= self._effective_at
+
+    def _ask_for_refit(self, *, only_at_end: bool = False) -> None:
+        """When enough comparisons are new (§4.3), and not during the warm start.
+
+        Or when nothing new can be asked any more: the run ends on how the answers agree only if a refit of all of them
+        says so.
+        """
+        if self.pending is not None or not self._warm.done:
+            return
+        new = self.ledger.committed - self._refitted_at
+        is_due = new >= self.btl.refit_pairs_target and not only_at_end
+        if is_due or (new > 0 and not self.open and self.has_asked_all and not self._to_reverse()):
+            self.pending = self.refit_request()
+            self._refitted_at = self.ledger.committed
+            self._effective_at = self._refitted_at + (self.refit_lag if is_due else 0)
+            self._new_rows = []
+
+    def refit_request(self) -> RefitRequest:
+        """All that a refit of what is committed now needs to know."""
+        ledger = self.ledger
+        is_over = self._round.round_id > 0 and self._round.stage is None
+        complete = self._round if is_over else self._complete
+        recent = ledger.recent
+        return RefitRequest(
+            refit_id=self.n_refits + 1,
+            ids=tuple(self.ids),
+            history=ledger.history,
+            **{name: getattr(ledger, name).copy() for name in ("mu", "sigma", "degree", "first", "second")},
+            n_unique_pairs=ledger.n_unique_pairs,
+            step_id_at_refit=self.steps,
+            round_id_at_refit=0 if complete is None else complete.round_id,
+            quotas=None if complete is None else complete.plan,
+            health=health_columns(self._new_rows)
+            | {
+                "recent_deg_median_since_last_refit": float(np.median(recent)),
+                "recent_deg_max_since_last_refit": int(recent.max()),
+            }
+            | ledger.repeats.columns(ledger.committed),
+            new_pairs=ledger.committed - self._refitted_at,
+            near_stop=self.near_stop,
+            global_identified=self.identified,
+            lag=self._lag_point(),
+            seed=self.seed,
+            selector=self.selector,
+            adaptive=self.config,
+            btl=self.btl,
+            withdrawn=ledger.withdrawn.copy(),
+            probability=ledger.probabilities if self.btl.answer == "probability" else None,
+            judged_by=ledger.judged_by if self.btl.judges == "slopes" else None,
+            judges=tuple(ledger.judges),
+        )
+
+    def _lag_point(self) -> LagPoint | None:
+        lag = self.btl.stability_lag
+        return self._passed[-lag] if len(self._passed) >= lag else None
+
+    def apply(self, belief: Belief, *, stop_reason: str | None) -> None:
+        """A refit is ready: what it found guides the choices from here on, if its diagnostics pass.
+
+        Args:
+            belief: what it found.
+            stop_reason: why the run stops here, if it does.
+        """
+        self.pending = None
+        self.n_refits += 1
+        self._round.is_stale = True
+        self.near_stop = self.near_stop or belief.near_stop  # a refit may enter phase 3 and not pass its limits
+        if not belief.passed:
+            return
+        self._passed.append(LagPoint(belief.refit_id, belief.theta_mean))
+        self._agreement = belief.repeat_agreement  # of the judge, whatever items joined meanwhile
+        self._settle_worth()
+        if len(belief.theta_mean) < self.ledger.n:
+            return  # items joined meanwhile: it says nothing of them, so nothing is decided on it
+        self.belief = belief
+        self.identified = belief.global_identified
+        if self._other is None:
+            self._refresh_anchors(belief.theta_mean)
+        self.stop_reason = stop_reason
+        if stop_reason is None:
+            self._ask_for_refit(only_at_end=True)
+
+    # What changes a run from outside
+
+    def configure(
+        self,
+        adaptive_config: Mapping[str, Any] | None,
+        btl_config: Mapping[str, Any],
+        *,
+        stop_reason: str | None = None,
+    ) -> None:
+        """Continue with other settings; a run that has stopped may continue with stricter ones.
+
+        Args:
+            adaptive_config: all that is given of the one; None leaves it, so that the pairs that are chosen from here
+                on stay the same, as long as only the stop rule changes.
+            btl_config: all that is given of the other.
+            stop_reason: why the run stops here, if the last refit meets a new stop rule.
+        """
+        before = self.btl
+        self._settle_size((), self._given[0] if adaptive_config is None else adaptive_config, btl_config)
+        if adaptive_config is None:
+            if other := set(other_settings(before, self.btl)) - set(STOP_SETTINGS):
+                raise InputError(f"btl_config: {listed(sorted(other))} would change, which is not only about the stop")
+        else:
+            self.ledger.resize_window(self.config.W_cap)
+            limits = {"pair_limit": self.config.max_invalid_per_pair, "item_limit": self.config.max_invalid_per_item}
+            self.ledger.forgive(**limits)
+            self._settle_worth()
+            self._round.is_stale = True
+        if self.pending is not None:  # it is fitted, and decided on, by the settings that hold then
+            self.pending = replace(self.pending, adaptive=self.config, btl=self.btl, lag=self._lag_point())
+        self.stop_reason = stop_reason
+
+    def stops_now(self, last: Mapping[str, Any] | None, new: BTLConfig) -> str | None:
+        """Why a paused run stops at once under another rule; None when it continues until a refit meets the rule.
+
+        It stops when its last refit would have stopped it: the refit passed with the effective sample size that a stop
+        needs, it is of all items, and its figures meet the new limits. With another ``stability_lag``, those figures
+        are not known before the next refit.
+
+        Args:
+            last: the row of the round log of its last refit that was no closing one.
+            new: the configuration with the new rule.
+        """
+        if last is None or self.belief is None or self.pending is not None:
+            return None
+        if last["refit_id"] != self.belief.refit_id or new.stability_lag != self.btl.stability_lag:
+            return None
+        limits: dict[str, Any] = {name: getattr(new, name) for name in STOP_SETTINGS}
+        limits["ess_bulk_required"] = new.ess_bulk_min_near_stop
+        if self.config.top is not None:
+            limits["top_wrong_allowed"] = self.config.top * new.top_wrong_max
+        return stop_decision({**last, **limits})[1]
+
+    def join(self, ids: Sequence[str], mu: Floats | None = None, sigma: Floats | None = None) -> None:
+        """More items: they start from the prior, and are tied to others spread over the scale.
+
+        The scale has to be found again with them, so what the last refit said guides no choice until the next one.
+        """
+        if there := sorted(set(ids) & set(self._number_of)):
+            raise InputError(f"{listed(there)} already there; only new items can join")
+        before = best_first(self.ledger.mu, self._by_id)
+        before = before[~self.ledger.set_aside[before]]
+        old = self.ledger.n
+        self._settle_size(ids, *self._given)
+        self.ledger.join(len(ids), self.config.W_cap, mu, sigma)
+        self._warm.join(np.arange(old, self.ledger.n), before)
+        self._round.used = np.pad(self._round.used, (0, len(ids)))
+        self._anchors = np.pad(self._anchors, (0, len(ids)))
+        self._round.is_stale = True
+        self.belief = None
+        self.identified = False
+        self.stop_reason = None
+        if self._other is not None:
+            self._other.joined(self.ledger)
+
+    def withdraw(self, ids: Sequence[str], *, taken: int = 0) -> None:
+        """Ask no more about some items: their comparisons stay, and a stop no longer depends on them.
+
+        A question about one of them that has no answer yet is dropped; its step number is not used again.
+
+        Args:
+            ids: the items.
+            taken: a step number up to which questions may have been asked; later steps have higher ones.
+
+        Raises:
+            InputError: when an item is unknown, or fewer than two would be left.
+        """
+        if unknown := sorted(set(ids) - set(self._number_of)):
+            raise InputError(f"{listed(unknown)} cannot be withdrawn: the run has no such item")
+        if len(self.ids) - len({*self.withdrawn, *ids}) < 2:
+            raise InputError(f"{len(set(ids)):,} items cannot be withdrawn: a ranking needs at least two texts")
+        self.ledger.withdraw([self._number_of[name] for name in ids])
+        for step_id, proposal in list(self.open.items()):
+            if self.ledger.withdrawn[[proposal.first, proposal.second]].any():
+                del self.open[step_id]
+                self.ledger.drop(proposal.first, proposal.second)
+                self._release(proposal)
+        self._warm.mend(self.ledger)
+        self.steps = max(self.steps, taken)
+        if self.pending is not None:
+            self.pending = replace(self.pending, withdrawn=self.ledger.withdrawn.copy())
+        self._round.is_stale = True

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from pairscale.adaptive.goals import ORDER
+from pairscale.adaptive.config import ORDER
 
 __all__ = [
     "CONVERGED",

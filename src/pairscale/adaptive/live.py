@@ -1,213 +1,410 @@
-"""``adaptive_rank_run_live``: take a run some steps further with a judge."""
+"""One call of an adaptive run: the engine as a source of questions, refits in the background, limits, and the end."""
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pairscale.adaptive._changes import other_settings
-from pairscale.adaptive._repeats import EXHAUSTED
-from pairscale.adaptive._stop_rule import change_stop_rule, is_stop_rule
-from pairscale.adaptive.config import AdaptiveConfig, BTLConfig
-from pairscale.adaptive.engine import FEWEST
-from pairscale.adaptive.ledger import FIRST_ANSWERS
-from pairscale.adaptive.messages import exhaustion, flips, starvation, stop_meaning, weak_judges
-from pairscale.adaptive.refits import fit_name
-from pairscale.adaptive.session import event_of, plain_settings, reading, run_path, save_adaptive_session, writing
-from pairscale.adaptive.source import AdaptiveSource, RunLimits
-from pairscale.adaptive.state import AdaptiveState, require_state
+from pairscale.adaptive.engine import FEWEST, Proposal, Starved
+from pairscale.adaptive.messages import STOPS, TO_CONTINUE, flips, weak_judges, why_stopped
+from pairscale.adaptive.refits import FitFn, RefitOutcome, RefitRequest, fit_name, refit
+from pairscale.adaptive.replay import uid_of
+from pairscale.adaptive.selection.ledger import FIRST_ANSWERS, TIE
+from pairscale.adaptive.session import AdaptiveState, event_of, require_same_judge
 from pairscale.adaptive.view import View
-from pairscale.core.errors import InputError, JudgeError, StoreMismatchError
+from pairscale.core.errors import JudgeError, StoreMismatchError
+from pairscale.core.files import write_table
 from pairscale.core.notices import notice
-from pairscale.core.options import ProgressMode, checked
-from pairscale.core.provenance import fingerprint
-from pairscale.judges.base import Judge
-from pairscale.judges.build import make_judge
+from pairscale.core.options import optional, require_int, require_number
+from pairscale.core.provenance import utc_now
+from pairscale.judges.base import Item, Judge, JudgePair, judge_member
+from pairscale.judges.function import in_thread
 from pairscale.models.bayes.results import weak_words
+from pairscale.models.warm_start import warm_to_bytes
 from pairscale.runtime import (
-    RETRIES,
-    TIMEOUT,
     Budget,
+    FailureStreak,
+    LogRows,
+    Question,
+    Recorded,
     RunOptions,
     Runtime,
     Terminated,
+    Wait,
     close,
+    max_cost_of,
     record_prices,
     recorded_prices,
     require_prices,
 )
 from pairscale.runtime.sync import resumable, run_sync
+from pairscale.store.database import scrub_surrogates
 from pairscale.store.policies import JournalWriter
+from pairscale.store.writer import Entry
 
 if TYPE_CHECKING:
-    import os
-
-    from pairscale.adaptive.refits import FitFn
-    from pairscale.core.comparisons import Condition
     from pairscale.store.runfile import RunFile
 
-__all__ = ["adaptive_rank_run_live", "require_same_judge"]
+__all__ = ["AdaptiveSource", "RunLimits", "run_live"]
+
+_FEW = 5  # answers that may all be ties by chance
+_ENDS = {asyncio.CancelledError: "interrupted", KeyboardInterrupt: "interrupted", JudgeError: "judge_failed"}
 
 
-@checked
-def adaptive_rank_run_live(
-    state: AdaptiveState,
-    judge: str | Judge | Callable[..., Any],
-    n_steps: int | None = 1,
-    fit_fn: FitFn | str | None = None,
-    adaptive_config: Mapping[str, Any] | None = None,
-    btl_config: Mapping[str, Any] | None = None,
-    session_dir: str | os.PathLike[str] | None = None,
-    persist_item_log: bool | None = None,
-    progress: ProgressMode = "all",
-    progress_redraw_every: int = 10,
-    progress_show_events: bool = True,
-    progress_errors: bool = True,
-    *,
-    concurrency: int = 1,
-    max_comparisons: int | None = None,
-    max_cost: float | None = None,
-    max_minutes: float | None = None,
-    retries: int = RETRIES,
-    retry_wait: float = 1.0,
-    timeout: float | None = TIMEOUT,
-    closing_refit: bool | None = None,
-    **judge_call_args: Any,
-) -> AdaptiveState:
-    """Take a run further: choose a pair, ask the judge, commit the answer, refit when it is time.
+@dataclass(frozen=True, slots=True)
+class RunLimits:
+    """When to stop besides the statistical stop.
 
-    Every answer is in the run file before this call ends; run the same call again to continue. After a stop, a limit
-    or Ctrl-C the scores are those of all comparisons (a closing refit); after an error or a crash, they are again when
-    a later call has ended so. A call of a single step makes no closing refit, so that you can step through a run. A
-    process that is killed loses at most the answers of its last moments.
+    Attributes:
+        n_steps: steps of this call; invalid ones count.
+        max_comparisons: committed comparisons of the whole run.
+        max_cost: US dollars of the whole run.
+        max_minutes: minutes of this call.
+    """
+
+    n_steps: int | None = None
+    max_comparisons: int | None = None
+    max_cost: float | None = None
+    max_minutes: float | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in asdict(self).items():
+            require = require_int if name in {"n_steps", "max_comparisons"} else require_number
+            object.__setattr__(self, name, optional(require, value, name, least=0))
+
+
+class AdaptiveSource:
+    """One call of an adaptive run.
 
     Args:
-        state: from :func:`adaptive_rank_start` or :func:`adaptive_rank_resume`.
-        judge: a callable ``judge(A, B, state, ...)`` that returns ``{"is_valid", "Y", "invalid_reason"}``, a
-            :class:`Judge`, or the name of one.
-        n_steps: steps of this call, invalid ones included; None for no such limit.
-        fit_fn: what fits: ``exact``, the sampler (default); ``laplace``, the fast normal approximation; or a function
-            (see ``pairscale.adaptive.refits.FitFn``). A run keeps to the one that it began with.
-        adaptive_config: settings to change from here on; the log says so.
-        btl_config: likewise. A change of the stop rule alone leaves every choice as it would have been.
-        session_dir: keep a run that was in memory in this folder from now on.
-        persist_item_log: write the items of every refit as a CSV file beside the run file.
-        progress: ``all``, ``refits``, ``steps``, ``line`` or ``none``.
-        progress_redraw_every: steps between two drawings.
-        progress_show_events: say what is notable.
-        progress_errors: say which answers were not valid.
-        concurrency: Questions open at once.
-        max_comparisons: stop at so many comparisons of the whole run.
-        max_cost: US dollars that the run may spend, all calls and resumptions together.
-        max_minutes: stop this call after so long; what is being asked then is waited for, and not asked again.
-        retries: How often to ask again after a transient failure.
-        retry_wait: Seconds before the first retry, where the provider does not say; doubled each time.
-        timeout: Seconds that one answer may take; None for no limit.
-        closing_refit: Whether to fit once more at the end, so that the scores are those of all comparisons; None for
-            every call of more than one step. A run that stops always does.
-        judge_call_args: further keyword arguments of every call of a callable judge.
-
-    Returns:
-        The same state, further on.
-
-    Raises:
-        InputError: a setting cannot be used.
-        StoreError: the run file cannot be used; what was answered before is kept.
-        KeyboardInterrupt: on Ctrl-C, after everything is in order.
-
-    Example:
-        >>> import pairscale as ps
-        >>> state = ps.adaptive_rank_start(["a", "b", "c"], seed=1)
-        >>> first_by_name = lambda A, B: {"is_valid": True, "Y": int(A["ID"] < B["ID"])}
-        >>> state = ps.adaptive_rank_run_live(state, first_by_name, n_steps=6, fit_fn="laplace", progress="none")
-        >>> ps.summarize_items(state)["ID"].to_list()
-        ['a', 'b', 'c']
+        state: the run.
+        judge: who judges.
+        condition_id: the condition under which answers are recorded.
+        journal: where everything is written.
+        view: what is shown.
+        limits: when to stop.
+        budget: what the run has spent and may spend.
+        concurrency: questions open at once.
+        fit_fn: what fits; None is the exact sampler.
+        clock: seconds, for ``max_minutes``.
     """
-    require_state(state)
-    limits = RunLimits(n_steps, max_comparisons, max_cost, max_minutes)
-    asking = RunOptions(concurrency, retries, retry_wait, timeout, max_cost)
-    _same_fit(state, fit_name(fit_fn))
-    asked = make_judge(judge, judge_call_args=judge_call_args or None)
-    require_prices([asked], max_cost)
-    entered = require_same_judge(state, asked)
-    if session_dir is not None:
-        _keep_in(state, session_dir)
-    _say_what_is_unsure(state, entered, asked)
-    if persist_item_log is not None:
-        state.settings["persist_item_log"] = persist_item_log
-    _merge_settings(state, adaptive_config, btl_config)
-    stopped = state.engine.stop_reason
-    if stopped is None:
-        state.engine.require_selector()
-    else:
-        notice(f"this run has stopped ({stopped}): {_stopped(state, stopped)}")
-        if not state.needs_closing and not state.unlogged:
-            return state
-    view = View(
-        progress,
-        n_items=len(state.ids),
-        redraw_every=progress_redraw_every,
-        show_events=progress_show_events,
-        show_errors=progress_errors,
-        reliability_target=state.engine.btl.eap_reliability_min,
-        goal=state.engine.config.goal,
-        n_steps=n_steps,
-        max_comparisons=max_comparisons,
-        max_cost=max_cost,
-    )
-    with writing(state) as store:
-        condition_id = entered or _enter_judge(state, store, asked)
-        record_prices(store, [asked])
-        view.prices = recorded_prices(store)
-        with view, JournalWriter(store) as journal:
-            _log_changes(state, journal)
-            budget = Budget.of(store, max_cost)
-            source = AdaptiveSource(
-                state, asked, condition_id, journal, view, limits, budget, concurrency=concurrency, fit_fn=fit_fn
-            )
-            if stopped is not None:  # a process that died before left the scores behind the answers
-                run_sync(source.close)
-                return state
-            state.engine.set_lag(concurrency)
-            call = {"concurrency": concurrency, "refit_lag": state.engine.refit_lag, **asdict(limits)}
-            call |= {"condition_id": condition_id, "judged_by": asked.condition.condition_id, "fit_fn": state.fit_fn}
-            journal.event(event_of("call", state.engine, **call))
-            runtime = Runtime(source, journal, asking, budget=budget, deadline=source.deadline)
-            with resumable(state.where):
-                closing = n_steps != 1 if closing_refit is None else closing_refit
-                _run(source, runtime, journal, asked, view, closing=closing)
-    _say_how_it_ended(state)
-    return state
+
+    def __init__(
+        self,
+        state: AdaptiveState,
+        judge: Judge,
+        condition_id: str,
+        journal: JournalWriter,
+        view: View,
+        limits: RunLimits,
+        budget: Budget,
+        *,
+        concurrency: int,
+        fit_fn: FitFn | str | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._state = state
+        self._engine = state.engine
+        self._judge = judge
+        self._condition_id = condition_id
+        self._journal = journal
+        self._view = view
+        self._limits = limits
+        self._budget = budget
+        self._concurrency = concurrency
+        self._is_sequential = concurrency == 1  # then a question is written down with its answer
+        self._fit_fn = fit_fn
+        self._clock = clock
+        self.deadline = None if limits.max_minutes is None else clock() + 60 * limits.max_minutes
+        self._begun = 0
+        self._asking: set[int] = set()
+        self._fitting: asyncio.Future[RefitOutcome] | None = None
+        rows = state.items.iter_rows(named=True)
+        self._samples: dict[str, Item] = {row["ID"]: {**row, "item_id": row["ID"]} for row in rows}
+        self._most: float | None = None  # that a question may cost, as the judge says of the two longest texts
+        if limits.max_cost is not None:
+            longest = sorted(self._samples.values(), key=lambda sample: len(sample["text"].encode()))[-2:]
+            self._most = max_cost_of(judge, JudgePair(longest[0], longest[-1]))
+        self._without_winner = FailureStreak(self._engine.config.max_failures_in_row)
+        self._counts_repeats = bool(judge_member(judge, "uses_cache"))
+        allow_ties = judge_member(judge, "allow_ties")
+        if allow_ties is not None:
+            allow_ties(self._engine.counts_ties)
+
+    # The source of questions
+
+    def next(self) -> Question | Wait | None:
+        """The next pair; a wait for a refit or an answer; None when the run stops or a limit is met."""
+        must_apply = self._engine.must_apply
+        if not (self._fitting is not None and must_apply):
+            question = self._next_question()
+            if question is not None:
+                return question
+            if self._asking:
+                return Wait()
+        if self._fitting is None:
+            return None
+        if not self._fitting.done():
+            return Wait(self._fitting, hold=True)
+        self._apply()
+        return self.next()
+
+    def done(self, question: Question, recorded: Recorded | None) -> LogRows:
+        """Commit an answer, or count a failure against the pair and its texts; the row of the step log."""
+        step_id: int = question.key
+        self._asking.discard(step_id)
+        self._state.cost = self._budget.spent
+        if recorded is None:
+            return ()
+        verdict, engine = recorded.verdict, self._engine
+        outcome = str(verdict.outcome)
+        first, second = str(question.first["ID"]), str(question.second["ID"])
+        y = engine.points_of_first(outcome, verdict.winner_pos)
+        if y is None:
+            kind = "abstention"
+            if outcome == "error":
+                kind = "error" if verdict.failure == "transient" else "failure"
+            # Half a character, as some servers send it, fits into no log.
+            reason = scrub_surrogates(verdict.error_message or f"the judge said {outcome}")
+            row = engine.record(step_id, None, invalid_reason=reason, invalid_kind=kind)
+        else:
+            member_of = getattr(self._judge, "member_of", None)
+            member = None if member_of is None else member_of(first, second)
+            both = engine.counts_ties and getattr(self._judge, "both_orders", False)
+            agree = {"win": True, "flip": False}.get(outcome) if both else None
+            row = engine.record(step_id, y, orders_agree=agree, probability=verdict.probability, judge=member)
+        self._without_winner.count_kind("" if y is None else None, first, second)
+        if row.get("set_aside"):
+            notice(f"{row['set_aside']}: the judge gives no valid answer on it; it is set aside and keeps its place")
+        rows = self._logged(row)
+        self.fit_if_due()
+        return rows
+
+    def _next_question(self) -> Question | None:
+        engine = self._engine
+        waiting = engine.open.keys() - self._asking
+        if waiting and engine.stop_reason is None and self._may_ask():
+            return self._question(engine.open[min(waiting)])  # of an earlier call, which may have had more open
+        while len(engine.open) < self._concurrency and self._may_ask():
+            found = engine.propose()
+            if found is None:
+                return None
+            if isinstance(found, Starved):
+                self._begun += 1
+                self._journal.put(Entry(rows=self._logged(dict(found.row))))
+                continue
+            if not self._is_sequential:
+                self._journal.put(Entry(rows=[("adaptive_open", found.fields)]))
+            return self._question(found)
+        return None
+
+    def _question(self, proposal: Proposal) -> Question:
+        engine, step_id = self._engine, proposal.step_id
+        self._begun += 1
+        self._asking.add(step_id)
+        occurrence = 1
+        if self._counts_repeats:  # repeats must not be copies, also after a resume
+            occurrence += engine.ledger.times(proposal.first, proposal.second)
+        return Question(
+            self._judge,
+            self._condition_id,
+            uid_of(step_id),
+            self._samples[engine.ids[proposal.first]],
+            self._samples[engine.ids[proposal.second]],
+            key=step_id,
+            occurrence=occurrence,
+            state=self._state,
+            columns={"step_id": step_id},
+            open_rows=[("adaptive_open", proposal.fields)] if self._is_sequential else (),  # else it is there
+        )
+
+    def _logged(self, row: dict[str, Any]) -> LogRows:
+        """Add a row to the step log in memory and show it; the row for the run file."""
+        row["timestamp"] = utc_now()
+        self._state.add_step(row)
+        self._view.step(row)
+        return [("step_log", row)]
+
+    def _may_ask(self) -> bool:
+        steps = self._limits.n_steps
+        return (steps is None or self._begun < steps) and self.limit() is None
+
+    def limit(self) -> str | None:
+        """The limit that forbids another question now."""
+        limits, engine = self._limits, self._engine
+        if engine.is_failing and self._without_winner.is_general:
+            return "judge_failing"
+        if engine.is_flipping:
+            return "judge_flips"
+        if engine.lacks_probabilities:
+            return "no_probabilities"
+        if limits.max_comparisons is not None and engine.committed + len(self._asking) >= limits.max_comparisons:
+            return "max_comparisons"
+        if self.deadline is not None and self._clock() >= self.deadline:
+            return "max_minutes"
+        return None if self._budget.may_ask(self._condition_id, self._most) else "max_cost"
+
+    # The start and the end of a call
+
+    def start(self) -> None:
+        """Begin a call."""
+        self._state.ended = None
+        self._engine.failures_in_row = 0
+        self.fit_if_due()
+
+    async def interrupt(self) -> None:
+        """End a refit that is running."""
+        if self._fitting is not None:
+            self._fitting.cancel()
+            await asyncio.gather(self._fitting, return_exceptions=True)
+            self._fitting = None
+
+    async def finish(self) -> None:
+        """Wait for a refit that is running, and apply it: the next call starts from it."""
+        while self._fitting is not None:
+            await asyncio.wait([self._fitting])
+            self._apply()
+
+    def reason(self, stopped: str | None) -> str | None:
+        """Why a call ended before its steps were used up, given what stopped the runtime; None when nothing did."""
+        return self._engine.stop_reason or stopped or self.limit()
+
+    def end(self, reason: str | None) -> None:
+        """Log why a call ended, and what is still open: the next call asks it first."""
+        self._state.ended = reason
+        if self._is_sequential:  # else it was written before it was asked
+            for proposal in self._engine.open.values():
+                self._journal.put(Entry(rows=[("adaptive_open", proposal.fields)]))
+        self._journal.event(event_of("end", self._engine, reason=reason))
+
+    # Refits
+
+    def fit_if_due(self) -> None:
+        """Start a refit in the background when the engine asks for one."""
+        request = self._engine.pending
+        # What comes in after the stop is for the closing refit: it cannot take the stop back.
+        if request is not None and self._fitting is None and self._engine.stop_reason is None:
+            self._fitting = self._submit(request)
+
+    def _submit(self, request: RefitRequest, *, is_closing: bool = False) -> asyncio.Future[RefitOutcome]:
+        self._view.refit_started()
+        request = replace(request, refit_id=len(self._state.rounds) + 1, is_closing=is_closing)
+        # In a thread that the process does not wait for: Ctrl-C ends a long fit, too.
+        return asyncio.ensure_future(in_thread(partial(refit, request, self._fit_fn, self._state.warm)))
+
+    def _apply(self) -> None:
+        assert self._fitting is not None  # noqa: S101
+        outcome = self._fitting.result()
+        self._fitting = None
+        self._state.warm = outcome.warm
+        row = self._log_refit(outcome, is_closing=False)
+        self._engine.apply(outcome.belief, stop_reason=row["stop_reason"] if row["stop_decision"] else None)
+        self.fit_if_due()
+
+    async def close(self) -> None:
+        """Fit once more if comparisons came in since the last refit. It guides no choice of a later call."""
+        if not self._state.needs_closing:
+            return
+        outcome = await self._submit(self._engine.refit_request(), is_closing=True)
+        reason = self._state.stop_reason
+        outcome.row.update(stop_decision=reason is not None, stop_reason=reason)
+        self._log_refit(outcome, is_closing=True)
+
+    def _log_refit(self, outcome: RefitOutcome, *, is_closing: bool) -> Mapping[str, Any]:
+        row, where = outcome.row, self._state.where
+        kept = {"belief": outcome.belief.to_bytes()}
+        warm = None if is_closing else warm_to_bytes(outcome.warm)
+        if warm is not None:
+            kept["warm"] = warm
+        event = event_of("refit", self._engine, refit_id=row["refit_id"], is_closing=is_closing)
+        rows = [("round_log", row), ("adaptive_events", event)]
+        self._journal.put(Entry(rows=rows, scores=outcome.items, blobs=kept))
+        self._state.add_refit(row, outcome.items)
+        self._view.refit(row)
+        if self._state.settings["persist_item_log"] and where is not None and "://" not in where:
+            write_table(outcome.items, Path(where).parent / f"item_log_refit_{row['refit_id']:04d}.csv")
+        return row
 
 
-def _keep_in(state: AdaptiveState, session_dir: str | os.PathLike[str]) -> None:
-    """Keep a run that was in memory in a folder; one that is kept already must be kept there."""
-    if state.where is None:
-        save_adaptive_session(state, session_dir)
-    elif Path(state.where).resolve() != Path(str(run_path(session_dir, None))).resolve():
-        raise InputError(f"this run is kept in {state.where}; it cannot move to {session_dir}")
+def run_live(
+    state: AdaptiveState,
+    judge: Judge,
+    limits: RunLimits,
+    asking: RunOptions,
+    *,
+    fit_fn: FitFn | str | None,
+    view: View,
+    closing_refit: bool,
+) -> None:
+    """Take a run further: choose a pair, ask the judge, commit the answer, refit when it is time.
 
-
-def _same_fit(state: AdaptiveState, name: str) -> None:
-    """Refits are compared with each other, so all of a run must come from the same function, where it is known."""
-    if state.n_logged_refits and state.fit_fn not in (None, name):
+    Args:
+        state: the run.
+        judge: who judges.
+        limits: when to stop.
+        asking: how to ask.
+        fit_fn: what fits.
+        view: what is shown.
+        closing_refit: whether to fit once more at the end; a run that stops always does.
+    """
+    engine = state.engine
+    name = fit_name(fit_fn)
+    if state.rounds and state.fit_fn not in (None, name):  # refits are compared with each other
         raise StoreMismatchError(
             f"{state.where or 'this run'} was started with fit_fn={state.fit_fn!r}, not {name!r}; give that, or take a "
             "new run file"
         )
     state.fit_fn = name
+    require_prices([judge], limits.max_cost)
+    entered = require_same_judge(state, judge)
+    _say_what_is_unsure(state, entered, judge)
+    stopped = engine.stop_reason
+    if stopped is None:
+        engine.require_selector()
+    else:
+        notice(f"this run has stopped ({stopped}): {why_stopped(state)}; to continue, {TO_CONTINUE[stopped]}")
+        if not state.needs_closing and not state.unlogged:
+            return
+    with state.writing() as store:
+        condition_id = entered or _enter_judge(state, store, judge)
+        record_prices(store, [judge])
+        view.prices = recorded_prices(store)
+        with view, JournalWriter(store) as journal:
+            for event in state.unlogged:
+                journal.event(event)
+            state.unlogged.clear()
+            budget = Budget.of(store, limits.max_cost)
+            source = AdaptiveSource(
+                state, judge, condition_id, journal, view, limits, budget, concurrency=asking.concurrency,
+                fit_fn=fit_fn,
+            )  # fmt: skip
+            if stopped is not None:  # a process that died before left the scores behind the answers
+                run_sync(source.close)
+                return
+            engine.set_lag(asking.concurrency)
+            call = {"concurrency": asking.concurrency, "refit_lag": engine.refit_lag, **asdict(limits)}
+            call |= {"condition_id": condition_id, "judged_by": judge.condition.condition_id, "fit_fn": state.fit_fn}
+            journal.event(event_of("call", engine, **call))
+            runtime = Runtime(source, journal, asking, budget=budget, deadline=source.deadline)
+            with resumable(state.where):
+                _run(source, runtime, journal, judge, view, closing=closing_refit)
+    _say_how_it_ended(state)
 
 
 def _run(
     source: AdaptiveSource, runtime: Runtime, journal: JournalWriter, judge: Judge, view: View, *, closing: bool
 ) -> None:
+    """Ask until the end, then fit once more where that is wanted."""
     ended = False
+    reason: str | None = None
 
     async def ask() -> None:
-        nonlocal ended
+        nonlocal ended, reason
         source.start()
         try:
             await runtime.run()
@@ -220,7 +417,8 @@ def _run(
             await close(judge)
             ended = True
             journal.flush()
-        source.end(source.reason(runtime.stopped))
+        reason = source.reason(runtime.stopped)
+        source.end(reason)
 
     try:
         run_sync(ask)
@@ -234,127 +432,22 @@ def _run(
     except JudgeError:
         run_sync(source.close)
         raise
-    if source.reason(None) == "no_probabilities":
-        raise JudgeError(_NO_PROBABILITIES)
-    if closing or source.stopped:
-        run_sync(source.close)
-    if (n := source.n_without_winner) is not None:
-        notice(f"all {n:,} answers are ties, so the order of the texts means nothing; try another judge")
-
-
-_NO_PROBABILITIES = (
-    f"the judge gave no probability in its first {FIRST_ANSWERS} answers, and answer='probability' asks for them. Its "
-    "answers are kept. Ask a judge that gives probabilities, or use answer='winner', each with a new run file"
-)
-_ENDS = {asyncio.CancelledError: "interrupted", KeyboardInterrupt: "interrupted", JudgeError: "judge_failed"}
-
-
-def _merge_settings(
-    state: AdaptiveState, adaptive_config: Mapping[str, Any] | None, btl_config: Mapping[str, Any] | None
-) -> None:
-    """Take over settings that are otherwise than before; they are logged when the run file is open."""
-    reconfigure(
-        state,
-        {**state.settings["adaptive_config"], **plain_settings(adaptive_config, "adaptive_config")},
-        {**state.settings["btl_config"], **plain_settings(btl_config, "btl_config")},
-    )
-
-
-def reconfigure(state: AdaptiveState, adaptive_config: dict[str, Any], btl_config: dict[str, Any]) -> None:
-    """Continue with exactly these settings; if they come to those of before, nothing happens.
-
-    A run that is paused takes another stop rule as such, so that all its choices stay as they would have been.
-    """
-    new = {"adaptive_config": adaptive_config, "btl_config": btl_config}
-    if all(state.settings[name] == value for name, value in new.items()) or not changed_settings(state, **new):
-        return
-    if changes_stop_rule_only(state, **new):
-        change_stop_rule(state, btl_config)
-        return
-    state.unlogged.append(event_of("configure", state.engine, **new))
-    state.settings |= new
-    state.engine.configure(adaptive_config, btl_config)
-    state.ended = None
-
-
-def changed_settings(state: AdaptiveState, adaptive_config: dict[str, Any], btl_config: dict[str, Any]) -> list[str]:
-    """Which of the two come to something else than a run goes by: a default is the same, said or not."""
-    adaptive, btl = _made(state, adaptive_config, btl_config)
-    now = {"adaptive_config": adaptive == state.engine.config, "btl_config": btl == state.engine.btl}
-    return [name for name, same in now.items() if not same]
-
-
-def changes_stop_rule_only(state: AdaptiveState, adaptive_config: dict[str, Any], btl_config: dict[str, Any]) -> bool:
-    """Whether a run is paused, not stopped, and these settings change nothing but its stop rule."""
-    adaptive, btl = _made(state, adaptive_config, btl_config)
-    engine = state.engine
-    return engine.stop_reason is None and adaptive == engine.config and is_stop_rule(engine, btl)
-
-
-def raises_flip_share_only(state: AdaptiveState, adaptive_config: dict[str, Any], btl_config: dict[str, Any]) -> bool:
-    """Whether these settings change nothing but how many flips pause a run."""
-    adaptive, btl = _made(state, adaptive_config, btl_config)
-    return btl == state.engine.btl and other_settings(state.engine.config, adaptive) == ["flip_share_max"]
-
-
-def _made(
-    state: AdaptiveState, adaptive_config: dict[str, Any], btl_config: dict[str, Any]
-) -> tuple[AdaptiveConfig, BTLConfig]:
-    n = len(state.ids)
-    btl = BTLConfig.for_items(n, btl_config)
-    return AdaptiveConfig.for_items(n, adaptive_config, refit_pairs_target=btl.refit_pairs_target), btl
-
-
-def _log_changes(state: AdaptiveState, journal: JournalWriter) -> None:
-    for event in state.unlogged:
-        journal.event(event)
-    state.unlogged.clear()
-
-
-def require_same_judge(state: AdaptiveState, judge: Judge) -> str | None:
-    """Refuse another judge than the one that a run belongs to, before anything is asked, changed or returned.
-
-    Returns:
-        The condition that the answers of the run are stored under; None while there are none.
-
-    Raises:
-        StoreMismatchError: it is another one; the message names the difference.
-    """
-    now = judge.condition
-    with reading(state) as store:
-        rows = {row["condition_id"]: row for row in store.conditions().iter_rows(named=True)}
-        entered = str(store.get_meta("adaptive_condition"))
-        if entered not in rows or not _has_judged(rows[entered]):
-            return None
-        before = store.condition(entered)
-    is_function = now.backend == "function"
-    changed = []
-    for name in ("judge_id", "model", "trait", "template_id"):
-        old = getattr(before, name)
-        new = getattr(now, name)
-        # A function may be given a trait for the record, and need not be every time.
-        is_optional = is_function and name != "judge_id" and None in (old, new)
-        if old != new and not is_optional:
-            changed.append(f"{name} was {old!r}, is {new!r}")
-    if changed or not (is_function or entered == now.condition_id):
-        raise StoreMismatchError(
-            f"{store.name} was judged by another judge: {'; '.join(changed or _other_judge_settings(before, now))}; "
-            "give the same judge, or take a new run file"
+    if reason == "no_probabilities":
+        raise JudgeError(
+            f"the judge gave no probability in its first {FIRST_ANSWERS} answers, and answer='probability' asks for "
+            "them. Its answers are kept. Ask a judge that gives probabilities, or use answer='winner', each with a new "
+            "run file"
         )
-    return entered
+    if closing or reason in STOPS:
+        run_sync(source.close)
 
 
-def _other_judge_settings(before: Condition, now: Condition) -> list[str]:
-    """Each setting of a judge that differs; long values, such as hashes, by the name alone."""
-    lines = []
-    for name in sorted({*before.settings, *now.settings}):
-        values = f"was {before.settings.get(name)!r}, is {now.settings.get(name)!r}"
-        if fingerprint(before.settings.get(name)) != fingerprint(now.settings.get(name)):
-            lines.append(f"{name} {values}" if len(values) <= _LONGEST_VALUES else f"{name} differs")
-    return lines
-
-
-_LONGEST_VALUES = 80
+def _enter_judge(state: AdaptiveState, store: RunFile, judge: Judge) -> str:
+    """Enter the condition of a run's first judge."""
+    state.judge_id = judge.condition.judge_id
+    condition_id = store.add_condition(judge.condition)
+    store.set_meta("adaptive_condition", condition_id)  # before the first answer: a process may die at any time
+    return condition_id
 
 
 def _say_what_is_unsure(state: AdaptiveState, entered: str | None, judge: Judge) -> None:
@@ -366,7 +459,7 @@ def _say_what_is_unsure(state: AdaptiveState, entered: str | None, judge: Judge)
         return
     if entered is None or entered == now.condition_id:
         return
-    with reading(state) as store:
+    with state.reading() as store:
         before = store.condition(entered)
     if replace(now, trait=before.trait, template_id=before.template_id).condition_id != entered:
         notice(
@@ -375,51 +468,27 @@ def _say_what_is_unsure(state: AdaptiveState, entered: str | None, judge: Judge)
         )
 
 
-def _enter_judge(state: AdaptiveState, store: RunFile, judge: Judge) -> str:
-    """Enter the condition of a run's first judge."""
-    state.judge_id = judge.condition.judge_id
-    condition_id = store.add_condition(judge.condition)
-    store.set_meta("adaptive_condition", condition_id)  # before the first answer: a process may die at any time
-    return condition_id
-
-
-def _has_judged(condition: Mapping[str, Any]) -> bool:
-    """Whether anything rests on what a judge said; one that could not be asked at all may be replaced."""
-    return any(condition[outcome] for outcome in ("win", "tie", "flip", "abstention", "error"))
-
-
-def _stopped(state: AdaptiveState, reason: str) -> str:
-    """Why a run has stopped for good, and how it continues all the same."""
-    if reason == EXHAUSTED:
-        return f"{exhaustion(state)}; add texts, or set discount_repeats to False to ask pairs again anyway"
-    if reason != "candidate_starvation":
-        if state.engine.config.top is not None:
-            more = "lower top_wrong_max in btl_config"
-        else:
-            more = "ask for a higher reliability (reliability=, or eap_reliability_min in btl_config)"
-        return f"{stop_meaning(reason, state.last_refit)}; to continue, {more}"
-    also = ", or max_invalid_per_pair to ask about what was refused" if state.engine.ledger.given_up else ""
-    return f"{starvation(state)}; raise dup_max_obs and dup_p_margin to ask pairs again{also}"
-
-
 def _say_how_it_ended(state: AdaptiveState) -> None:
-    if state.ended == "judge_failing":
+    """Say what a user has to know of the end of a call."""
+    engine, ended = state.engine, state.ended
+    if ended == "judge_failing":
         notice(
-            f"paused: {state.engine.config.max_failures_in_row} answers in a row were not valid; the last reason: "
+            f"paused: {engine.config.max_failures_in_row} answers in a row were not valid; the last reason: "
             f"{state.invalid_reason}. Nothing was lost. Run it again to continue"
         )
-    if state.ended == "judge_flips":
-        repeats, limit = state.engine.ledger.repeats, state.engine.config.flip_share_max
+    if ended == "judge_flips":
+        repeats = engine.ledger.repeats
         notice(
             f"paused: {flips(repeats.n_flips, repeats.n_reversed)}: this judge goes by position. Look at it with "
             "`pairscale check-judge`, ask it in both orders (both_orders=True), or try another template, each with a "
-            f"new run file. To continue anyway, raise flip_share_max, now {limit:g}"
+            f"new run file. To continue anyway, raise flip_share_max, now {engine.config.flip_share_max:g}"
         )
-    if state._rounds and (weak := weak_judges(state._rounds[-1].row(0, named=True))):
+    if state.rounds and (weak := weak_judges(state.rounds[-1])):
         notice(weak_words(weak))
-    if state.ended == EXHAUSTED or (state.ended == "candidate_starvation" and state.engine.ledger.given_up):
-        notice(f"stopped: {_stopped(state, state.ended)}")
-    if state.engine.committed and not state.engine.can_fit:
-        notice(f"there are no scores yet: they need {FEWEST} comparisons, and there are {state.engine.committed}")
-    if state.engine.unlinked:
-        notice(f"the judge does not answer on {', '.join(state.engine.unlinked[:5])}: only the prior places them")
+    if ended == "pairs_exhausted" or (ended == "candidate_starvation" and engine.ledger.given_up):
+        notice(f"stopped: {why_stopped(state)}; to continue, {TO_CONTINUE[ended]}")
+    if engine.committed and not engine.can_fit:
+        notice(f"there are no scores yet: they need {FEWEST} comparisons, and there are {engine.committed}")
+    won = engine.ledger.history[:, 2]
+    if len(won) >= _FEW and bool((won == TIE).all()):
+        notice(f"all {len(won):,} answers are ties, so the order of the texts means nothing; try another judge")

@@ -8,26 +8,25 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pairscale.adaptive.state import AdaptiveState
+    from pairscale.adaptive.session import AdaptiveState
 
 __all__ = [
     "NOTHING_LEFT",
     "STOPS",
-    "diagnostics",
-    "exhaustion",
+    "TO_CONTINUE",
     "flips",
     "how_it_stands",
     "judge_health",
-    "missing",
-    "no_pair",
+    "panel_slopes",
     "provisional",
     "shown_figure",
     "shown_limit",
-    "starvation",
     "stop_in_words",
     "stop_meaning",
     "top_sought",
     "verdict",
+    "weak_judges",
+    "why_stopped",
 ]
 
 STOPS = {
@@ -41,7 +40,6 @@ STOPS = {
 NOTHING_LEFT = ("candidate_starvation", "pairs_exhausted")
 """Ends because there is nothing to ask, which is known by looking."""
 
-_LIMITS = ("max_comparisons", "max_cost", "max_minutes")
 _PAUSES = {
     "judge_failing": "paused: the judge gives no valid answers",
     "judge_failed": "paused: the judge cannot be asked",
@@ -50,15 +48,14 @@ _PAUSES = {
     "interrupted": "interrupted",
     "failed": "broken off by an error",
 }
-_STARVED = {
-    "no_candidates": "none fits",
-    "hard_filters": "all that fit are open, resting or given up",
-    "duplicates": "all that fit were asked often enough",
-    "star_caps": "all that fit have a text that was asked about too often lately",
-    "routing": "none of those that fit was drawn",
+TO_CONTINUE = {
+    "btl_converged": "ask for a higher reliability (reliability=), or a lower top_wrong_max in btl_config",
+    "candidate_starvation": "raise dup_max_obs and dup_p_margin to ask pairs again, or max_invalid_per_pair to ask "
+    "about what was refused",
+    "pairs_exhausted": "add texts, or set discount_repeats to False to ask pairs again anyway",
 }
+"""How a run that has stopped continues all the same."""
 _MOST_DIGITS = 6
-_DIAGNOSTICS = {"divergences": "divergences", "rhat": "R-hat", "ess": "effective sample size"}
 
 
 def how_it_stands(reason: str) -> str:
@@ -83,35 +80,17 @@ def stop_meaning(reason: str, row: Mapping[str, Any] | None = None) -> str:
     return STOPS[reason]
 
 
-def _wrong_members(row: Mapping[str, Any]) -> str:
-    figure, limit = row["top_wrong"], row["top_wrong_allowed"]
-    shown = f"{shown_figure(figure, limit, at_most=True)} wrong members of the top {top_sought(row):,} are expected"
-    return f"{shown} (at most {shown_limit(limit)})"
-
-
-def starvation(state: AdaptiveState) -> str:
-    """Why no pair of a run is left: what the judge gave no valid answer on is its doing, not that of the run."""
-    ledger = state.engine.ledger
-    refused, pairs = ledger.given_up, ledger.n * (ledger.n - 1) // 2
-    last = f"(the last reason: {state.invalid_reason})"
-    if refused == pairs:
-        return f"the judge gave no valid answer on any pair {last}"
-    also = f", and on {refused:,} of {pairs:,} the judge gave no valid answer {last}" if refused else ""
-    return STOPS["candidate_starvation"] + also
-
-
-def exhaustion(state: AdaptiveState) -> str:
-    """That every pair was asked, what is missing to the target, and why it stays so."""
-    said, last = STOPS["pairs_exhausted"], state.round_log.tail(1).to_dicts()
-    if refused := state.engine.ledger.given_up:
-        said += f". On {refused:,} pairs the judge gave no valid answer (the last reason: {state.invalid_reason})"
-    if not last or last[0]["reliability"] is None:
+def why_stopped(state: AdaptiveState) -> str:
+    """Why a run has stopped for good, in words, and what the judge and the scores have to do with it."""
+    reason, last = str(state.stop_reason), state.rounds[-1] if state.rounds else None
+    said = stop_meaning(reason, state.last_refit)
+    if reason not in NOTHING_LEFT:
         return said
-    if top_sought(last[0]) is not None:
-        return f"{said}. {_wrong_members(last[0])}"
-    reached, target = last[0]["reliability"], state.engine.btl.eap_reliability_min
-    lacks = f", {target - reached:.2f} short of the target {shown_limit(target)}" if reached < target else ""
-    return f"{said}. The reliability is {shown_figure(reached, target)}{provisional(last[0])}{lacks}"
+    if refused := len(state.engine.ledger.given_up):
+        said += f". On {refused:,} pairs the judge gave no valid answer (the last reason: {state.invalid_reason})"
+    if reason == "pairs_exhausted" and last is not None and last["reliability"] is not None:
+        said += f". So far: {stop_in_words(last)}{provisional(last)}"
+    return said
 
 
 def judge_health(figures: Mapping[str, Any]) -> list[str]:
@@ -159,34 +138,16 @@ def flips(n_flips: int, n_reversed: int) -> str:
     return f"{n_flips:,} of {n_reversed:,} reversed pairs got the opposite answer"
 
 
-def no_pair(reason: str) -> str:
-    """Why a step found no pair, by its ``starvation_reason``."""
-    return f"no pair to ask about in this stage: {_STARVED.get(reason, reason)}"
-
-
 def verdict(row: Mapping[str, Any]) -> str:
-    """What follows from a refit: the run stops, pauses, or continues, and then what the stop rule misses.
-
-    Args:
-        row: of the round log.
-    """
+    """What follows from a refit, by its row of the round log: an end, or what the stop rule waits for."""
     reason = row.get("stop_reason") if row.get("stop_decision") else None
     if reason is None:
-        lacks = missing(row)
-        return f"not yet: {', '.join(lacks)}" if lacks else ""
+        failing = [] if row.get("diagnostics_pass") else ["diagnostics"]
+        failing += [name for name, (gate, *_) in _gates_of(row).items() if row.get(gate) is not True]
+        return f"waiting for: {', '.join(failing)}" if failing else ""
     if reason in STOPS:
         return f"the run stops: {stop_meaning(reason, row)}"
-    if reason in _LIMITS:
-        return f"limit reached ({reason}): raise it to continue"
-    return _PAUSES.get(reason, f"the run ends: {reason}")
-
-
-def diagnostics(row: Mapping[str, Any]) -> str:
-    """Whether the diagnostics of a refit pass, or which of them fail."""
-    if row.get("diagnostics_pass"):
-        return "diagnostics pass"
-    failed = [name for gate, name in _DIAGNOSTICS.items() if row.get(f"diagnostics_{gate}_pass") is False]
-    return "diagnostics fail" + (f" ({', '.join(failed)})" if failed else "")
+    return _PAUSES.get(reason, f"limit reached ({reason}): raise it to continue")
 
 
 def provisional(row: Mapping[str, Any], why: str = ", as diagnostics fail") -> str:
@@ -197,33 +158,6 @@ def provisional(row: Mapping[str, Any], why: str = ", as diagnostics fail") -> s
         why: empty where the diagnostics are shown beside the figure.
     """
     return f" (provisional{why})" if row.get("diagnostics_pass") is False else ""
-
-
-def missing(row: Mapping[str, Any]) -> list[str]:
-    """The gates of the stop rule that a refit fails, in words, from its logged verdicts; none where all are passed.
-
-    Reliability and rank stability are named without their figures, which stand beside this wherever it is shown.
-    """
-    said = []
-    if row.get("diagnostics_pass") is False:
-        said.append(diagnostics(row))
-    if top_sought(row) is not None:
-        return said if row["top_wrong_pass"] else [*said, "too many wrong members expected"]
-    if row.get("eap_pass") is False:
-        said.append(f"reliability below {shown_limit(row['eap_reliability_min'])}")
-    if not row.get("lag_eligible"):
-        return [*said, "too few refits to compare with"] if row.get("lag_eligible") is False else said
-    if not row["rho_rank_pass"]:
-        said.append(f"rank stability below {shown_limit(row['rank_spearman_min'])}")
-    if not row["theta_corr_pass"]:
-        least = row["theta_corr_min"]
-        figure = shown_figure(row["rho_theta"], least)
-        said.append(f"scores still move ({figure}, at least {shown_limit(least)})")
-    if not row["delta_sd_theta_pass"]:
-        most = row["theta_sd_rel_change_max"]
-        figure = shown_figure(row["delta_sd_theta"], most, at_most=True)
-        said.append(f"spread still changes by {figure} (at most {shown_limit(most)})")
-    return said
 
 
 _OFF = 1e6

@@ -1,53 +1,71 @@
-"""From texts and a judge to a ranking, in one call that can be repeated."""
+"""From texts and a judge to a ranking: ``rank``, and the manual's functions that start, run, keep and resume a run."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pairscale.adaptive.live import (
-    adaptive_rank_run_live,
-    changed_settings,
-    changes_stop_rule_only,
-    raises_flip_share_only,
-    reconfigure,
-    require_same_judge,
-)
-from pairscale.adaptive.presets import resolve_preset
-from pairscale.adaptive.selectors import OwnSelector, named_selector
+from pairscale.adaptive.config import DOCUMENT, OURS, Preset, answering_by, resolve_preset, stopping_at, with_goal
+from pairscale.adaptive.live import RunLimits, run_live
+from pairscale.adaptive.selectors import POLLITT, OwnSelector, named_selector, selector_for
 from pairscale.adaptive.session import (
-    adaptive_rank_resume,
-    adaptive_rank_start,
-    adaptive_session_exists,
-    event_of,
+    AdaptiveState,
+    change_settings,
+    check_session,
+    existing_path,
+    join_items,
+    load_session,
     plain_settings,
-    reading,
-    writing,
+    require_same_judge,
+    require_state,
+    run_path,
+    session_exists,
+    start_session,
+    withdraw_items,
 )
-from pairscale.adaptive.state import AdaptiveState, beliefs_of, summarize_adaptive
+from pairscale.adaptive.status import n_items
+from pairscale.adaptive.view import View
 from pairscale.core.display import PlotMixin, ReportMixin
 from pairscale.core.errors import InputError, JudgeError, StoreMismatchError
 from pairscale.core.files import write_table
-from pairscale.core.notices import did_you_mean, notice
-from pairscale.core.options import require_int
-from pairscale.core.samples import with_kept
+from pairscale.core.options import ProgressMode, checked, optional, require_int, require_run
+from pairscale.core.samples import read_samples, with_kept
 from pairscale.core.tables import listed
+from pairscale.core.traits import Trait
 from pairscale.judges.base import Judge
+from pairscale.judges.build import judge_with, make_judge
 from pairscale.judges.names import no_grading
+from pairscale.judges.panel import panel_settings
 from pairscale.models.bayes.logs import ITEM_FIGURES, summarize_items, summarize_refits
+from pairscale.runtime import RETRIES, TIMEOUT, RunOptions
+from pairscale.store.runfile import open_run
 
 if TYPE_CHECKING:
     import os
 
     from pairscale.adaptive.refits import FitFn
+    from pairscale.core.tables import Table
+    from pairscale.models.bayes.settings import Answer
+    from pairscale.providers.catalog import Price
     from pairscale.store.reading import Comparisons
 
-__all__ = ["AdaptiveResult", "rank_samples"]
+__all__ = [
+    "AdaptiveResult",
+    "adaptive_rank_resume",
+    "adaptive_rank_run_live",
+    "adaptive_rank_start",
+    "load_adaptive_session",
+    "rank",
+    "rank_samples",
+    "save_adaptive_session",
+    "summarize_adaptive",
+    "validate_session_dir",
+]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -92,6 +110,125 @@ class AdaptiveResult(PlotMixin, ReportMixin, table="items", columns=ITEM_FIGURES
         return f"<AdaptiveResult: {self.state}>"
 
 
+@checked
+def rank(
+    data: Table,
+    *,
+    judge: str | Judge | Callable[..., Any] | Sequence[str | Judge | Callable[..., Any]] = "lexical",
+    run: str | os.PathLike[str] | None = None,
+    trait: str | Trait | None = None,
+    template: str | None = None,
+    judge_args: Mapping[str, Any] | None = None,
+    base_url: str | None = None,
+    cache: bool | None = None,
+    price: Price | Mapping[str, Any] | None = None,
+    goal: str = "order",
+    answer: Answer = "winner",
+    preset: Preset = OURS,
+    selector: str | OwnSelector | None = None,
+    concurrency: int = 1,
+    retries: int = RETRIES,
+    timeout: float | None = TIMEOUT,
+    max_comparisons: int | None = None,
+    max_cost: float | None = None,
+    max_minutes: float | None = None,
+    steps: int | None = None,
+    reliability: float | None = None,
+    without: str | Sequence[str] = (),
+    adaptive_config: Mapping[str, Any] | None = None,
+    btl_config: Mapping[str, Any] | None = None,
+    fit: FitFn | str = "exact",
+    seed: int = 1,
+    progress: ProgressMode = "all",
+    id_col: int | str | None = None,
+    text_col: int | str | None = None,
+    encoding: str | None = None,
+    strict: bool = False,
+    skip_unreadable: bool = False,
+) -> AdaptiveResult:
+    """Rank texts adaptively: each pair is chosen by what is known so far, and the run stops when the order is reliable.
+
+    Run the same call again to resume after a limit, an error or Ctrl-C; ``run`` names the file that holds everything.
+    New texts in ``data`` join the run. A changed text, judge, seed, preset or setting is an error that names it, except
+    that the stop rule may change while the run is paused, and any setting after it has stopped.
+
+    Args:
+        data: Samples: a table, a file (csv, tsv, jsonl, parquet, xlsx), a folder or zip archive of texts (txt, md,
+            html, docx, odt, pdf), or what :func:`inspect_samples` returns.
+        judge: A name (``lexical``, ``openai:gpt-5.1``, ``module:function``), a function ``judge(A, B)`` or a
+            :class:`Judge`. Several of them, as a list or as one text with commas, share the comparisons: each has a
+            slope and a position effect of its own in the model, and weak judges are named.
+        run: The run file; without one, the run is kept in memory.
+        trait: What to judge: the key of a built-in trait, or a :class:`Trait`.
+        template: A prompt template, by its name, file or text.
+        judge_args: Settings of the judge; of a function, keyword arguments of every call.
+        base_url: Address of the provider, such as ``http://localhost:8000/v1``.
+        cache: Whether to use answers of earlier runs to the same request; by default for temperature 0.
+        price: US dollars per million tokens, such as ``{"input": 1.25, "output": 10}``; by default the dated table.
+        goal: What the run is for: ``order``, the whole ranking, or ``top:K``, such as ``top:10``, the K best texts;
+            then the pairs are chosen for that, and the run stops when few wrong members are expected among them.
+        answer: What is evidence: the ``winner``, or the ``probability`` that the judge gives; a model is then asked for
+            log-probabilities, and scores are in the judge's logits.
+        preset: The settings to start from: ``pairscale``, or ``pairwiseLLM``, the design document's.
+        selector: What chooses the pairs: ``pollitt`` (the default for the whole order), ``information`` (the default
+            for ``top:K``), ``random``, ``nearest``, ``module:function``, or a function of your own (see
+            ``pairscale.adaptive.selectors.OwnSelector``).
+        concurrency: Questions open at once.
+        retries: How often to ask again after a transient failure.
+        timeout: Seconds that one answer may take; None for no limit.
+        max_comparisons: Maximum number of comparisons of the whole run.
+        max_cost: US dollars that the run may spend, all calls and resumptions together.
+        max_minutes: Minutes that this call may take.
+        steps: Maximum number of questions of this call, those without a valid answer included.
+        reliability: EAP reliability to stop at; 0.9 by default. It belongs to the goal ``order``.
+        without: IDs of texts to withdraw from the run, for good.
+        adaptive_config: Fields of ``AdaptiveConfig`` to use instead of the preset's.
+        btl_config: Fields of ``BTLConfig`` to use instead of the preset's.
+        fit: What fits the model: ``exact`` (the sampler), ``laplace`` (a fast approximation) or a function.
+        seed: Seed of every choice.
+        progress: What to show: ``all``, ``refits``, ``steps``, ``line`` or ``none``.
+        id_col: The column of ids, by name, position from 0 or path in JSON.
+        text_col: The column of texts, by name, position from 0 or path in JSON.
+        encoding: Encoding of the text files; detected by default.
+        strict: Raise an error if any file was not read.
+        skip_unreadable: Continue without the files that need an optional package that is not installed.
+
+    Returns:
+        An :class:`AdaptiveResult` with ``state``, ``summary``, ``refits``, ``items`` and ``logs``.
+
+    Raises:
+        InputError: If the data, the judge or a setting cannot be used.
+        JudgeError: If the judge cannot be asked, or fails in the same way on ten different questions in a row; its
+            ``result`` holds what came before.
+        StoreError: If the run file cannot be used, or holds another run.
+
+    Example:
+        >>> import pairscale as ps
+        >>> longer = lambda A, B: {"is_valid": True, "Y": int(len(A["text"]) > len(B["text"]))}
+        >>> texts = [{"ID": name, "text": "word " * length} for name, length in [("a", 3), ("b", 1), ("c", 2)]]
+        >>> out = ps.rank(texts, judge=longer, steps=6, fit="laplace", progress="none")
+        >>> out.items["ID"].to_list(), out.summary["preset"].item()
+        (['a', 'c', 'b'], 'pairscale')
+    """
+    samples = read_samples(
+        data, id_col=id_col, text_col=text_col, encoding=encoding, strict=strict, skip_unreadable=skip_unreadable
+    )
+    asked = judge_with(
+        judge, trait=trait, template=template, judge_args=judge_args, base_url=base_url, cache=cache, price=price,
+        answer=answer,
+    )  # fmt: skip
+    limit = optional(require_int, steps, "steps", least=0)
+    settings = with_goal(goal, adaptive_config, reliability)
+    btl = panel_settings(asked, answering_by(answer, stopping_at(reliability, btl_config)), preset)
+    return rank_samples(
+        samples, asked, limit, fit, run=optional(require_run, run, "run"), without=without, preset=preset,
+        seed=seed, selector=selector_for(selector, settings.get("goal", "order")), adaptive_config=settings,
+        btl_config=btl, progress=progress, concurrency=concurrency, retries=retries,
+        timeout=timeout, max_comparisons=max_comparisons, max_cost=max_cost, max_minutes=max_minutes, keep_columns=True,
+        closing_refit=True,
+    )  # fmt: skip
+
+
 def rank_samples(
     samples: pl.DataFrame,
     judge: Judge,
@@ -106,11 +243,11 @@ def rank_samples(
     run: str | None,
     resume: bool = True,
     without: str | Sequence[str] = (),
+    keep_columns: bool = False,
     include_raw: bool = False,
     save_outputs: bool = False,
     output_file: str | os.PathLike[str] | None = None,
     persist_item_log: bool = False,
-    keep_columns: bool = False,
     **options: Any,
 ) -> AdaptiveResult:
     """Start a run or continue it; see :func:`adaptive_rank`. ``options`` are those of ``adaptive_rank_run_live``.
@@ -120,132 +257,366 @@ def rank_samples(
     gone = [without] if isinstance(without, str) else [str(name) for name in without]
     selector = named_selector(selector)
     adaptive, btl = resolve_preset(preset, adaptive_config, btl_config)
-    settings: dict[str, Any] = {
-        "seed": require_int(seed, "seed", least=0),
-        "preset": preset,
+    settings: dict[str, Any] = {"seed": require_int(seed, "seed", least=0), "preset": preset}
+    configs = {
         "adaptive_config": plain_settings(adaptive, "adaptive_config"),
         "btl_config": plain_settings(btl, "btl_config"),
     }
-    save = save_outputs or output_file is not None
-    result = partial(_result, save=save, output_file=output_file, raw=include_raw, keep=keep_columns)
-    options.setdefault("closing_refit", True)
-
-    if adaptive_session_exists(run):
+    if session_exists(run):
         if not resume:
             raise InputError(f"{run} holds a run already; give resume=True to continue with it, or name another file")
-        state = adaptive_rank_resume(run=run, selector=selector)
+        state = load_session(str(run), selector)
         require_same_judge(state, judge)
-        _same_settings(state, settings)
-        _same_samples(state, samples, gone)
-        reconfigure(state, settings["adaptive_config"], settings["btl_config"])
+        for name, value in settings.items():
+            if state.settings[name] != value:
+                raise StoreMismatchError(
+                    f"{run} was started with {name}={state.settings[name]!r}, not {value!r}; give that, or take a new "
+                    "run file"
+                )
+        _take_samples(state, samples, gone)
+        change_settings(state, **configs, is_free=False)
+        with state.writing() as store:
+            store.add_items(samples.iter_rows(named=True))  # names the samples whose text has changed
     else:
-        state = adaptive_rank_start(samples, run=run, persist_item_log=persist_item_log, selector=selector, **settings)
+        more: dict[str, Any] = {**settings, **configs, "persist_item_log": persist_item_log}
+        state = start_session(samples, run, selector=selector, **more)
     withdraw_items(state, gone)
+    result = partial(_result, state, keep_columns=keep_columns, include_raw=include_raw)
     try:
         adaptive_rank_run_live(state, judge, n_steps, fit_fn, persist_item_log=persist_item_log, **options)
     except JudgeError as error:
-        error.result = result(state)
+        error.result = result()
         raise
-    return result(state)
+    out = result()
+    if save_outputs or output_file is not None:
+        return replace(out, output_file=_save(out, output_file))
+    return out
 
 
-def _same_settings(state: AdaptiveState, settings: Mapping[str, Any]) -> None:
-    """What a run goes by must be as it was; after a stop it may be anything, in a pause the stop rule may change."""
-    changed = [name for name, value in settings.items() if state.settings[name] != value]
-    if "preset" in changed:
-        changed = ["preset"]  # the settings differ because of it
-    elif changed and changed != ["seed"]:
-        configs = {name: settings[name] for name in ("adaptive_config", "btl_config")}
-        allowed = state.engine.stop_reason is not None or changes_stop_rule_only(state, **configs)
-        allowed = allowed or raises_flip_share_only(state, **configs)
-        other = [] if allowed else changed_settings(state, **configs)
-        changed = [name for name in changed if name in ("seed", *other)]
-    for name in changed:
-        raise StoreMismatchError(
-            f"{state.where} was started with {name}={state.settings[name]!r}, not {settings[name]!r}; "
-            "give that, or take a new run file"
-        )
-
-
-def _same_samples(state: AdaptiveState, samples: pl.DataFrame, without: Sequence[str]) -> None:
-    """The texts must be as they were; new samples join, and none may be missing that is not withdrawn."""
-    known, given = set(state.ids), set(samples["ID"])
-    if missing := sorted(known - given - set(without) - set(state.withdrawn)):
+def _take_samples(state: AdaptiveState, samples: pl.DataFrame, without: Sequence[str]) -> None:
+    """New samples join, and none may be missing that is not withdrawn."""
+    missing = sorted(set(state.ids) - set(samples["ID"]) - set(without) - set(state.withdrawn))
+    if missing:
         raise StoreMismatchError(
             f"{state.where} ranks {listed(missing)}, which the data lack; is it another data set? To withdraw a text "
             "from the run, name it in `without=`"
         )
-    late = samples.filter(~pl.col("ID").is_in(list(known)))
-    with writing(state) as store:
-        store.add_items(samples.iter_rows(named=True))  # names the samples whose text has changed, before anything else
+    late = samples.filter(~pl.col("ID").is_in(list(state.ids)))
     if late.height:
         join_items(state, late)
 
 
-def join_items(state: AdaptiveState, late: pl.DataFrame) -> None:
-    """Late items join a run."""
-    ids = late["ID"].to_list()
-    mu, sigma = beliefs_of(late, ids)
-    beliefs = {"mu": None if mu is None else mu.tolist(), "sigma": None if sigma is None else sigma.tolist()}
-    event = event_of("join", state.engine, ids=ids, **beliefs)
-    state.engine.join(ids, mu, sigma)
-    state.unlogged.append(event)
-    state.ended = None
-    state.items = pl.concat([state.items, late], how="diagonal_relaxed")
-    notice(f"{len(ids):,} new items join the run: {listed(ids)}")
-
-
-def withdraw_items(state: AdaptiveState, ids: Sequence[str]) -> None:
-    """Withdraw items from a run, say so, and have it logged; those that were withdrawn before are passed over."""
-    new = [name for name in dict.fromkeys(ids) if name not in state.withdrawn]
-    if not new:
-        return
-    if unknown := [name for name in new if name not in state.ids]:
-        near = did_you_mean(unknown[0], state.ids)
-        raise InputError(f"`without=`: the run has no text {listed(unknown)}.{near}")
-    # A question of a step that was never finished may stand in the run file; its number is not used for another pair.
-    with reading(state) as store:
-        asked = store.failed_attempts()["custom_id"].str.extract(r"^step-(\d+)$").cast(pl.Int64)
-    event = event_of("withdraw", state.engine, ids=new, taken=max(state.engine.steps, asked.max() or 0))
-    state.engine.withdraw(new, taken=event["taken"])
-    state.unlogged.append(event)
-    degree = dict(zip(state.ids, state.engine.ledger.degree.tolist(), strict=True))
-    places = [f"{name!r} ({degree[name]:,} comparisons)" for name in new[:5]] + (["…"] if len(new) > 5 else [])
-    notice(f"withdrawn from the run, and not asked about any more: {', '.join(places)}; what was answered stays")
-
-
-def _result(
-    state: AdaptiveState, *, save: bool, output_file: str | os.PathLike[str] | None, raw: bool, keep: bool
-) -> AdaptiveResult:
-    summary, refits = summarize_adaptive(state), summarize_refits(state)
+def _result(state: AdaptiveState, *, keep_columns: bool, include_raw: bool) -> AdaptiveResult:
     items = summarize_items(state, sort_by="theta_mean")
-    if keep:
+    if keep_columns:
         items, _ = with_kept(items, state.items)
     if state.withdrawn:
         items = items.with_columns(withdrawn=pl.col("ID").is_in(state.withdrawn))
-    saved = _saved(state, {"summary": summary, "refits": refits, "items": items}, output_file) if save else None
-    logs = state.logs | ({"raw_responses": _raw_responses(state)} if raw else {})
-    return AdaptiveResult(state, summary, refits, items, logs, saved)
+    logs = state.logs
+    if include_raw:
+        logs["raw_responses"] = _raw_responses(state)
+    return AdaptiveResult(state, summarize_adaptive(state), summarize_refits(state), items, logs)
 
 
 def _raw_responses(state: AdaptiveState) -> pl.DataFrame:
     """The raw replies of the judge, one row per step that has an answer, from the run file."""
-    with reading(state) as store:
+    with state.reading() as store:
         found = store.results(raw=True).filter(pl.col("custom_id").str.contains(r"^step-\d+$"))
-    if found.height and found["raw_response"].null_count() == found.height:
-        notice("include_raw: this judge gives no raw replies, so raw_response is empty")
     step_id = pl.col("custom_id").str.strip_prefix("step-").cast(pl.Int64)
     return found.select(step_id.alias("step_id"), "ID1", "ID2", "better_id", "outcome", "raw_response")
 
 
-def _saved(state: AdaptiveState, tables: Mapping[str, pl.DataFrame], target: str | os.PathLike[str] | None) -> Path:
+def _save(out: AdaptiveResult, target: str | os.PathLike[str] | None) -> Path:
     """Every table as a file of a folder, or the ranking alone as the file that was named."""
     if target is not None and Path(target).suffix:
-        return write_table(tables["items"], target)
-    beside = state.where is not None and "://" not in state.where
-    default = Path(str(state.where)).parent if beside else Path.cwd()
-    folder = Path(target) if target is not None else default / "adaptive_outputs"
+        return write_table(out.items, target)
+    where = out.state.where
+    folder = Path.cwd() if where is None or "://" in where else Path(where).parent
+    folder = folder / "adaptive_outputs" if target is None else Path(target)
     folder.mkdir(parents=True, exist_ok=True)
-    for name, table in {**tables, "step_log": state.step_log}.items():
-        write_table(table, folder / f"{name}.csv")
+    for name in ("summary", "refits", "items"):
+        write_table(getattr(out, name), folder / f"{name}.csv")
+    write_table(out.state.step_log, folder / "step_log.csv")
     return folder
+
+
+# The manual's functions
+
+
+@checked
+def adaptive_rank_start(
+    items: Any,
+    seed: int = 1,
+    session_dir: str | os.PathLike[str] | None = None,
+    persist_item_log: bool = False,
+    *,
+    adaptive_config: Mapping[str, Any] | None = None,
+    btl_config: Mapping[str, Any] | None = None,
+    selector: str | OwnSelector = POLLITT,
+    preset: str = DOCUMENT,
+    run: str | os.PathLike[str] | None = None,
+) -> AdaptiveState:
+    """Start an adaptive run: nothing is asked yet.
+
+    Args:
+        items: ids, or a table with ``ID`` (or ``item_id``, ``id``), ``text`` and any other columns; ``mu`` and
+            ``sigma``, when there, are what is believed of the items beforehand (TrueSkill scale: 25 and 25/3).
+        seed: of the warm start and of every choice.
+        session_dir: keep the run in ``session_dir/run.db``.
+        persist_item_log: also write the items of every refit as a table beside the run file.
+        adaptive_config: fields of :class:`AdaptiveConfig` that shall be otherwise than their default.
+        btl_config: fields of :class:`BTLConfig`, likewise.
+        selector: who chooses: ``pollitt`` (the design's), ``random``, ``nearest`` or ``information``; or a function of
+            your own, see ``pairscale.adaptive.selectors.OwnSelector``.
+        preset: The settings to start from: ``pairwiseLLM`` (the design document's) or ``pairscale`` (ours). Those that
+            you give yourself come first.
+        run: keep the run in this file instead.
+
+    Returns:
+        The state, for :func:`adaptive_rank_run_live`.
+
+    Raises:
+        InputError: when items or a setting cannot be used; the message names it.
+        StoreError: when the run file cannot be used, or holds a run already.
+
+    Example:
+        >>> adaptive_rank_start(["a", "b", "c"], seed=11)
+        <AdaptiveState: 3 items, 0 comparisons, 0 steps, next: warm_start>
+    """
+    settings: dict[str, Any] = {"adaptive_config": adaptive_config, "btl_config": btl_config, "seed": seed}
+    where = run_path(session_dir, run)
+    return start_session(items, where, selector=selector, preset=preset, persist_item_log=persist_item_log, **settings)
+
+
+@checked
+def adaptive_rank_run_live(
+    state: AdaptiveState,
+    judge: str | Judge | Callable[..., Any],
+    n_steps: int | None = 1,
+    fit_fn: FitFn | str | None = None,
+    adaptive_config: Mapping[str, Any] | None = None,
+    btl_config: Mapping[str, Any] | None = None,
+    session_dir: str | os.PathLike[str] | None = None,
+    persist_item_log: bool | None = None,
+    progress: ProgressMode = "all",
+    progress_redraw_every: int = 10,
+    progress_show_events: bool = True,
+    progress_errors: bool = True,
+    *,
+    concurrency: int = 1,
+    max_comparisons: int | None = None,
+    max_cost: float | None = None,
+    max_minutes: float | None = None,
+    retries: int = RETRIES,
+    retry_wait: float = 1.0,
+    timeout: float | None = TIMEOUT,
+    closing_refit: bool | None = None,
+    **judge_call_args: Any,
+) -> AdaptiveState:
+    """Take a run further: choose a pair, ask the judge, commit the answer, refit when it is time.
+
+    Every answer is in the run file before this call ends; run the same call again to continue. After a stop, a limit
+    or Ctrl-C the scores are those of all comparisons (a closing refit); after an error or a crash, they are again when
+    a later call has ended so. A call of a single step makes no closing refit, so that you can step through a run. A
+    process that is killed loses at most the answers of its last moments.
+
+    Args:
+        state: from :func:`adaptive_rank_start` or :func:`adaptive_rank_resume`.
+        judge: a callable ``judge(A, B, state, ...)`` that returns ``{"is_valid", "Y", "invalid_reason"}``, a
+            :class:`Judge`, or the name of one.
+        n_steps: steps of this call, invalid ones included; None for no such limit.
+        fit_fn: what fits: ``exact``, the sampler (default); ``laplace``, the fast normal approximation; or a function
+            (see ``pairscale.adaptive.refits.FitFn``). A run keeps to the one that it began with.
+        adaptive_config: settings to change from here on; the log says so.
+        btl_config: likewise. A change of the stop rule alone leaves every choice as it would have been.
+        session_dir: keep a run that was in memory in this folder from now on.
+        persist_item_log: write the items of every refit as a CSV file beside the run file.
+        progress: ``all``, ``refits``, ``steps``, ``line`` or ``none``.
+        progress_redraw_every: steps between two drawings.
+        progress_show_events: say what is notable.
+        progress_errors: say which answers were not valid.
+        concurrency: Questions open at once.
+        max_comparisons: stop at so many comparisons of the whole run.
+        max_cost: US dollars that the run may spend, all calls and resumptions together.
+        max_minutes: stop this call after so long; what is being asked then is waited for, and not asked again.
+        retries: How often to ask again after a transient failure.
+        retry_wait: Seconds before the first retry, where the provider does not say; doubled each time.
+        timeout: Seconds that one answer may take; None for no limit.
+        closing_refit: Whether to fit once more at the end, so that the scores are those of all comparisons; None for
+            every call of more than one step. A run that stops always does.
+        judge_call_args: further keyword arguments of every call of a callable judge.
+
+    Returns:
+        The same state, further on.
+
+    Raises:
+        InputError: a setting cannot be used.
+        StoreError: the run file cannot be used; what was answered before is kept.
+        KeyboardInterrupt: on Ctrl-C, after everything is in order.
+
+    Example:
+        >>> import pairscale as ps
+        >>> state = ps.adaptive_rank_start(["a", "b", "c"], seed=1)
+        >>> first_by_name = lambda A, B: {"is_valid": True, "Y": int(A["ID"] < B["ID"])}
+        >>> state = ps.adaptive_rank_run_live(state, first_by_name, n_steps=6, fit_fn="laplace", progress="none")
+        >>> ps.summarize_items(state)["ID"].to_list()
+        ['a', 'b', 'c']
+    """
+    require_state(state)
+    if session_dir is not None:
+        save_adaptive_session(state, session_dir)
+    if persist_item_log is not None:
+        state.settings["persist_item_log"] = persist_item_log
+    limits = RunLimits(n_steps, max_comparisons, max_cost, max_minutes)
+    asking = RunOptions(concurrency, retries, retry_wait, timeout, max_cost)
+    asked = make_judge(judge, judge_call_args=judge_call_args or None)
+    configs = {
+        name: {**state.settings[name], **plain_settings(given, name)}
+        for name, given in (("adaptive_config", adaptive_config), ("btl_config", btl_config))
+    }
+    require_same_judge(state, asked)  # before anything changes
+    change_settings(state, **configs, is_free=True)
+    view = View(
+        progress, state, limits, redraw_every=progress_redraw_every, show_events=progress_show_events,
+        show_errors=progress_errors,
+    )  # fmt: skip
+    closing = n_steps != 1 if closing_refit is None else closing_refit
+    run_live(state, asked, limits, asking, fit_fn=fit_fn, view=view, closing_refit=closing)
+    return state
+
+
+@checked
+def adaptive_rank_resume(
+    session_dir: str | os.PathLike[str] | None = None,
+    *,
+    run: str | os.PathLike[str] | None = None,
+    selector: str | OwnSelector | None = None,
+) -> AdaptiveState:
+    """Take up a run where it is, for :func:`adaptive_rank_run_live`.
+
+    Args:
+        session_dir: the folder that holds ``run.db``.
+        run: the run file itself.
+        selector: a selector of your own, again; without it, such a run can be looked at and not continue.
+
+    Raises:
+        StoreMismatchError: when it is another selector than before.
+        StoreError: when there is none, it is damaged, or it holds no adaptive run.
+
+    Example:
+        >>> folder = save_adaptive_session(adaptive_rank_start(["a", "b", "c"], seed=1), "resumed")
+        >>> adaptive_rank_resume(folder)
+        <AdaptiveState: 3 items, 0 comparisons, 0 steps, next: warm_start>
+    """
+    if run is not None and session_dir is not None:
+        raise InputError("give session_dir or run, not both: session_dir=DIR means the run file DIR/run.db")
+    return load_session(existing_path(session_dir) if run is None else require_run(run), selector)
+
+
+@checked
+def load_adaptive_session(
+    session_dir: str | os.PathLike[str], *, selector: str | OwnSelector | None = None
+) -> AdaptiveState:
+    """The run of a session folder (or of a run file), checked and ready to continue.
+
+    Args:
+        session_dir: the folder, or the run file.
+        selector: as in :func:`adaptive_rank_resume`.
+
+    Raises:
+        StoreError: when it is damaged: a log's columns, order or hash chain are not what they were when written.
+
+    Example:
+        >>> folder = save_adaptive_session(adaptive_rank_start(["a", "b", "c"], seed=1), "loaded")
+        >>> load_adaptive_session(folder)
+        <AdaptiveState: 3 items, 0 comparisons, 0 steps, next: warm_start>
+    """
+    return load_session(existing_path(session_dir), selector)
+
+
+@checked
+def save_adaptive_session(state: AdaptiveState, session_dir: str | os.PathLike[str], overwrite: bool = False) -> Path:
+    """Keep a run in a folder, as ``run.db``; it is written there from then on.
+
+    Args:
+        state: the run.
+        session_dir: the folder, made when it is missing.
+        overwrite: replace a run that is there.
+
+    Returns:
+        The folder.
+
+    Raises:
+        StoreError: when there is a run and ``overwrite`` is false.
+
+    Example:
+        >>> save_adaptive_session(adaptive_rank_start(["a", "b", "c"], seed=1), "session").name
+        'session'
+    """
+    state.save(str(run_path(session_dir, None)), overwrite=overwrite)
+    return Path(session_dir)
+
+
+@checked
+def validate_session_dir(session_dir: str | os.PathLike[str]) -> dict[str, Any]:
+    """Check a session before it is loaded: that all is there, that columns are right, that nothing was changed.
+
+    Args:
+        session_dir: the folder, or the run file.
+
+    Returns:
+        Facts about it: at least ``schema_version``, ``package_version`` and ``n_items``.
+
+    Raises:
+        StoreDamagedError: that names what is wrong.
+
+    Example:
+        >>> folder = save_adaptive_session(adaptive_rank_start(["a", "b", "c"], seed=1), "checked")
+        >>> validate_session_dir(folder)["n_items"]
+        3
+    """
+    where = existing_path(session_dir)
+    with open_run(where) as store, store.snapshot():
+        facts = check_session(store, where)
+        return {
+            "schema_version": facts["log_version"],
+            "package_version": facts["package_version"],
+            "n_items": n_items(store.read_log("adaptive_events")),
+            "steps": store.log_length("step_log"),
+            "refits": store.log_length("round_log"),
+            "created_at": store.get_meta("created_at"),
+        }
+
+
+def summarize_adaptive(state: AdaptiveState) -> pl.DataFrame:
+    """A run in one row: items, steps, comparisons, refits, whether and why it has stopped, and what its claims rest on.
+
+    ``reliability``, ``position_effect`` (posterior mean of the bias for the first position) and ``repeat_agreement``
+    are those of the last refit; missing where there is none, or the model has no such figure. ``weak_judges`` are the
+    weak ones of a panel, as JSON.
+
+    Example:
+        >>> import pairscale as ps
+        >>> ps.summarize_adaptive(ps.adaptive_rank_start(["a", "b", "c"], seed=11)).row(0)[:7]
+        (3, 0, 0, 0, False, None, 'pairwiseLLM')
+    """
+    engine = require_state(state).engine
+    last = state.rounds[-1] if state.rounds else {}
+    row = {
+        "n_items": engine.ledger.n,
+        "steps_attempted": engine.rows,
+        "committed_pairs": engine.committed,
+        "n_refits": len(state.rounds),
+        "last_stop_decision": state.stop_reason is not None,
+        "last_stop_reason": state.stop_reason,
+        "preset": state.preset,
+        "goal": engine.config.goal,
+        "reliability": last.get("reliability"),
+        "judge_id": state.judge_id,
+        "position_effect": last.get("b_mean"),
+        "repeat_agreement": last.get("repeat_agreement"),
+        "weak_judges": last.get("weak_judges"),
+    }
+    types: dict[str, Any] = dict.fromkeys(("last_stop_reason", "judge_id", "weak_judges"), pl.String())
+    types |= dict.fromkeys(("reliability", "position_effect", "repeat_agreement"), pl.Float64())
+    return pl.DataFrame([row], schema_overrides=types)

@@ -6,17 +6,16 @@ all the same, and says so. Everything that a stop rests on is in that row: ``gat
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from inspect import signature
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import polars as pl
+import polars.selectors as cs
 
-from pairscale.adaptive._belief import Belief
-from pairscale.adaptive._naming import name_of
-from pairscale.adaptive._refit_columns import figure_columns, judge_columns, request_columns
 from pairscale.adaptive.config import AdaptiveConfig, BTLConfig, RoundQuotas
 from pairscale.adaptive.gates import (
     NEAR_STOP_MARGIN,
@@ -27,8 +26,9 @@ from pairscale.adaptive.gates import (
     stop_decision,
     stop_gates,
 )
-from pairscale.adaptive.goal_errors import top_figures
-from pairscale.adaptive.ledger import TIE
+from pairscale.adaptive.selection.goal_errors import top_figures
+from pairscale.adaptive.selection.ledger import TIE
+from pairscale.adaptive.selectors import name_of
 from pairscale.core.errors import FitError, InputError, UnknownNameError
 from pairscale.core.provenance import utc_now
 from pairscale.core.tables import listed
@@ -36,83 +36,138 @@ from pairscale.models.bayes.fit import fit_btl, fit_btl_laplace
 from pairscale.models.bayes.logs import round_log_row
 from pairscale.models.bayes.posterior import item_log, model_columns, round_figures
 from pairscale.models.bayes.repeats import RepeatAgreement, repeats_per_item
-from pairscale.models.bayes.settings import MCMCSettings, Variant
-from pairscale.models.warm_start import warm_of
+from pairscale.models.bayes.sampler import warm_of
+from pairscale.models.bayes.settings import MCMCSettings
+from pairscale.models.correlations import pearson, spearman
+from pairscale.models.warm_start import packed, unpacked
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from pairscale.adaptive.ledger import Flags
+    from pairscale.adaptive.selection.ledger import Flags
     from pairscale.core.arrays import Floats, Ints
-    from pairscale.models.bayes.diagnostics import Diagnostics, DiagnosticsGate
+    from pairscale.models.bayes.diagnostics import Diagnostics
     from pairscale.models.bayes.posterior import Posterior
     from pairscale.models.bayes.settings import Repeats
 
 __all__ = [
     "Belief",
-    "Fit",
     "FitFn",
     "LagPoint",
     "RefitOutcome",
     "RefitRequest",
+    "figure_columns",
     "fit_function",
     "fit_name",
     "refit",
+    "request_columns",
 ]
 
-_FITS: dict[str, FitFn] = {"exact": fit_btl, "laplace": fit_btl_laplace}
+_DRAWS = 256  # kept of a refit: enough to tell 0.90 from 0.95, and half a megabyte for a thousand items
+_FITS: dict[str, Callable[..., Any]] = {"exact": fit_btl, "laplace": fit_btl_laplace}
 
 
-class Fit(Protocol):
-    """What a function that fits gives back.
-
-    May also have ``engine``, a text for the log that says what fitted, and its version, and ``repeat_agreement`` (a
-    :class:`~pairscale.models.bayes.repeats.RepeatAgreement`), which must be there when repeats are not independent.
+@dataclass(frozen=True, slots=True, eq=False)
+class Belief:
+    """What a refit leaves to the rest of the run, small enough to be kept with it.
 
     Attributes:
-        posterior: the draws; its ids are those that were asked for, in their order.
-        diagnostics: divergences, R-hat and effective sample size. Held against the gate again, so that its verdicts
-            do not matter.
+        refit_id: which refit.
+        passed: whether its diagnostics passed. If not, the run continues with the belief that it had.
+        near_stop: whether phase 3 has been entered, by this refit or an earlier one; true of a refit that entered it
+            and did not pass, too.
+        global_identified: whether the order counts as known.
+        theta_mean: per item, the EAP.
+        theta_sd: per item, the posterior standard deviation.
+        rank: per item, its rank by EAP; 1 is the best, equal ones by id.
+        draws: up to 256 draws of theta (draws, items) in half precision; None unless the order counts as known,
+            since nothing else asks for them.
+        repeat_agreement: the excess agreement of repeats, from 0 (each is new evidence) to 1 (none is); 0 when repeats
+            count as independent.
     """
 
-    @property
-    def posterior(self) -> Posterior:
-        """The draws."""
-        ...
+    refit_id: int
+    passed: bool
+    near_stop: bool
+    global_identified: bool
+    theta_mean: Floats
+    theta_sd: Floats
+    rank: Ints
+    draws: npt.NDArray[np.float16] | None = None
+    repeat_agreement: float = 0.0
 
-    @property
-    def diagnostics(self) -> Diagnostics:
-        """What is known of them."""
-        ...
+    @classmethod
+    def of(cls, posterior: Posterior, refit_id: int, **more: Any) -> Belief:
+        """What draws leave; ``more`` are the other fields."""
+        found = posterior.items
+        draws = None
+        if more["global_identified"]:  # spread evenly over the chains and their length
+            size = min(_DRAWS, posterior.n_draws)
+            at = np.arange(size)
+            per_chain = posterior.n_draws // posterior.chains
+            rows = at * per_chain // size * posterior.chains + at % posterior.chains
+            draws = np.asarray(posterior.theta[rows], dtype=np.float16)
+        return cls(
+            refit_id=refit_id,
+            theta_mean=found.theta_mean,
+            theta_sd=found.theta_sd,
+            rank=np.argsort(found.order) + 1,
+            draws=draws,
+            **more,
+        )
+
+    def p_above(self, i: Ints, j: Ints) -> Floats:
+        """The posterior probability that item i is above item j, for arrays of items: the share of draws.
+
+        Equal draws count half, and an item that joined later is above any other with probability 0.5.
+        """
+        assert self.draws is not None  # noqa: S101 - it is asked once the order counts as known
+        known = (i < len(self.rank)) & (j < len(self.rank))
+        draws = self.draws.astype(np.float32)
+        share = np.full(i.shape, 0.5)
+        share[known] += np.sign(draws[:, i[known]] - draws[:, j[known]]).sum(axis=0, dtype=np.float64) / (
+            2 * len(draws)
+        )
+        return share
+
+    def to_bytes(self) -> bytes:
+        """The belief as bytes; the same belief gives the same bytes."""
+        head = {name: getattr(self, name) for name in _PLAIN}
+        draws = {} if self.draws is None else {"draws": self.draws}
+        return packed(head, theta_mean=self.theta_mean, theta_sd=self.theta_sd, rank=self.rank, **draws)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Belief:
+        """The way back.
+
+        Raises:
+            InputError: when these are not the bytes of a belief.
+        """
+        head, arrays = unpacked(data, "a belief")
+        try:
+            return cls(**head | arrays)
+        except TypeError as error:
+            raise InputError(f"these {len(data):,} bytes are not a belief: {error}") from None
 
 
-class FitFn(Protocol):
-    """A function that fits: :func:`pairscale.models.bayes.fit.fit_btl`, ``fit_btl_laplace``, or one of your own.
+_PLAIN = ("refit_id", "passed", "near_stop", "global_identified", "repeat_agreement")
 
-    It is called with ``rows`` (``ID1 ID2 better_id``; a missing ``better_id`` is a tie; with the setting ``answer`` =
-    probability also ``probability``, with a panel and ``judges`` = slopes ``judge_id``) and ``ids`` (all items), and
-    by name ``model_variant``, ``settings``, ``seed`` (of everything random), ``prior_sd``, ``warm`` (None, or what the
-    refit before gave: a start for ``fit_btl``, else the very object returned then), ``near_stop`` (whether the stricter
-    effective sample size is required), ``gate`` (the limits) and ``repeats`` (how repeats of a pair count). It must not
-    depend on anything else; a run that is taken up again has no ``warm`` but that of ``fit_btl``.
-    """
 
-    def __call__(
-        self,
-        rows: pl.DataFrame,
-        ids: Sequence[str],
-        *,
-        model_variant: Variant,
-        settings: MCMCSettings,
-        seed: int,
-        prior_sd: float | Literal["learned"],
-        warm: Any,
-        near_stop: bool,
-        gate: DiagnosticsGate,
-        repeats: Repeats,
-    ) -> Fit:
-        """Fit once."""
-        ...
+FitFn: TypeAlias = Callable[..., Any]
+"""A function that fits: :func:`pairscale.models.bayes.fit.fit_btl`, ``fit_btl_laplace``, or one of your own.
+
+It is called with ``rows`` (``ID1 ID2 better_id``; a missing ``better_id`` is a tie; with the setting ``answer`` =
+probability also ``probability``, with a panel and ``judges`` = slopes ``judge_id``) and ``ids`` (all items), and by
+name ``model_variant``, ``settings``, ``seed`` (of everything random), ``prior_sd``, ``warm`` (None, or what the refit
+before gave: a start for ``fit_btl``, else the very object returned then), ``near_stop`` (whether the stricter
+effective sample size is required), ``gate`` (the limits) and ``repeats`` (how repeats of a pair count). It must not
+depend on anything else; a run that is taken up again has no ``warm`` but that of ``fit_btl``.
+
+It returns an object with ``posterior`` (the draws; its ids are those that were asked for, in their order) and
+``diagnostics`` (divergences, R-hat and effective sample size, held against the gate again). The object may also have
+``engine``, a text for the log that says what fitted, and ``repeat_agreement`` (a
+:class:`~pairscale.models.bayes.repeats.RepeatAgreement`), which must be there when repeats are not independent.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -191,25 +246,10 @@ class RefitRequest:
     judged_by: Ints | None = None
     judges: tuple[str, ...] = ()
 
-    def __post_init__(self) -> None:
-        for name in ("history", "mu", "sigma", "degree", "first", "second"):
-            object.__setattr__(self, name, np.array(getattr(self, name)))
-            length = len(getattr(self, name))
-            if name != "history" and length != len(self.ids):
-                raise InputError(f"a refit of {len(self.ids):,} items needs {name} for each, not {length:,}")
-        if self.history.ndim != 2 or self.history.shape[1] != 3:
-            raise InputError(f"history must have three columns (first, second, y), not {self.history.shape}")
-        object.__setattr__(self, "ids", tuple(self.ids))
-        object.__setattr__(self, "health", dict(self.health))
-        withdrawn = None if self.withdrawn is None or not self.withdrawn.any() else np.array(self.withdrawn)
-        object.__setattr__(self, "withdrawn", withdrawn)
-        if self.probability is not None:
-            object.__setattr__(self, "probability", np.array(self.probability))
-
     @property
     def counted(self) -> Flags | slice:
         """The items that figures and decisions are of: all that were not withdrawn."""
-        return slice(None) if self.withdrawn is None else ~self.withdrawn
+        return slice(None) if self.withdrawn is None or not self.withdrawn.any() else ~self.withdrawn
 
     def of_counted(self, posterior: Posterior) -> tuple[Posterior, Ints, Ints, Ints]:
         """The draws of these items, and how often each was compared, stood first and stood second."""
@@ -223,16 +263,15 @@ class RefitRequest:
         """The comparisons by id: ``ID1 ID2 better_id``, where a tie has none, and ``probability``, if it counts."""
         names = pl.Series(self.ids, dtype=pl.String)
         first, second, y = self.history.T.astype(np.int64)
-        columns = {"ID1": first, "ID2": second, "better_id": np.where(y == 1, first, second)}
-        rows = pl.DataFrame({name: names.gather(numbers) for name, numbers in columns.items()})
+        numbers = {"ID1": first, "ID2": second, "better_id": np.where(y == 1, first, second)}
+        rows = pl.DataFrame({name: names.gather(items) for name, items in numbers.items()})
+        rows = rows.with_columns(better_id=pl.when(pl.Series(y != TIE)).then("better_id"))
         if self.probability is not None:
             rows = rows.with_columns(probability=pl.Series(self.probability, dtype=pl.Float64).fill_nan(None))
         if self.judged_by is not None and self.judges:
             who = pl.Series(list(self.judges), dtype=pl.String).gather(self.judged_by)
             rows = rows.with_columns(judge_id=who)
-        if not (tied := pl.Series(y == TIE)).any():
-            return rows
-        return rows.with_columns(better_id=pl.when(~tied).then("better_id"))
+        return rows
 
     def seed_of(self, attempt: int = 0) -> int:
         """The seed of a fit: of the run, how much it is fitted to, and which attempt at it this is.
@@ -330,7 +369,7 @@ def _refitted(request: RefitRequest, fit_fn: FitFn, warm: Any) -> RefitOutcome:
     return RefitOutcome(round_log_row(**row).row(0, named=True), items, belief, warm_of(fit) or fit)
 
 
-def _repeat_agreement(fit: Fit, repeats: Repeats) -> float | None:
+def _repeat_agreement(fit: Any, repeats: Repeats) -> float | None:
     """The excess agreement that the fit counted repeats with; None when they count as independent."""
     if repeats == "independent":
         return None
@@ -340,39 +379,27 @@ def _repeat_agreement(fit: Fit, repeats: Repeats) -> float | None:
     return found.rho
 
 
-def fit_function(fit_fn: FitFn | str | None) -> FitFn:
-    """What fits: the function itself, or the one of that name; None is the exact sampler.
-
-    Raises:
-        InputError: when it cannot be called.
-        UnknownNameError: when there is no such name.
-    """
-    if fit_fn is None:
-        return fit_btl
-    if not isinstance(fit_fn, str):
-        if not callable(fit_fn):
-            raise InputError(f"fit_fn must be one of {listed(list(_FITS))}, or a function, not {fit_fn!r:.80}")
-        _require_arguments(fit_fn)
-        return fit_fn
-    if fit_fn not in _FITS:
-        raise UnknownNameError(f"fit_fn {fit_fn!r} is not known; give one of {listed(list(_FITS))}, or a function")
-    return _FITS[fit_fn]
-
-
 _NAMED = ("model_variant", "settings", "seed", "prior_sd", "warm", "near_stop", "gate", "repeats")
 
 
-def _require_arguments(fit_fn: FitFn) -> None:
-    """Refuse a function that cannot be called as :class:`FitFn` is, such as R's ``fit_fn(state, config)``."""
-    try:
-        signature(fit_fn).bind_partial(None, None, **dict.fromkeys(_NAMED))
-    except ValueError:  # without a signature
-        return
-    except TypeError as error:
-        raise InputError(
-            f"fit_fn is called with rows and ids, and by name with {', '.join(_NAMED)} ({error}); take those, or "
-            "**settings, instead of R's (state, config)"
-        ) from None
+def fit_function(fit_fn: FitFn | str | None) -> FitFn:
+    """What fits: the function itself, or the one of that name; None is the exact sampler."""
+    if fit_fn is None:
+        return fit_btl
+    if callable(fit_fn):
+        try:
+            signature(fit_fn).bind_partial(None, None, **dict.fromkeys(_NAMED))
+        except ValueError:  # without a signature
+            return fit_fn
+        except TypeError as error:
+            raise InputError(
+                f"fit_fn is called with rows and ids, and by name with {', '.join(_NAMED)} ({error}); take those, or "
+                "**settings, instead of R's (state, config)"
+            ) from None
+        return fit_fn
+    if not isinstance(fit_fn, str) or fit_fn not in _FITS:
+        raise UnknownNameError(f"fit_fn {fit_fn!r:.80} is not known; give one of {listed(list(_FITS))}, or a function")
+    return _FITS[fit_fn]
 
 
 def fit_name(fit_fn: FitFn | str | None) -> str:
@@ -384,28 +411,24 @@ def fit_name(fit_fn: FitFn | str | None) -> str:
     return name_of(function)
 
 
-def _sampled(request: RefitRequest, fit_fn: FitFn, warm: Any) -> tuple[Fit, Diagnostics, bool]:
+def _sampled(request: RefitRequest, fit_fn: FitFn, warm: Any) -> tuple[Any, Diagnostics, bool]:
     """The fit, its diagnostics by the gate that holds now, and whether it entered phase 3 (§5.4)."""
-    rows, btl = request.rows(), request.btl
-    settings, gate = MCMCSettings.given(btl.mcmc), btl.gate
+    rows = request.rows()
+    btl = request.btl
 
-    def fitted(attempt: int, warm: Any, *, near_stop: bool) -> Fit:
+    def fitted(attempt: int, warm: Any, *, near_stop: bool) -> Any:
         fit = fit_fn(
-            rows, request.ids, model_variant=btl.model_variant, settings=settings, seed=request.seed_of(attempt),
-            prior_sd=btl.prior_sd, warm=warm, near_stop=near_stop, gate=gate, repeats=btl.repeats,
+            rows, request.ids, model_variant=btl.model_variant, settings=MCMCSettings.given(btl.mcmc),
+            seed=request.seed_of(attempt), prior_sd=btl.prior_sd, warm=warm, near_stop=near_stop, gate=btl.gate,
+            repeats=btl.repeats,
         )  # fmt: skip
         if fit.posterior.ids != request.ids:
             raise FitError("fit_fn gave a posterior of other items than it was asked for, or in another order")
         return fit
 
-    def judged(fit: Fit, *, near_stop: bool) -> Diagnostics:
-        said = fit.diagnostics
-        return gate.judge(
-            divergences=said.divergences,
-            max_rhat=said.max_rhat,
-            min_ess_bulk=said.min_ess_bulk,
-            near_stop=near_stop,
-        )
+    def judged(fit: Any, *, near_stop: bool) -> Diagnostics:
+        figures = {name: getattr(fit.diagnostics, name) for name in ("divergences", "max_rhat", "min_ess_bulk")}
+        return btl.gate.judge(**figures, near_stop=near_stop)
 
     fit = fitted(0, warm, near_stop=request.near_stop)
     diagnostics = judged(fit, near_stop=request.near_stop)
@@ -426,3 +449,80 @@ def _near(posterior: Posterior, request: RefitRequest) -> bool:
         return holds(wrong, "<=", NEAR_STOP_WRONG * top * request.btl.top_wrong_max) is True
     figure = round_figures(*request.of_counted(posterior))[request.btl.reliability_figure]
     return holds(figure, ">=", request.btl.eap_reliability_min - NEAR_STOP_MARGIN) is True
+
+
+# The columns of the round log that follow from the run
+
+_QUOTAS = ("long_quota_raw", "long_quota_effective", "long_quota_removed", "realloc_to_mid", "realloc_to_local")
+
+
+def request_columns(request: RefitRequest) -> dict[str, Any]:
+    """What is known before anything is fitted: counts, settings, and how the choosing went."""
+    adaptive, btl, plan = request.adaptive, request.btl, request.quotas
+    effective = adaptive.round_pairs_effective(len(request.ids)) if plan is None else plan.round_pairs_effective
+    return {
+        **request.health,
+        "refit_id": request.refit_id,
+        "round_id_at_refit": request.round_id_at_refit,
+        "step_id_at_refit": request.step_id_at_refit,
+        "model_variant": btl.model_variant,
+        "total_pairs_done": len(request.history),
+        "new_pairs_since_last_refit": request.new_pairs,
+        "n_unique_pairs_seen": request.n_unique_pairs,
+        "global_identified_reliability_min": adaptive.global_identified_reliability_min,
+        "global_identified_rank_corr_min": adaptive.global_identified_rank_corr_min,
+        **{name: None if plan is None else getattr(plan, name) for name in _QUOTAS},
+        "eap_reliability_min": btl.eap_reliability_min,
+        "theta_corr_min": btl.theta_corr_min,
+        "theta_sd_rel_change_max": btl.theta_sd_rel_change_max,
+        "rank_spearman_min": btl.rank_spearman_min,
+        "round_pairs_target": adaptive.round_pairs_target if plan is None else plan.round_pairs_target,
+        "round_pairs_effective": effective,
+        "selector": request.selector,
+        "is_closing": request.is_closing,
+        "goal": adaptive.goal,
+        "top_wrong_allowed": None if adaptive.top is None else adaptive.top * btl.top_wrong_max,
+    }
+
+
+def judge_columns(fit: Any) -> dict[str, str]:
+    """What a fit says of the judges of a panel, as JSON, and who of them is weak; nothing of other fits."""
+    judges = getattr(fit, "judges", None)
+    if judges is None:
+        return {}
+    plain = judges.with_columns(cs.float().round(4))
+    weak = judges.filter("weak")["judge_id"].sort().to_list()
+    return {"judge_slopes": json.dumps(plain.to_dicts()), "weak_judges": json.dumps(weak)}
+
+
+def figure_columns(request: RefitRequest, theta: Floats) -> dict[str, Any]:
+    """How the scores compare with TrueSkill's, and with those of the lagged refit (§9.3, §9.4)."""
+    keep = request.counted
+    mu, sigma, now = request.mu[keep], request.sigma[keep], theta[keep]
+    return {
+        "ts_sigma_mean": float(sigma.mean()),
+        "ts_sigma_max": float(sigma.max()),
+        "ts_degree_sigma_corr": pearson(request.degree[keep], sigma),
+        "ts_btl_theta_corr": pearson(mu, now),
+        "ts_btl_rank_spearman": spearman(mu, now),
+        **_lagged(request.lag, theta, keep),
+    }
+
+
+def _lagged(lag: LagPoint | None, theta: Floats, keep: Flags | slice) -> dict[str, Any]:
+    """How the scores moved since the lagged refit, over the items that both have."""
+    names = ("rho_theta", "delta_sd_theta", "rho_rank")
+    if lag is None:
+        return {"lag_eligible": False, "lag_refit_id": None, **dict.fromkeys(names)}
+    n = min(len(theta), len(lag.theta_mean))
+    keep = keep if isinstance(keep, slice) else keep[:n]
+    now, before = theta[:n][keep], np.asarray(lag.theta_mean, dtype=np.float64)[:n][keep]
+    n = len(now)
+    # Equal values have no spread, whatever rounding makes of their mean.
+    spread_now, spread_before = (float(x.std(ddof=1)) if n > 1 and x.min() < x.max() else 0.0 for x in (now, before))
+    figures = (
+        pearson(now, before),
+        abs(spread_now - spread_before) / spread_before if spread_before > 0 else None,
+        spearman(now, before),
+    )
+    return {"lag_eligible": True, "lag_refit_id": lag.refit_id, **dict(zip(names, figures, strict=True))}

@@ -13,17 +13,17 @@ A selector of your own is a function that is shown a :class:`Situation` and retu
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeAlias
 
 import numpy as np
 
-from pairscale.adaptive._naming import name_of
-from pairscale.adaptive.goals import ORDER
+from pairscale.adaptive.config import ORDER
 from pairscale.core.errors import InputError, UnknownNameError
-from pairscale.core.notices import notice
 from pairscale.core.tables import listed
 from pairscale.judges.build import imported
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from pairscale.adaptive.config import AdaptiveConfig
-    from pairscale.adaptive.ledger import Flags, Ledger
+    from pairscale.adaptive.selection.ledger import Flags, Ledger
     from pairscale.core.arrays import Floats, Ints
 
 __all__ = [
@@ -45,8 +45,8 @@ __all__ = [
     "choose_by",
     "look",
     "make_selector",
+    "name_of",
     "named_selector",
-    "say_unaimed",
     "selector_for",
     "selector_name",
 ]
@@ -151,9 +151,8 @@ def named_selector(selector: str | OwnSelector) -> str | OwnSelector:
         selector = imported(module, function, selector, "selector")
     if not callable(selector) or isinstance(selector, type):
         raise InputError(f"selector must be one of {listed(known)}, or a function of a Situation, not {selector!r:.80}")
-    name = selector_name(selector)
-    if not isinstance(name, str) or not name.strip() or name in (*known, "warm_start", "reverse"):
-        raise InputError(f"a selector of your own needs a name of its own, not {name!r:.80}")
+    if selector_name(selector) in (*known, "warm_start", "reverse"):
+        raise InputError(f"a selector of your own needs a name of its own, not {selector_name(selector)!r}")
     return selector
 
 
@@ -169,18 +168,25 @@ def selector_for(selector: str | OwnSelector | None, goal: str) -> str | OwnSele
     return selector
 
 
-def say_unaimed(selector: str, goal: str) -> None:
-    """Say that a selector of pairscale's chooses pairs for another goal than that of the run."""
-    if goal != ORDER and selector in (POLLITT, "random", "nearest"):
-        notice(
-            f"selector {selector!r} chooses pairs for the whole order, whatever the goal; only selector='information' "
-            f"chooses them for {goal!r}"
-        )
-
-
 def selector_name(selector: str | OwnSelector) -> str:
     """What the log calls a selector."""
     return selector if isinstance(selector, str) else getattr(selector, "name", None) or name_of(selector)
+
+
+def name_of(given: Any) -> str:
+    """Module and name of a function, or of an object's class; a partial's with what it binds.
+
+    Example:
+        >>> name_of(partial(sorted, reverse=True))
+        'builtins.sorted(reverse=True)'
+    """
+    if isinstance(given, partial):
+        bound = [repr(value) for value in given.args]
+        bound += [f"{name}={value!r}" for name, value in sorted(given.keywords.items())]
+        where_it_is = re.compile(r" at 0x[0-9a-fA-F]+")  # in memory: another one in every process
+        return where_it_is.sub("", f"{name_of(given.func)}({', '.join(bound)})")
+    named = given if hasattr(given, "__qualname__") else type(given)
+    return f"{named.__module__}.{named.__qualname__}"
 
 
 # All of them
@@ -201,8 +207,18 @@ class Choice:
     n_candidates: int
 
 
-class Selector(Protocol):
-    """Chooses pairs. Everything but :meth:`choose` tells it what has happened, after the ledger was told."""
+Chooser: TypeAlias = "Callable[[Ledger, int, np.random.Generator], Choice | None]"
+
+
+class Selector:
+    """Chooses pairs. The other methods tell it what has happened, after the ledger was told; most remember nothing.
+
+    Args:
+        chooser: what chooses, for a selector that remembers nothing.
+    """
+
+    def __init__(self, chooser: Chooser | None = None) -> None:
+        self._chooser = chooser
 
     def choose(self, ledger: Ledger, max_obs: int, rng: np.random.Generator) -> Choice | None:
         """The next pair, or None when no pair is allowed.
@@ -212,29 +228,24 @@ class Selector(Protocol):
             max_obs: how many answers a pair may have at the most after this one.
             rng: the random numbers of this step.
         """
-        ...
+        assert self._chooser is not None  # noqa: S101
+        return self._chooser(ledger, max_obs, rng)
 
     def opened(self, ledger: Ledger, a: int, b: int) -> None:
         """A pair is being asked, a first."""
-        ...
 
     def committed(self, ledger: Ledger, a: int, b: int, y: float) -> None:
         """A valid answer: a stood first, and won when y is 1; 0.5 is a tie."""
-        ...
 
     def dropped(self, ledger: Ledger, a: int, b: int) -> None:
         """A pair that was being asked came back without a valid answer."""
-        ...
 
     def joined(self, ledger: Ledger) -> None:
         """More items came in."""
-        ...
 
 
 def allowed_partners(ledger: Ledger, i: int, max_obs: int) -> Flags:
-    """Per item, whether it may be asked about together with i."""
-    if ledger.set_aside[i]:
-        return np.zeros(ledger.n, dtype=np.bool_)
+    """Per item, whether it may be asked about together with i, which is not set aside."""
     allowed: Flags = ~(ledger.closed[i] | ledger.set_aside) & (ledger.seen[i] < max_obs)
     return allowed
 
@@ -290,42 +301,15 @@ def make_selector(selector: str | OwnSelector, known: _Known) -> Selector:
         known: gives the ids of all items and the scores of the last refit, for a :class:`Situation`.
     """
     if selector == "random":
-        return _Forgetful(_fair)
+        return Selector(_fair)
     if selector == "nearest":
-        return _Forgetful(_nearest)
+        return Selector(_nearest)
     if selector == "information":
-        from pairscale.adaptive.information import InformationSelector
+        from pairscale.adaptive.selection.information import InformationSelector
 
         return InformationSelector()
     assert not isinstance(selector, str)  # noqa: S101
-    return _Forgetful(_own(selector, known))
-
-
-_Chooser: TypeAlias = "Callable[[Ledger, int, np.random.Generator], Choice | None]"
-
-
-class _Forgetful:
-    """A selector that remembers nothing: the ledger says it all."""
-
-    __slots__ = ("_choose",)
-
-    def __init__(self, choose: _Chooser) -> None:
-        self._choose = choose
-
-    def choose(self, ledger: Ledger, max_obs: int, rng: np.random.Generator) -> Choice | None:
-        return self._choose(ledger, max_obs, rng)
-
-    def opened(self, ledger: Ledger, a: int, b: int) -> None:
-        pass
-
-    def committed(self, ledger: Ledger, a: int, b: int, y: float) -> None:
-        pass
-
-    def dropped(self, ledger: Ledger, a: int, b: int) -> None:
-        pass
-
-    def joined(self, ledger: Ledger) -> None:
-        pass
+    return Selector(_own(selector, known))
 
 
 def _fair(ledger: Ledger, max_obs: int, rng: np.random.Generator) -> Choice | None:
@@ -362,7 +346,7 @@ def _nearest(ledger: Ledger, max_obs: int, rng: np.random.Generator) -> Choice |
     return Choice(i, int(j), len(partners))
 
 
-def _own(selector: OwnSelector, known: _Known) -> _Chooser:
+def _own(selector: OwnSelector, known: _Known) -> Chooser:
     """Around a function of the user's: it cannot change anything, and what it returns is checked."""
     name = selector_name(selector)
 

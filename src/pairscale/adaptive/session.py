@@ -1,4 +1,4 @@
-"""Sessions: a run in its run file, from its first row to its last, and back into memory.
+"""An adaptive run: its items, its engine and its logs, in a run file or in memory; how it starts and comes back.
 
 What is written is what happens (proposals, answers, refits, joins, calls), in its order. Loading lets it happen again,
 so a run that was killed continues as if it had not been.
@@ -7,26 +7,39 @@ so a run that was killed continues as if it had not been.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import math
+import threading
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import polars as pl
 
 from pairscale._version import __version__
-from pairscale.adaptive._replay import engine_at_start, replay, samples_of
+from pairscale.adaptive.config import (
+    STOP_SETTINGS,
+    AdaptiveConfig,
+    BTLConfig,
+    given_settings,
+    other_settings,
+    resolve_preset,
+)
 from pairscale.adaptive.engine import Engine
-from pairscale.adaptive.presets import DOCUMENT, given_settings, resolve_preset
-from pairscale.adaptive.selectors import POLLITT, OwnSelector, say_unaimed
-from pairscale.adaptive.state import AdaptiveState, as_items, beliefs_of
-from pairscale.adaptive.status import has_begun, n_items
-from pairscale.adaptive.step_log import STEP_LOG
+from pairscale.adaptive.logs import step_frame
+from pairscale.adaptive.messages import how_it_stands, provisional
+from pairscale.adaptive.replay import Replay
+from pairscale.adaptive.status import has_begun
+from pairscale.core.display import PlotMixin
 from pairscale.core.errors import InputError, StoreDamagedError, StoreError, StoreMismatchError
-from pairscale.core.options import checked, require_run
-from pairscale.core.provenance import utc_now
-from pairscale.core.tables import listed
-from pairscale.models.bayes.logs import ROUND_LOG
+from pairscale.core.notices import notice
+from pairscale.core.options import require_run
+from pairscale.core.provenance import fingerprint, utc_now
+from pairscale.core.tables import listed, require_ids, to_frame
+from pairscale.models.bayes.logs import ITEM_FIGURES, ITEM_LOG, ROUND_LOG, round_log_row, summarize_items
+from pairscale.models.trueskill import MU, SIGMA
+from pairscale.models.warm_start import warm_from_bytes
 from pairscale.store.audit import check_evidence
 from pairscale.store.chain import canonical, log_ends
 from pairscale.store.policies import JournalWriter
@@ -35,136 +48,230 @@ from pairscale.store.runfile import RunFile, open_run
 if TYPE_CHECKING:
     import os
 
+    from pairscale.adaptive.selectors import OwnSelector
+    from pairscale.judges.base import Judge
+    from pairscale.store.reading import Comparisons
 
 __all__ = [
-    "adaptive_rank_resume",
-    "adaptive_rank_start",
-    "adaptive_session_exists",
+    "AdaptiveState",
+    "change_settings",
+    "check_session",
     "event_of",
-    "load_adaptive_session",
+    "join_items",
+    "load_session",
     "plain_settings",
-    "reading",
+    "require_same_judge",
+    "require_state",
     "run_path",
-    "save_adaptive_session",
+    "session_exists",
     "session_facts",
-    "validate_session_dir",
-    "writing",
+    "start_session",
+    "withdraw_items",
 ]
 
 LOG_VERSION = 2
 """Of what is written about an adaptive run."""
-_SETTINGS = ("seed", "selector", "preset", "adaptive_config", "btl_config", "persist_item_log")
-"""What the first event says of the run."""
 LOGS = ("step_log", "round_log", "item_log", "adaptive_events")
 """The logs that an adaptive run is restored from."""
-_R_FILES = ("state.rds", "step_log.rds", "round_log.rds", "metadata.rds")
-"""What R's pairwiseLLM writes into the folder of a session."""
+_CHUNK = 1_000  # steps that become a table
 
 
-def run_path(session_dir: str | os.PathLike[str] | None, run: str | os.PathLike[str] | None) -> str | None:
-    """The run file that ``run`` names, or that a session folder holds (made when it is missing)."""
-    _one_of(session_dir, run)
-    if run is not None:
-        return require_run(run)
-    if session_dir is None:
-        return None
-    folder = Path(session_dir)
-    if folder.is_file():
-        raise InputError(f"session_dir {folder} is a file; name a folder, or give run={folder}")
-    if not (folder / "run.db").exists():
-        _refuse_r_session(folder)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StoreError(f"session_dir {folder} cannot be made: {error.strerror}") from None
-    return str(folder / "run.db")
+class AdaptiveState(PlotMixin, table="_ranking", columns=ITEM_FIGURES, charts=("scores", "ranks")):
+    """A run of adaptive ranking.
 
+    Made by :func:`adaptive_rank_start`, :func:`adaptive_rank_resume` or :func:`adaptive_rank`, changed by
+    :func:`adaptive_rank_run_live`.
 
-def _refuse_r_session(folder: Path) -> None:
-    """Refuse a folder in which R's pairwiseLLM keeps a session: nothing of it can be read here."""
-    if found := next((name for name in _R_FILES if (folder / name).is_file()), None):
-        raise InputError(
-            f"{folder} holds a session of R's pairwiseLLM ({found}), which cannot be read here. In R, "
-            f"write.csv(adaptive_results_history(load_adaptive_session({str(folder)!r})), 'results.csv', "
-            "row.names = FALSE) writes its comparisons, which fit_bt_model, `pairscale fit` and import_run read. For a "
-            "run of its own, name another folder"
-        )
-
-
-def _one_of(session_dir: str | os.PathLike[str] | None, run: str | os.PathLike[str] | None) -> None:
-    if run is not None and session_dir is not None:
-        raise InputError("give session_dir or run, not both: session_dir=DIR means the run file DIR/run.db")
-
-
-@checked
-def adaptive_rank_start(
-    items: Any,
-    seed: int = 1,
-    session_dir: str | os.PathLike[str] | None = None,
-    persist_item_log: bool = False,
-    *,
-    adaptive_config: Mapping[str, Any] | None = None,
-    btl_config: Mapping[str, Any] | None = None,
-    selector: str | OwnSelector = POLLITT,
-    preset: str = DOCUMENT,
-    run: str | os.PathLike[str] | None = None,
-) -> AdaptiveState:
-    """Start an adaptive run: nothing is asked yet.
-
-    Args:
-        items: ids, or a table with ``ID`` (or ``item_id``, ``id``), ``text`` and any other columns; ``mu`` and
-            ``sigma``, when there, are what is believed of the items beforehand (TrueSkill scale: 25 and 25/3).
-        seed: of the warm start and of every choice.
-        session_dir: keep the run in ``session_dir/run.db``.
-        persist_item_log: also write the items of every refit as a table beside the run file.
-        adaptive_config: fields of :class:`AdaptiveConfig` that shall be otherwise than their default.
-        btl_config: fields of :class:`BTLConfig`, likewise.
-        selector: who chooses: ``pollitt`` (the design's), ``random``, ``nearest`` or ``information``; or a function of
-            your own, see ``pairscale.adaptive.selectors.OwnSelector``.
-        preset: The settings to start from: ``pairwiseLLM`` (the design document's) or ``pairscale`` (ours). Those that
-            you give yourself come first.
-        run: keep the run in this file instead.
-
-    Returns:
-        The state, for :func:`adaptive_rank_run_live`.
-
-    Raises:
-        InputError: when items or a setting cannot be used; the message names it.
-        StoreError: when the run file cannot be used, or holds a run already.
-
-    Example:
-        >>> adaptive_rank_start(["a", "b", "c"], seed=11)
-        <AdaptiveState: 3 items, 0 comparisons, 0 steps, next: warm_start>
+    Attributes:
+        items: the samples: ``ID``, ``text`` and their other columns.
+        engine: what chooses the pairs.
+        where: the run file, or None while the run is kept in memory only.
+        cost: US dollars spent, as far as the judge says.
+        invalid: answers that were not valid.
+        invalid_reason: why the last of them was not.
+        ended: why the last call ended before its steps were used up; None when they were, or nothing ran yet.
+        settings: what the run goes by.
+        fit_fn: what fits, by its name; None before the first call.
+        judge_id: The judge; None before the first call.
+        unlogged: events that the run file does not know of yet.
+        rounds: the rows of the round log.
+        warm: what the next refit starts from.
+        item_log_list: The item log, one table a refit.
     """
-    frame = as_items(items)
-    adaptive_config, btl_config = resolve_preset(preset, adaptive_config, btl_config)
-    mu, sigma = beliefs_of(frame, frame["ID"].to_list())
-    engine = Engine(
-        frame["ID"].to_list(), seed=seed, selector=selector, adaptive_config=adaptive_config, btl_config=btl_config,
-        mu=mu, sigma=sigma,
-    )  # fmt: skip
-    settings = {
-        "seed": engine.seed,
-        "selector": engine.selector,
-        "preset": preset,
-        "adaptive_config": plain_settings(adaptive_config, "adaptive_config"),
-        "btl_config": plain_settings(btl_config, "btl_config"),
-        "persist_item_log": persist_item_log,
-    }
-    say_unaimed(engine.selector, engine.config.goal)
-    where = run_path(session_dir, run)
-    state = AdaptiveState(frame, engine, where, settings)
-    with writing(state, fresh=True) as store:
-        if has_begun(store):
-            raise StoreMismatchError(f"{store.name} holds an adaptive run already; resume it, or name another file")
-        store.add_items(frame.iter_rows(named=True))
-        # In this order: the run is there from its first event on, and a process that dies before leaves none.
-        store.set_meta("adaptive", {"log_version": LOG_VERSION, "package_version": __version__})
-        with JournalWriter(store) as journal:
-            journal.event(
-                event_of("start", engine, ids=engine.ids, **settings)
-                | {"mu": None if mu is None else mu.tolist(), "sigma": None if sigma is None else sigma.tolist()}
-            )
+
+    def __init__(self, items: pl.DataFrame, engine: Engine, where: str | None, settings: Mapping[str, Any]) -> None:
+        self.items = items
+        self.engine = engine
+        self.where = where
+        self.settings = dict(settings)
+        self.cost = 0.0
+        self.invalid = 0
+        self.invalid_reason: str | None = None
+        self.fit_fn: str | None = None
+        self.judge_id: str | None = None
+        self.ended: str | None = None
+        self.unlogged: list[dict[str, Any]] = []
+        self.rounds: list[dict[str, Any]] = []
+        self.warm: Any = None
+        self.item_log_list: list[pl.DataFrame] = []
+        self._memory: RunFile | None = None
+        self._ends: Any = None  # of the logs of the run file when this state and the file were last the same
+        self._steps: list[pl.DataFrame] = []
+        self._new_steps: list[Mapping[str, Any]] = []
+        self._gathering = threading.Lock()  # a judge may look at the log from its own thread
+
+    def __str__(self) -> str:
+        engine = self.engine
+        withdrawn = f" ({len(self.withdrawn):,} withdrawn)" if self.withdrawn else ""
+        said = f"{len(self.ids):,} items{withdrawn}, {engine.committed:,} comparisons, {engine.steps:,} steps"
+        last = self.rounds[-1] if self.rounds else {}
+        if last.get("reliability") is not None:
+            said += f", reliability {last['reliability']:.3f}{provisional(last)}"
+        return f"{said}, {how_it_stands(self.stop_reason) if self.stop_reason else f'next: {engine.stage}'}"
+
+    @property
+    def _ranking(self) -> pl.DataFrame:
+        return summarize_items(self, sort_by="theta_mean")
+
+    @property
+    def ids(self) -> list[str]:
+        """The ids of the items; item number n of the step log is the n-th of them."""
+        return self.engine.ids
+
+    @property
+    def preset(self) -> str:
+        """The preset that the run was started with."""
+        return str(self.settings["preset"])
+
+    @property
+    def withdrawn(self) -> list[str]:
+        """The items that were withdrawn: they are not asked about, and keep the place that their comparisons give."""
+        return self.engine.withdrawn
+
+    @property
+    def stop_reason(self) -> str | None:
+        """Why the run has stopped, or the last call paused it; None when its steps were used up, or nothing ran yet."""
+        return self.engine.stop_reason or self.ended
+
+    @property
+    def results(self) -> pl.DataFrame:
+        """The comparisons of the run, as :func:`submit_pairs` gives them."""
+        return self.as_comparisons().table
+
+    def as_comparisons(self) -> Comparisons:
+        """The same with all items, and how the pairs were chosen, for :func:`pairscale.fit`."""
+        from pairscale.store.reading import read_comparisons
+
+        with self.reading() as store:
+            return read_comparisons(store, store.get_meta("adaptive_condition"))
+
+    @property
+    def step_log(self) -> pl.DataFrame:
+        """One row per step, in the order of the answers."""
+        self._gather()
+        if not self._steps:
+            return step_frame([], ties=self.engine.counts_ties)
+        return pl.concat(list(self._steps), how="vertical_relaxed")  # ties may count from some step on
+
+    @property
+    def round_log(self) -> pl.DataFrame:
+        """One row per refit."""
+        return pl.DataFrame(self.rounds, schema=ROUND_LOG)
+
+    @property
+    def logs(self) -> dict[str, Any]:
+        """All three: ``step_log``, ``round_log`` and ``item_log`` (a list of tables)."""
+        return {"step_log": self.step_log, "round_log": self.round_log, "item_log": list(self.item_log_list)}
+
+    @property
+    def last_refit(self) -> dict[str, Any] | None:
+        """The row of the round log of the last refit that was no closing one."""
+        return next((row for row in reversed(self.rounds) if not row["is_closing"]), None)
+
+    @property
+    def needs_closing(self) -> bool:
+        """Whether comparisons came in since the last fit, as many as the model needs, so that the scores are behind."""
+        fitted = self.rounds[-1]["total_pairs_done"] if self.rounds else 0
+        return self.engine.can_fit and self.engine.committed > fitted and not self.engine.lacks_probabilities
+
+    def add_step(self, row: Mapping[str, Any]) -> None:
+        """A row of the step log."""
+        with self._gathering:
+            self._new_steps.append(row)
+        if row["status"] == "invalid":
+            self.invalid += 1
+            self.invalid_reason = row["invalid_reason"]
+        if len(self._new_steps) >= _CHUNK:
+            self._gather()
+
+    def add_refit(self, row: Mapping[str, Any], items: pl.DataFrame) -> None:
+        """A row of the round log, and the items of that refit."""
+        self.rounds.append(round_log_row(**{name: row.get(name) for name in ROUND_LOG}).row(0, named=True))
+        self.item_log_list.append(items)
+
+    def _gather(self) -> None:
+        with self._gathering:
+            if self._new_steps:
+                tied = self.engine.counts_ties or any(row.get("Y") == 0.5 for row in self._new_steps)
+                self._steps.append(step_frame(self._new_steps, ties=tied))
+                self._new_steps = []
+
+    # The run file
+
+    @contextmanager
+    def writing(self, *, fresh: bool = False) -> Iterator[RunFile]:
+        """The run file, open for writing; one in memory when there is none."""
+        if self.where is None:
+            self._memory = self._memory or open_run(None, write=True)
+            yield self._memory
+            return
+        with open_run(self.where, write=True) as store:
+            if not fresh and (store.log_length("step_log"), log_ends(store, LOGS)) != (self.engine.rows, self._ends):
+                raise StoreMismatchError(
+                    f"{self.where} has continued since this state was loaded; load it again with adaptive_rank_resume"
+                )
+            self._ends = None
+            try:
+                yield store
+            except StoreError:
+                raise  # nobody knows what was written: the run has to be loaded again
+            except BaseException:
+                self._ends = log_ends(store, LOGS)
+                raise
+            self._ends = log_ends(store, LOGS)
+
+    @contextmanager
+    def reading(self) -> Iterator[RunFile]:
+        """The run file, open for reading; that in memory when there is none."""
+        if self.where is None:
+            with self.writing() as store:
+                yield store
+        else:
+            with open_run(self.where) as store:
+                yield store
+
+    def save(self, target: str, *, overwrite: bool) -> None:
+        """Keep the run in this file from now on."""
+        if self.where is not None and Path(self.where).resolve() == Path(target).resolve():
+            return
+        if Path(target).exists():
+            if not overwrite:
+                raise StoreError(f"{target} already exists; give overwrite=True to replace it, or name another folder")
+            open_run(target, write=True).close()  # no one may be writing, and nothing of the old one may stay beside it
+        with self.writing() as store:
+            store.copy_to(target)
+            ends = log_ends(store, LOGS)
+        if self._memory is not None:
+            self._memory.close()
+            self._memory = None
+        self.where = target
+        self._ends = ends
+
+
+def require_state(state: AdaptiveState) -> AdaptiveState:
+    """Refuse what is no state of an adaptive run."""
+    if not isinstance(state, AdaptiveState):
+        raise InputError(f"this needs the state of an adaptive run, not {type(state).__name__}")
     return state
 
 
@@ -173,44 +280,104 @@ def event_of(kind: str, engine: Engine, **more: Any) -> dict[str, Any]:
     return {"event": kind, "after": engine.rows, "steps": engine.steps, "at": utc_now(), **more}
 
 
-@contextmanager
-def writing(state: AdaptiveState, *, fresh: bool = False) -> Iterator[RunFile]:
-    """The run file of a state, open for writing; one in memory when it has none."""
-    if state.where is not None:
-        with open_run(state.where, write=True) as store:
-            if not fresh and (store.log_length("step_log"), log_ends(store, LOGS)) != (state.engine.rows, state._ends):
-                raise StoreMismatchError(
-                    f"{state.where} has continued since this state was loaded; load it again with adaptive_rank_resume"
-                )
-            state._ends = None  # nothing is known of the file when it fails
-            try:
-                yield store
-            except StoreError as error:
-                if isinstance(error, StoreMismatchError):
-                    state._ends = log_ends(store, LOGS)
-                raise
-            except BaseException:
-                state._ends = log_ends(store, LOGS)
-                raise
-            state._ends = log_ends(store, LOGS)
-        return
-    if state._memory is None:
-        state._memory = open_run(None, write=True)
-    yield state._memory
+def run_path(session_dir: str | os.PathLike[str] | None, run: str | os.PathLike[str] | None) -> str | None:
+    """The run file that ``run`` names, or that a session folder holds (made when it is missing)."""
+    if run is not None and session_dir is not None:
+        raise InputError("give session_dir or run, not both: session_dir=DIR means the run file DIR/run.db")
+    if run is not None:
+        return require_run(run)
+    if session_dir is None:
+        return None
+    try:
+        Path(session_dir).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(f"session_dir {session_dir} must be a folder ({error.strerror}); a file is run=") from None
+    return str(Path(session_dir) / "run.db")
 
 
-@contextmanager
-def reading(state: AdaptiveState) -> Iterator[RunFile]:
-    """The run file of a state, open for reading; that in memory when it has none."""
-    if state.where is not None:
-        with open_run(state.where) as store:
-            yield store
+def plain_settings(config: Any, what: str) -> dict[str, Any]:
+    """Settings as JSON keeps them."""
+    return dict(json.loads(canonical(given_settings(config, what))))
+
+
+# How a run starts
+
+
+def as_items(items: Any) -> pl.DataFrame:
+    """Items as a table with ``ID`` and ``text``: from ids alone, or from a table with ``item_id``, ``id`` or ``ID``."""
+    if isinstance(items, str):
+        raise InputError("items must be a list of ids or a table, not a text")
+    is_list = isinstance(items, list | tuple | np.ndarray | pl.Series)
+    if is_list and all(isinstance(item, str | int | np.integer) for item in items):
+        frame = pl.DataFrame({"ID": [str(item) for item in items]}, schema={"ID": pl.String})
     else:
-        with writing(state) as store:
-            yield store
+        frame = to_frame(items, "items")
+        named = next((name for name in ("ID", "item_id", "id") if name in frame.columns), None)
+        if named is None:
+            raise InputError(f"items: there is no column ID (or item_id, id); there are {listed(frame.columns)}")
+        frame = frame.rename({named: "ID"})
+    frame = require_ids(frame, ["ID"], "items")
+    if "text" not in frame.columns:
+        frame = frame.with_columns(text=pl.lit(""))
+    frame = frame.with_columns(pl.col("text").cast(pl.String).fill_null(""))
+    if twice := frame.filter(pl.col("ID").is_duplicated())["ID"].unique(maintain_order=True).to_list():
+        raise InputError(f"items: ids must be unique; more than once: {listed(twice)}")
+    return frame.select("ID", "text", pl.exclude("ID", "text", "item_id"))
 
 
-def adaptive_session_exists(where: str | None) -> bool:
+def _beliefs_of(items: pl.DataFrame) -> dict[str, list[float] | None]:
+    """What items bring along as ``mu`` and ``sigma``."""
+    beliefs: dict[str, list[float] | None] = {"mu": None, "sigma": None}
+    for name, default, low in (("mu", MU, -math.inf), ("sigma", SIGMA, 0)):
+        if name in items.columns:
+            values = items[name].cast(pl.Float64, strict=False).fill_null(default)
+            if not values.is_between(low, math.inf, closed="none").all():
+                raise InputError(f"items: {name} must be a number above {low:g} for every item")
+            beliefs[name] = values.to_list()
+    return beliefs
+
+
+def start_session(
+    items: Any,
+    where: str | None,
+    *,
+    seed: int,
+    selector: str | OwnSelector,
+    preset: str,
+    adaptive_config: Mapping[str, Any] | None,
+    btl_config: Mapping[str, Any] | None,
+    persist_item_log: bool,
+) -> AdaptiveState:
+    """Start a run: nothing is asked yet."""
+    frame = as_items(items)
+    adaptive, btl = resolve_preset(preset, adaptive_config, btl_config)
+    ids = frame["ID"].to_list()
+    beliefs: dict[str, Any] = _beliefs_of(frame)
+    engine = Engine(ids, seed=seed, selector=selector, adaptive_config=adaptive, btl_config=btl, **beliefs)
+    settings = {
+        "seed": engine.seed,
+        "selector": engine.selector,
+        "preset": preset,
+        "adaptive_config": plain_settings(adaptive, "adaptive_config"),
+        "btl_config": plain_settings(btl, "btl_config"),
+        "persist_item_log": persist_item_log,
+    }
+    state = AdaptiveState(frame, engine, where, settings)
+    with state.writing(fresh=True) as store:
+        if has_begun(store):
+            raise StoreMismatchError(f"{store.name} holds an adaptive run already; resume it, or name another file")
+        store.add_items(frame.iter_rows(named=True))
+        # In this order: the run is there from its first event on, and a process that dies before leaves none.
+        store.set_meta("adaptive", {"log_version": LOG_VERSION, "package_version": __version__})
+        with JournalWriter(store) as journal:
+            journal.event(event_of("start", engine, ids=engine.ids, **settings, **beliefs))
+    return state
+
+
+# How it comes back
+
+
+def session_exists(where: str | None) -> bool:
     """Whether a run file is there and holds an adaptive run; damage is an error, not an absence."""
     if where is None or ("://" not in where and not Path(where).exists()):
         return False
@@ -219,151 +386,17 @@ def adaptive_session_exists(where: str | None) -> bool:
         return has_begun(store)
 
 
-@checked
-def adaptive_rank_resume(
-    session_dir: str | os.PathLike[str] | None = None,
-    *,
-    run: str | os.PathLike[str] | None = None,
-    selector: str | OwnSelector | None = None,
-) -> AdaptiveState:
-    """Take up a run where it is, for :func:`adaptive_rank_run_live`.
-
-    Args:
-        session_dir: the folder that holds ``run.db``.
-        run: the run file itself.
-        selector: a selector of your own, again; without it, such a run can be looked at and not continue.
-
-    Raises:
-        StoreMismatchError: when it is another selector than before.
-        StoreError: when there is none, it is damaged, or it holds no adaptive run.
-
-    Example:
-        >>> folder = save_adaptive_session(adaptive_rank_start(["a", "b", "c"], seed=1), "resumed")
-        >>> adaptive_rank_resume(folder)
-        <AdaptiveState: 3 items, 0 comparisons, 0 steps, next: warm_start>
-    """
-    _one_of(session_dir, run)
-    where = require_run(run) if run is not None else _existing(session_dir)
-    with open_run(where) as store, store.snapshot():
-        session_facts(store, where)
-        _check_chain(store, where)
-        return _restored(store, where, selector)
-
-
-@checked
-def load_adaptive_session(
-    session_dir: str | os.PathLike[str], *, selector: str | OwnSelector | None = None
-) -> AdaptiveState:
-    """The run of a session folder (or of a run file), checked and ready to continue.
-
-    Args:
-        session_dir: the folder, or the run file.
-        selector: as in :func:`adaptive_rank_resume`.
-
-    Raises:
-        StoreError: when it is damaged: a log's columns, order or hash chain are not what they were when written.
-
-    Example:
-        >>> folder = save_adaptive_session(adaptive_rank_start(["a", "b", "c"], seed=1), "loaded")
-        >>> load_adaptive_session(folder)
-        <AdaptiveState: 3 items, 0 comparisons, 0 steps, next: warm_start>
-    """
-    where = _existing(session_dir)
-    with open_run(where) as store, store.snapshot():
-        _validated(store, where)
-        return _restored(store, where, selector)
-
-
-@checked
-def save_adaptive_session(state: AdaptiveState, session_dir: str | os.PathLike[str], overwrite: bool = False) -> Path:
-    """Keep a run in a folder, as ``run.db``; it is written there from then on.
-
-    Args:
-        state: the run.
-        session_dir: the folder, made when it is missing.
-        overwrite: replace a run that is there.
-
-    Returns:
-        The folder.
-
-    Raises:
-        StoreError: when there is a run and ``overwrite`` is false.
-
-    Example:
-        >>> save_adaptive_session(adaptive_rank_start(["a", "b", "c"], seed=1), "session").name
-        'session'
-    """
-    target = run_path(session_dir, None)
-    assert target is not None  # noqa: S101
-    if state.where is not None and Path(state.where).resolve() == Path(target).resolve():
-        return Path(session_dir)
-    if Path(target).exists() and not overwrite:
-        raise StoreError(f"{target} already exists; give overwrite=True to replace it, or name another folder")
-    if Path(target).exists():
-        open_run(target, write=True).close()  # no one may be writing, and nothing of the old one may stay beside it
-    with writing(state) as store:
-        store.copy_to(target)
-        ends = log_ends(store, LOGS)
-    if state._memory is not None:
-        state._memory.close()
-        state._memory = None
-    state.where, state._ends = target, ends
-    return Path(session_dir)
-
-
-@checked
-def validate_session_dir(session_dir: str | os.PathLike[str]) -> dict[str, Any]:
-    """Check a session before it is loaded: that all is there, that columns are right, that nothing was changed.
-
-    Args:
-        session_dir: the folder, or the run file.
-
-    Returns:
-        Facts about it: at least ``schema_version``, ``package_version`` and ``n_items``.
-
-    Raises:
-        StoreDamagedError: that names what is wrong.
-
-    Example:
-        >>> folder = save_adaptive_session(adaptive_rank_start(["a", "b", "c"], seed=1), "checked")
-        >>> validate_session_dir(folder)["n_items"]
-        3
-    """
-    where = _existing(session_dir)
-    with open_run(where) as store, store.snapshot():
-        return _validated(store, where)
-
-
-def _validated(store: RunFile, where: str) -> dict[str, Any]:
-    facts = session_facts(store, where)
-    _check_chain(store, where)
-    for log, schema in (("step_log", STEP_LOG), ("round_log", ROUND_LOG)):
-        if strange := sorted(set(store.read_columns(log)) - set(schema)):
-            raise StoreDamagedError(f"{where}: the {log} has unknown columns {listed(strange)}")
-    return {
-        "schema_version": facts["log_version"],
-        "package_version": facts["package_version"],
-        "n_items": n_items(store.read_log("adaptive_events")),
-        "steps": store.log_length("step_log"),
-        "refits": store.log_length("round_log"),
-        "created_at": store.get_meta("created_at"),
-    }
-
-
-def _check_chain(store: RunFile, where: str) -> None:
-    if problems := check_evidence(store, "logs", "blobs").problems:
-        raise StoreDamagedError(f"{where}: {problems[0]}; restore the file from a copy")
-
-
-def _existing(session_dir: str | os.PathLike[str] | None) -> str:
+def existing_path(session_dir: str | os.PathLike[str] | None) -> str:
+    """The run file that is a session, or that a session folder holds."""
     if session_dir is None:
         raise InputError("name the session folder or the run file")
     path = Path(session_dir)
     target = path / "run.db" if path.is_dir() else path
-    if "://" not in str(session_dir) and not target.exists():
-        _refuse_r_session(path)
+    if "://" in str(session_dir):
+        return str(session_dir)
+    if not target.exists():
         raise StoreError(f"{path}: there is no session" + (" (no run.db in it)" if path.is_dir() else ""))
-    return str(session_dir) if "://" in str(session_dir) else str(target)
+    return str(target)
 
 
 def session_facts(store: RunFile, where: str) -> dict[str, Any]:
@@ -379,34 +412,162 @@ def session_facts(store: RunFile, where: str) -> dict[str, Any]:
     return dict(facts)
 
 
-def _restored(store: RunFile, where: str, selector: str | OwnSelector | None) -> AdaptiveState:
-    """The run, out of a file that was checked."""
-    events = store.read_log("adaptive_events")
-    if not events or events[0]["event"] != "start":
-        raise StoreDamagedError(f"{where}: the run has no beginning; restore the file from a copy")
-    start = events[0]
-    settings = {name: start[name] for name in _SETTINGS}
-    engine = engine_at_start(start, where, selector)
-    state = AdaptiveState(samples_of(store, engine.ids), engine, where, settings)
-    try:
-        replay(store, state, events[1:])
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
-        raise StoreDamagedError(
-            f"{where}: the log does not fit together ({type(error).__name__}: {error}); restore the file from a copy"
-        ) from error
-    state.items = samples_of(store, engine.ids)
+def check_session(store: RunFile, where: str) -> dict[str, Any]:
+    """The same of a run in which nothing was changed since it was written."""
+    facts = session_facts(store, where)
+    if problems := check_evidence(store, "logs", "blobs").problems:
+        raise StoreDamagedError(f"{where}: {problems[0]}; restore the file from a copy")
+    return facts
+
+
+def load_session(where: str, selector: str | OwnSelector | None = None) -> AdaptiveState:
+    """The run of a file, checked and ready to continue."""
+    with open_run(where) as store, store.snapshot():
+        check_session(store, where)
+        try:
+            replay = Replay(store, where, selector)
+            replay.run()
+            state = _restored(replay, store, where)
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            if isinstance(error, InputError | StoreError):
+                raise
+            raise StoreDamagedError(
+                f"{where}: the log does not fit together ({type(error).__name__}: {error}); restore the file from a "
+                "copy"
+            ) from error
+    return state
+
+
+def _restored(replay: Replay, store: RunFile, where: str) -> AdaptiveState:
+    engine = replay.engine
+    order = pl.DataFrame({"ID": engine.ids}, schema={"ID": pl.String})
+    samples = order.join(store.items(), on="ID", how="left", maintain_order="left")
+    state = AdaptiveState(samples, engine, where, replay.settings)
+    for row in replay.rows:
+        state.add_step(row)
+    for row, items in zip(replay.rounds[: replay.refits], replay.items, strict=False):
+        state.add_refit(row, pl.DataFrame(items["columns"], schema=ITEM_LOG))
+    last = state.last_refit
+    warm = None if last is None else store.read_blob("warm", last["refit_id"])
+    state.warm = None if warm is None else warm_from_bytes(warm)
+    state.ended = replay.ended
+    state.fit_fn = replay.fit_fn
     state.cost = store.spent()
-    state.judge_id = _judge_of(store)
+    entered = store.get_meta("adaptive_condition")
+    state.judge_id = None if entered is None else store.condition(entered).judge_id
     state._ends = log_ends(store, LOGS)
     return state
 
 
-def _judge_of(store: RunFile) -> str | None:
-    """The judge of an adaptive run; None before its first call."""
-    found = store.conditions().filter(pl.col("condition_id") == (store.get_meta("adaptive_condition") or ""))
-    return found["judge_id"][0] if found.height else None
+# What changes a run between calls
 
 
-def plain_settings(config: Any, what: str) -> dict[str, Any]:
-    """Settings as JSON keeps them."""
-    return dict(json.loads(canonical(given_settings(config, what))))
+def change_settings(
+    state: AdaptiveState, adaptive_config: dict[str, Any], btl_config: dict[str, Any], *, is_free: bool
+) -> None:
+    """Continue with exactly these settings; if they come to those of before, nothing happens.
+
+    Args:
+        state: the run.
+        adaptive_config: all that is given of how pairs are chosen.
+        btl_config: all that is given of how the model is fitted.
+        is_free: whether any setting may change. If not, it may after a stop; in a pause the stop rule may, which
+            leaves every choice as it would have been, and how many flips pause the run.
+    """
+    engine = state.engine
+    btl = BTLConfig.for_items(len(state.ids), btl_config)
+    adaptive = AdaptiveConfig.for_items(len(state.ids), adaptive_config, refit_pairs_target=btl.refit_pairs_target)
+    before = {name: getattr(engine.btl, name) for name in other_settings(engine.btl, btl)}
+    before |= {name: getattr(engine.config, name) for name in other_settings(engine.config, adaptive)}
+    if not before:
+        return
+    is_paused = engine.stop_reason is None
+    other = [name for name in before if name not in (*STOP_SETTINGS, "flip_share_max")]
+    if other and is_paused and not is_free:
+        name = other[0]
+        now = getattr(btl if hasattr(btl, name) else adaptive, name)
+        raise StoreMismatchError(
+            f"{state.where} was started with {name}={before[name]!r}, not {now!r}; give that, or take a new run file"
+        )
+    if is_paused and set(before) <= set(STOP_SETTINGS):
+        reason = engine.stops_now(state.last_refit, btl)
+        changed = ", ".join(f"{name} is {getattr(btl, name)!r}, was {old!r}" for name, old in before.items())
+        ends = "; the last refit meets it, so that the run stops here" if reason is not None else ""
+        notice(f"another stop rule from here on: {changed}{ends}")
+        state.unlogged.append(event_of("stop_rule", engine, btl_config=btl_config, stop_reason=reason))
+        engine.configure(None, btl_config, stop_reason=reason)
+    else:
+        new = {"adaptive_config": adaptive_config, "btl_config": btl_config}
+        state.unlogged.append(event_of("configure", engine, **new))
+        engine.configure(adaptive_config, btl_config)
+    state.settings |= {"adaptive_config": adaptive_config, "btl_config": btl_config}
+    state.ended = None
+
+
+def join_items(state: AdaptiveState, late: pl.DataFrame) -> None:
+    """Late items join a run."""
+    ids = late["ID"].to_list()
+    beliefs: dict[str, Any] = _beliefs_of(late)
+    event = event_of("join", state.engine, ids=ids, **beliefs)
+    state.engine.join(ids, **beliefs)
+    state.unlogged.append(event)
+    state.ended = None
+    state.items = pl.concat([state.items, late], how="diagonal_relaxed")
+    notice(f"{len(ids):,} new items join the run: {listed(ids)}")
+
+
+def withdraw_items(state: AdaptiveState, ids: Sequence[str]) -> None:
+    """Withdraw items from a run, say so, and have it logged; those that were withdrawn before are passed over."""
+    new = [name for name in dict.fromkeys(ids) if name not in state.withdrawn]
+    if not new:
+        return
+    if unknown := [name for name in new if name not in state.ids]:
+        raise InputError(f"`without=`: the run has no text {listed(unknown)}")
+    # A question of a step that was never finished may stand in the run file; its number is not used for another pair.
+    with state.reading() as store:
+        asked = store.failed_attempts()["custom_id"].str.extract(r"^step-(\d+)$").cast(pl.Int64)
+    event = event_of("withdraw", state.engine, ids=new, taken=max(state.engine.steps, asked.max() or 0))
+    state.engine.withdraw(new, taken=event["taken"])
+    state.unlogged.append(event)
+    notice(f"withdrawn from the run, and not asked about any more: {listed(new)}; what was answered stays")
+
+
+def require_same_judge(state: AdaptiveState, judge: Judge) -> str | None:
+    """Refuse another judge than the one that a run belongs to, before anything is asked, changed or returned.
+
+    Returns:
+        The condition that the answers of the run are stored under; None while there are none.
+
+    Raises:
+        StoreMismatchError: it is another one; the message names the difference.
+    """
+    now = judge.condition
+    with state.reading() as store:
+        rows = {row["condition_id"]: row for row in store.conditions().iter_rows(named=True)}
+        entered = str(store.get_meta("adaptive_condition"))
+        # A judge that could not be asked at all may be replaced: nothing rests on it.
+        if not any(rows.get(entered, {}).get(name) for name in ("win", "tie", "flip", "abstention", "error")):
+            return None
+        before = store.condition(entered)
+    is_function = now.backend == "function"
+    changed = []
+    for name in ("judge_id", "model", "trait", "template_id"):
+        old = getattr(before, name)
+        new = getattr(now, name)
+        # A function may be given a trait for the record, and need not be every time.
+        is_optional = is_function and name != "judge_id" and None in (old, new)
+        if old != new and not is_optional:
+            changed.append(f"{name} was {old!r}, is {new!r}")
+    if not changed and not is_function and entered != now.condition_id:
+        names = sorted({*before.settings, *now.settings})
+        changed = [
+            f"{name} differs"
+            for name in names
+            if fingerprint(before.settings.get(name)) != fingerprint(now.settings.get(name))
+        ]
+    if changed:
+        raise StoreMismatchError(
+            f"{store.name} was judged by another judge: {'; '.join(changed)}; "
+            "give the same judge, or take a new run file"
+        )
+    return entered

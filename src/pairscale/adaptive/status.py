@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pairscale.adaptive.goals import ORDER
-
 if TYPE_CHECKING:
     from pairscale.store.runfile import RunFile
 
@@ -39,7 +37,7 @@ def adaptive_status(store: RunFile) -> dict[str, Any] | None:
     has_ended, stop_reason = _ended(events, rounds)
     return {
         "preset": events[0]["preset"],
-        "goal": [event["adaptive_config"] for event in events if "adaptive_config" in event][-1].get("goal", ORDER),
+        "goal": [event["adaptive_config"] for event in events if "adaptive_config" in event][-1].get("goal", "order"),
         "n_items": n_items(events),
         "withdrawn": [name for event in events if event["event"] == "withdraw" for name in event["ids"]],
         "steps": sum(status.values()),

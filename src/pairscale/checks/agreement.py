@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -15,7 +15,7 @@ import polars as pl
 
 from pairscale.checks._agreement_intervals import LEAST_UNITS, IntervalMethod, cell_codes, statistic_rows
 from pairscale.checks._coefficients import Alpha, Gwet, Kappa, Light, Percent, Statistic
-from pairscale.checks._sides import By, differing_kappas, firsts_of, ways_of
+from pairscale.checks._sides import preferred_variants
 from pairscale.core.columns import TASK_COLUMNS, judge_column
 from pairscale.core.comparisons import OF_ITS_PAIR, key_expressions
 from pairscale.core.display import ReprMixin
@@ -24,7 +24,7 @@ from pairscale.core.files import TABLE_SUFFIXES, read_table
 from pairscale.core.notices import notice
 from pairscale.core.options import checked, require_int, require_level, require_seed
 from pairscale.core.provenance import Provenance, fingerprint
-from pairscale.core.results import ORDER_KNOWN, ResultColumns, is_matrix, read_form, text_columns
+from pairscale.core.results import ResultColumns, read_form, text_columns
 from pairscale.core.tables import Table, as_text, id_text, listed, require_columns, require_ids, to_frame
 from pairscale.store.reading import read_comparisons
 from pairscale.store.runfile import open_run
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     Floats: TypeAlias = NDArray[np.float64]
 
-__all__ = ["LEAST_UNITS", "Agreement", "agreement", "differing_kappas", "measure_agreement", "two_raters"]
+__all__ = ["LEAST_UNITS", "Agreement", "agreement", "two_raters"]
 
 _RARE = 10  # labels besides the most common one, below which resampled intervals are too narrow
 
@@ -70,7 +70,6 @@ class Agreement(ReprMixin, table="table"):
         provenance: how to get the same again.
         by: of labels of cases, what was compared: ``variant`` (who preferred which variant) or ``position`` (which side
             was chosen); None of other labels.
-        kappas: of labels of cases, kappa by ``variant`` and by ``position``, as far as they are known.
     """
 
     table: pl.DataFrame
@@ -83,13 +82,9 @@ class Agreement(ReprMixin, table="table"):
     notices: tuple[str, ...]
     provenance: Provenance
     by: str | None = None
-    kappas: Mapping[str, float | None] = field(default_factory=dict[str, float | None])
 
-    def __repr__(self) -> str:
-        named = self.table.select(pl.concat_str("statistic", "weights", separator=" ", ignore_nulls=True), "estimate")
-        facts = ", ".join(f"{name} {'undefined' if x is None else f'{x:.3f}'}" for name, x in named.iter_rows())
-        by = f", by {self.by}" if self.by else ""
-        return f"<Agreement of {self.n_raters} raters on {self.n_units:,} units{by}: {facts}>"
+    def __str__(self) -> str:
+        return f"{self.n_raters} raters on {self.n_units:,} units"
 
 
 @checked
@@ -100,7 +95,6 @@ def agreement(
     rater: str | None = None,
     label: str | None = None,
     categories: Sequence[Any] | None = None,
-    by: By | None = None,
     key: str | os.PathLike[str] | None = None,
     a_col: str | None = None,
     b_col: str | None = None,
@@ -113,8 +107,8 @@ def agreement(
     """Measure how far raters agree in their labels.
 
     Labels of blinded cases (``case_id``, ``preferred``) are compared by variant wherever the key is known: two agree
-    when they prefer the same variant. ``by="position"`` compares the sides that they chose. Where both are known and
-    kappa differs, a notice says why.
+    when they prefer the same variant. Without a key they are compared by the side that was chosen, and a notice
+    says so.
 
     - ``percent_agreement``: of the pairs of raters of a unit, the share who agree, averaged over units with two labels
       or more.
@@ -136,8 +130,6 @@ def agreement(
         label: The column of labels in a long table; by default ``preferred`` or ``label``.
         categories: All labels that are possible, in their order. Without it, those that occur: numbers in their order,
             texts without any.
-        by: Of labels of cases: ``variant`` (who preferred which variant) or ``position`` (which side was chosen). By
-            default by variant where the key is known, else by position, and a notice says so.
         key: Of labels of cases: the key that says which variant stands first. By default the labels' own column
             ``first_variant``, or the key beside the file.
         a_col: Of results under other names: the column of the first text of a pair.
@@ -160,34 +152,8 @@ def agreement(
         >>> agreement(wide, seed=1).table["estimate"].round(3).to_list()
         [0.8, 0.615, 0.64, 0.6]
     """
-    found = measure_agreement(
-        labels, unit=unit, rater=rater, label=label, categories=categories, by=by, key=key, a_col=a_col, b_col=b_col,
-        winner_col=winner_col, level=level, n_boot=n_boot, seed=seed, encoding=encoding,
-    )  # fmt: skip
-    for words in found.notices:
-        notice(words)
-    return found
-
-
-def measure_agreement(
-    labels: Table | str | os.PathLike[str],
-    *,
-    unit: str | None = None,
-    rater: str | None = None,
-    label: str | None = None,
-    categories: Sequence[Any] | None = None,
-    by: By | None = None,
-    key: str | os.PathLike[str] | None = None,
-    a_col: str | None = None,
-    b_col: str | None = None,
-    winner_col: str | None = None,
-    level: float = 0.95,
-    n_boot: int = 1000,
-    seed: int | None = 1,
-    encoding: str | None = None,
-) -> Agreement:
-    """What :func:`agreement` does, with its notices in the result alone: for pages that ask again and again."""
-    level, n_boot = require_level(level), require_int(n_boot, "n_boot", least=0)
+    level = require_level(level)
+    n_boot = require_int(n_boot, "n_boot", least=0)
     seed = require_seed(seed)
     named = (("unit", unit), ("rater", rater), ("label", label))
     table = _read(labels, encoding)
@@ -197,23 +163,15 @@ def measure_agreement(
         raise InputError("a_col, b_col and winner_col belong to results; unit, rater and label to labels")
     columns = {name: given or _column(table, name) for name, given in named}
     notices: list[str] = []
-    chosen: By | None = None
-    others: dict[By, pl.Series] = {}
+    by = None
     if {columns["unit"], columns["label"]} == {"case_id", "preferred"} <= set(table.columns):
         path = labels if isinstance(labels, str | os.PathLike) else None
-        chosen, others = ways_of(table, firsts_of(table, path, key, encoding), by, path)
-        if chosen == "variant" and categories is not None and {"1", "2"} & set(map(str, categories)):
-            raise InputError("categories 1, 2 and tie belong to by='position'; by variant the labels are a, b and tie")
-        if "variant" not in others and by is None and _of_manifest(table):
+        by, preferred = preferred_variants(table, key, path, encoding)
+        table = table.with_columns(preferred.alias("preferred"))
+        if by == "position" and _of_manifest(table):
             notices.append(_BY_POSITION)
-    elif by is not None or key is not None:
-        raise InputError(f"{'by' if by is not None else 'key'} belongs to labels of cases, with case_id and preferred")
-    kappas: dict[str, float | None] = {
-        name: _kappa_of(table.with_columns(other.alias("preferred")), columns) for name, other in others.items()
-    }
-    notices += differing_kappas(kappas)
-    if chosen is not None:
-        table = table.with_columns(others[chosen].alias("preferred"))
+    elif key is not None:
+        raise InputError("key belongs to labels of cases, with case_id and preferred")
     if isinstance(labels, str | os.PathLike) and categories is not None and columns["label"] in table.columns:
         table = table.with_columns(table[columns["label"]].cast(str))  # as they are named
     long = _long(table, *(columns[role] for role in _LABELS))
@@ -233,7 +191,9 @@ def measure_agreement(
         intervals = IntervalMethod(n_boot, level, seed, by_pair["unweighted"][0].cells.sum(axis=0), cells)
     rows = statistic_rows(statistics, len(codes), intervals, notices)
     notices += _rare(codes, names, rows)
-    settings = {"level": level, "n_boot": n_boot, "categories": [str(name) for name in names], "by": chosen}
+    settings = {"level": level, "n_boot": n_boot, "categories": [str(name) for name in names], "by": by}
+    for words in notices:
+        notice(words)
     return Agreement(
         pl.DataFrame(rows, schema=_TABLE),
         _pair_table(raters, by_pair),
@@ -244,8 +204,7 @@ def measure_agreement(
         level,
         tuple(notices),
         Provenance("agreement", settings, seed),
-        chosen,
-        kappas,
+        by,
     )
 
 
@@ -258,19 +217,6 @@ _BY_POSITION = (
 def _of_manifest(table: pl.DataFrame) -> bool:
     """Whether labels are of cases of two variants, rather than of two texts with ids of their own."""
     return "ID1" not in table.columns or table["ID1"].null_count() == table.height
-
-
-def _kappa_of(table: pl.DataFrame, columns: Mapping[str, str]) -> float | None:
-    """Cohen's kappa of two raters, or the mean over every two of more; None where it is undefined."""
-    long = _long(table, *(columns[role] for role in _LABELS))
-    names = long["label"].unique().sort().to_list()
-    codes, raters = _coded(long, names)
-    places = np.arange(len(names), dtype=np.float64)
-    kappas = tuple(Kappa(codes[:, [a, b]], places, "unweighted") for a, b in combinations(range(len(raters)), 2))
-    if not any(kappa.n_units for kappa in kappas):
-        return None
-    value = float(Light(kappas)(np.ones((1, len(codes))))[0])
-    return None if math.isnan(value) else value
 
 
 def _statistics(
@@ -334,7 +280,7 @@ def two_raters(first: Sequence[Any], second: Sequence[Any]) -> dict[str, list[An
 
 def _text_columns(frame: pl.DataFrame) -> set[str]:
     named = {"case_id", "labeller", "preferred", "unit", "rater", "label"} & set(frame.columns)
-    return named | (text_columns(frame) - set(frame.columns[:1]))
+    return named | text_columns(frame)
 
 
 def _of_results(table: pl.DataFrame, columns: ResultColumns) -> pl.DataFrame:
@@ -346,8 +292,6 @@ def _of_results(table: pl.DataFrame, columns: ResultColumns) -> pl.DataFrame:
         if not columns:
             read_form(table.clear())  # by the names of the columns alone: figures of raters could look like anything
     except TableError:
-        if is_matrix(table):
-            raise InputError("labels: read as a matrix of wins, which does not say who judged") from None
         raters = [name for name in table.columns if name != "unit"]
         notice(f"read as one row per unit and one column per rater: {listed(raters, 12)}")
         return table
@@ -360,14 +304,14 @@ def _of_results(table: pl.DataFrame, columns: ResultColumns) -> pl.DataFrame:
     tie = pl.when(pl.col("outcome") == "tie").then(pl.lit("tie")) if "outcome" in found.table.columns else None
     winner = pl.when(OF_ITS_PAIR).then(_winner(found.table))
     said = found.table.with_columns(label=winner if tie is None else winner.otherwise(tie)).drop_nulls("label")
-    units, unit = _units(said, judge)
-    said = said.with_columns(unit=units)
+    tasks = [name for name in (*TASK_COLUMNS, _TURN) if name in said.columns]
+    parts = [key_expressions("ID1", "ID2")[1], *(pl.col(name).cast(pl.String).fill_null("") for name in tasks)]
+    said = said.with_columns(unit=pl.concat_str(parts, separator="\n"))
+    unit = " and ".join(["pair", *tasks])
     once = said.unique(["unit", judge], keep="first", maintain_order=True)
     if 2 * once.height < said.height:  # these are no repeats, but questions on tasks that no column names
-        row = said.filter(pl.struct("unit", judge).is_duplicated()).row(0, named=True)
         raise TableError(
-            f"labels: {row[judge]!r} judges {row['ID1']!r} and {row['ID2']!r} more than once, and no column of "
-            f"{listed((*TASK_COLUMNS, _TURN))} tells these questions apart; call the column that tells them apart "
+            f"labels: judges answer the same {unit} more than once; call the column that tells these questions apart "
             "question_id"
         )
     if once.height < said.height:
@@ -388,25 +332,6 @@ def _winner(table: pl.DataFrame) -> pl.Expr:
     turned = pl.Series([drawn[pair] for pair in sides.iter_rows()], dtype=pl.Int8)
     is_low = pl.col("better_id") == pl.lit(sides["low"])
     return pl.when(is_low == pl.lit(turned == 1)).then(pl.lit("1")).otherwise(pl.lit("2"))
-
-
-def _units(table: pl.DataFrame, judge: str) -> tuple[pl.Series, str]:
-    """What tells the questions of a judge apart, and its name: the pair, and where it is asked again, task and turn."""
-    ordered, pair = key_expressions("ID1", "ID2")
-    parts = {"pair": pair}
-    for name in (*TASK_COLUMNS, _TURN):
-        if name in table.columns and not table[name].dtype.is_nested():
-            parts[name] = pl.col(name).cast(pl.String).fill_null("")
-    if ORDER_KNOWN not in table.columns:
-        parts["order"] = ordered
-    names = list(parts)
-    for count in range(1, len(names) + 1):
-        unit = table.select(unit=pl.concat_str([parts[name] for name in names[:count]], separator="\n"), rater=judge)
-        if not unit.is_duplicated().any():
-            return unit["unit"], " and ".join(names[:count])
-    # A judge met a pair twice. Its order is no question of its own then: other judges met it the other way round.
-    parts.pop("order", None)
-    return table.select(unit=pl.concat_str(*parts.values(), separator="\n"))["unit"], " and ".join(parts)
 
 
 def _column(table: pl.DataFrame, role: str) -> str:

@@ -132,7 +132,7 @@ class Calibration(ReprMixin, table="bins"):
         return f"{lead}: {mood} ({figure}; {about}){place}"
 
     def __str__(self) -> str:
-        return f"{self.verdict}; Brier score {self.brier:.3f}, expected calibration error {self.ece:.3f}"
+        return self.verdict
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as JSON has it."""
@@ -179,19 +179,15 @@ def check_calibration(
         >>> ps.check_calibration(rows).bins["observed"].to_list()
         [0.0, 1.0]
     """
-    bins, level = require_int(bins, "bins", least=2), require_level(level)
+    bins = require_int(bins, "bins", least=2)
+    level = require_level(level)
     table = read_comparisons(results, condition=condition).table
-    if labels is None and key is not None:
-        raise InputError("`key=` belongs to `labels=`")
     people = None if labels is None else read_comparisons(labels, key=key).table
     found = answers_of(table, people)
     if found is None:
-        against = "their reverse was not asked" if labels is None else "no label is about one of their pairs"
-        has = "probability" in table.columns and table["probability"].is_not_null().any()
         raise InputError(
-            f"the probabilities have nothing to be held against: {against}"
-            if has
-            else "no answer has a probability; ask for them with answer='probability'"
+            "no answer has both a probability (answer='probability' asks for it) and something to compare it with: a "
+            "label of the same pair, or the judge's own answer in the other order"
         )
     return calibrate(*found, against="reversed" if labels is None else "people", bins=bins, level=level)
 
@@ -315,18 +311,16 @@ def _recalibrated(q: Floats, y: Floats, pair: Ints, level: float) -> tuple[_Thre
     with np.errstate(divide="ignore"):
         z = np.clip(np.log(q) - np.log1p(-q), -SATURATED, SATURATED)
     pairs = int(pair.max()) + 1
-    if pairs < 3 or np.ptp(z) < 1e-9:
-        return nothing, nothing, "all probabilities are the same" if pairs >= 3 else "there are fewer than three pairs"
+    if pairs < 3:
+        return nothing, nothing, "there are fewer than three pairs"
+    if np.ptp(z) < 1e-9:
+        return nothing, nothing, "all probabilities are the same"
     up = z[y > 0]
     down = z[y < 1]
     if not len(up) or not len(down):
         return nothing, nothing, "the same place was chosen every time"
-    if up.min() >= down.max() and down.max() <= 0 <= up.min():
-        return nothing, nothing, "no probability is contradicted"
-    if up.min() >= down.max():
+    if up.min() >= down.max() or up.max() <= down.min():
         return nothing, nothing, "one probability separates all choices of the first text from those of the second"
-    if up.max() <= down.min():
-        return nothing, nothing, "every probability is contradicted"
     x = np.stack([z, np.ones_like(z)], axis=1)
     beta = np.zeros(2)
     for _ in range(_STEPS):

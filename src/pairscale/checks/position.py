@@ -84,8 +84,8 @@ class PositionalBias(ReprMixin, ReportMixin, table="summary"):
     provenance: Provenance
     consistency: ReverseConsistency | None = None
 
-    def __repr__(self) -> str:
-        return f"<PositionalBias: {self.verdict}>"
+    def __str__(self) -> str:
+        return self.verdict
 
     @property
     def verdict(self) -> str:

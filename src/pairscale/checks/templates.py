@@ -18,7 +18,7 @@ from pairscale.core.errors import InputError, TableError
 from pairscale.core.jobs import run_tasks, values_of
 from pairscale.core.notices import notice
 from pairscale.core.options import ProgressMode, checked, require_int, require_level, require_number, require_progress
-from pairscale.core.tables import Table, as_text, listed, require_columns, row_numbers, to_frame
+from pairscale.core.tables import Table, as_text, require_columns, row_numbers, to_frame
 from pairscale.pairing.table import as_pairs, swapped
 from pairscale.providers.catalog import capabilities
 from pairscale.runtime import CONCURRENCY, RETRIES, TIMEOUT, RunOptions, require_prices, run_sync
@@ -249,8 +249,6 @@ def _cells_of(data: Table) -> list[StudyCell]:
     unknown = ~direction.is_in(list(_FORWARD)).fill_null(value=False)
     if unknown.any():
         raise TableError(f"judgements: direction must be 'forward' or 'reverse'; it is not in {row_numbers(unknown)}")
-    if (untold := frame["template_id"].is_null()).any():
-        raise TableError(f"judgements: column 'template_id' is empty in {row_numbers(untold)}")
     names = [name for name in _CELL if name in frame.columns]
     frame = frame.with_columns(
         *(as_text(frame[name], "judgements") for name in names),
@@ -309,12 +307,9 @@ def _made(
     """Every judge with every template: one that does not exist is refused before anything is paid for."""
     if isinstance(templates, str) or not templates:
         raise InputError("say which templates to study, such as templates=['default', 'concise']")
-    twice = [name for at, name in enumerate(templates) if name in templates[:at]]
-    if twice:
-        raise InputError(f"templates: {listed(twice)} stands there twice")
     judges = []
     for name, source in _named_judges(judge).items():
-        for template in templates:
+        for template in dict.fromkeys(templates):
             made = _judge_for(source, template, settings)
             judges.append(_StudyJudge(name or made.condition.judge_id, template, made))
     return judges
@@ -323,39 +318,32 @@ def _made(
 def _named_judges(judge: StudyJudge | Sequence[str] | Mapping[str, StudyJudge]) -> Mapping[str, StudyJudge]:
     """Judges by the names that the study shows; the name of a function is known when it has made its judge."""
     if isinstance(judge, Mapping):
-        named = dict(judge)
-    elif isinstance(judge, str):
-        named = {judge: judge}
-    elif isinstance(judge, Sequence):
-        named = {name: name for name in judge}
-    else:
-        named = {"": judge}
-    if not named:
-        raise InputError("judge is empty; name one judge or more")
-    return named
+        return judge
+    if isinstance(judge, str):
+        return {judge: judge}
+    if isinstance(judge, Sequence):
+        return {name: name for name in judge}
+    return {"": judge}
 
 
 def _judge_for(source: StudyJudge, template: str, settings: Mapping[str, Any]) -> Judge:
     from pairscale.judges.base import Judge
     from pairscale.judges.build import judge_with, make_judge  # judgements that were made already need no judge
 
-    if isinstance(source, Judge):
+    if isinstance(source, Judge) or not (isinstance(source, str) or callable(source)):
         raise InputError(
             "judge: a study makes a judge for each template; give its name, such as 'openai:gpt-5.1', or a function of "
             "the template that makes it"
         )
     if isinstance(source, str) or not _takes_template(source):
         return judge_with(source, template=template, **settings)
-    own = [name for name, value in settings.items() if value is not None]
-    if own:
-        raise InputError(f"{own[0]} belongs to judges that are named; a function of the template sets its own")
+    if any(value is not None for value in settings.values()):
+        raise InputError("trait, judge_args and price belong to named judges; a function of the template sets its own")
     return make_judge(source(template))
 
 
 def _takes_template(function: Callable[..., Any]) -> bool:
     """Whether a function takes a template alone, and not two texts."""
-    if not callable(function):
-        raise InputError(f"judge must be a name, a function, or several of them, not {function!r:.80}")
     try:
         signature(function).bind("default")
     except TypeError:
@@ -454,9 +442,6 @@ async def _batched(
         await manager.aclose()
     with open_run(run) as store:
         tables = [plan.outcome(store, raw=False)[0] for plan in plans]
-    missing = len(tables) * orders[0].height - sum(table.height for table in tables)
-    if missing:
-        notice(f"{missing:,} questions have no answer from a batch; the same call asks them again")
     return list(zip(tables[::2], tables[1::2], strict=True))
 
 

@@ -58,7 +58,7 @@ def presets(incomplete: str) -> list[tuple[str, str]]:
 
 
 _PRESETS = {"pairscale": "the default", "pairwiseLLM": "the design document's"}
-"""As :mod:`pairscale.adaptive.presets` has them; a test compares."""
+"""As :mod:`pairscale.adaptive.config` has them; a test compares."""
 
 
 def _beginning(start: str, names: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:

@@ -15,7 +15,6 @@ EXAMPLES = (
     "pairscale agreement run.db",
     "pairscale agreement labels.jsonl",
     "pairscale agreement labels.jsonl --key cases.key.jsonl",
-    "pairscale agreement labels.jsonl --by position",
     "pairscale agreement marks.csv --unit essay --rater name --label mark",
     "pairscale agreement votes.csv --a-col x --b-col y --winner-col won",
     "pairscale agreement grades.csv --unit essay --categories fail,pass,good",
@@ -45,14 +44,6 @@ def command(
     categories: Annotated[
         str | None, typer.Option(metavar="LIST", help="All labels there may be, in their order: fail,pass,good.")
     ] = None,
-    by: Annotated[
-        str | None,
-        typer.Option(
-            metavar="WHAT",
-            help="For labels of cases: variant (who preferred which) or position (which side was chosen); by default "
-            "variant where the key is known.",
-        ),
-    ] = None,
     key: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="For labels of cases: the key that says which variant stands first."),
@@ -73,18 +64,17 @@ def command(
     labels, the order counts, and there are weighted coefficients as well.
 
     Labels of blinded cases are compared by variant wherever the key is known: in the labels themselves, in
-    LABELS.key.jsonl beside them, or with --key. --by position compares the sides that were chosen.
+    LABELS.key.jsonl beside them, or with --key.
     """
     wanted = None if categories is None else [part.strip() for part in categories.split(",")]
     found = ps.agreement(
-        opt.single(labels), unit=unit, rater=rater, label=label, categories=wanted, by=by,  # type: ignore[arg-type]
-        key=key, level=level, n_boot=n_boot, seed=seed, **vars(columns),
+        opt.single(labels), unit=unit, rater=rater, label=label, categories=wanted, key=key,
+        level=level, n_boot=n_boot, seed=seed, **vars(columns),
     )  # fmt: skip
     document = {
         "n_units": found.n_units,
         "n_raters": found.n_raters,
         "by": found.by,
-        "kappas": dict(found.kappas),
         "categories": [str(name) for name in found.categories],
         "level": found.level,
         "table": found.table,

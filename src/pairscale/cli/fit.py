@@ -214,9 +214,8 @@ def command(
 
     RESULTS is a run file, the labels that `pairscale label` wrote, or a csv, tsv, jsonl, json, parquet or xlsx table.
     Its columns may be ID1 ID2 better_id, A_id B_id better_id, object1 object2 result, winner loser, candidate_chosen
-    candidate_not_chosen, model_a model_b winner (arena files), model_1 model_2 g1_winner g2_winner (MT-bench),
-    generator_1 generator_2 preference (AlpacaEval), or a square matrix of wins, in which rows beat columns. Name others
-    with --a-col, --b-col and --winner-col. Rows without a winner are left out, and counted.
+    candidate_not_chosen, model_a model_b winner (arena files), or generator_1 generator_2 preference (AlpacaEval). Name
+    others with --a-col, --b-col and --winner-col. Rows without a winner are left out, and counted.
 
     The score (theta) is in logits, with mean 0: a text that is one above another wins 73 of 100 comparisons with it.
     The screen shows four columns; --columns all shows, and --out writes, all of them, among them the engine's own

@@ -248,13 +248,13 @@ _ENDINGS = {
 
 
 def _ending(result: AdaptiveResult) -> str:
-    from pairscale.adaptive.messages import exhaustion, starvation, stop_in_words, stop_meaning
+    from pairscale.adaptive.messages import stop_in_words, stop_meaning, why_stopped
 
     state = result.state
     if state.stop_reason is None:
         return "paused; run the same command again to continue"
     if state.stop_reason == "pairs_exhausted":
-        return f"stopped: {exhaustion(state)}"
+        return f"stopped: {why_stopped(state)}"
     rows = [row for row in result.refits.iter_rows(named=True) if not row["is_closing"]]
     if rows and rows[-1]["stop_reason"] == state.stop_reason == "btl_converged":
         why = stop_in_words(rows[-1])
@@ -267,4 +267,4 @@ def _ending(result: AdaptiveResult) -> str:
     if state.engine.ledger.given_up:
         limit = 2 * state.engine.config.max_invalid_per_pair
         more += f", --set max_invalid_per_pair={limit} asks about what was refused"
-    return printable(f"stopped: {starvation(state)} ({more})")
+    return printable(f"stopped: {why_stopped(state)} ({more})")

@@ -11,7 +11,7 @@ import pairscale as ps
 from pairscale.cli import _names
 from pairscale.cli import _options as opt
 from pairscale.cli._common import chart_file, emit, say, show_table
-from pairscale.core.options import require_choice, require_number
+from pairscale.core.options import require_choice
 
 if TYPE_CHECKING:
     import polars as pl
@@ -49,10 +49,6 @@ _PerItem = Annotated[
         help="Continue to this many comparisons per item; by default, follow the stop rule.",
     ),
 ]
-_Target = Annotated[
-    float,
-    typer.Option(metavar="R", help="Report how many comparisons reach this Spearman correlation."),
-]
 _Reliability = Annotated[
     float | None, typer.Option(metavar="R", help="EAP reliability that the stop rule asks for; 0.9 by default.")
 ]
@@ -77,7 +73,6 @@ def command(
     invalid_rate: Annotated[float, typer.Option(metavar="SHARE", help="Share of questions that it declines.")] = 0.0,
     concurrency: _Concurrency = None,
     per_item: _PerItem = None,
-    target: _Target = 0.9,
     reliability: _Reliability = None,
     fit: _Fit = "laplace",
     n_jobs: opt.NJobs = None,
@@ -95,7 +90,6 @@ def command(
     Runs of one seed share abilities and luck, so that selectors differ by their pairs alone. The file that --out
     writes has the means of every checkpoint with their 95% intervals.
     """
-    require_number(target, "--target", above=0, most=1)
     require_choice(fit, "--fit", ("exact", "laplace"))
     study = ps.simulate(
         items or (100,),
@@ -113,7 +107,6 @@ def command(
         fit=fit,
         n_jobs=n_jobs,
     )
-    reach = study.reach(target)
     if chart is not None:
         from pairscale.reporting.charts import save_chart, simulation_chart
 
@@ -125,17 +118,13 @@ def command(
         typer.echo()
         figures = ("per_item", "reliability_claimed", "reliability_true", "excess")
         show_table(_told(study.stops, figures, ("n_stopped",)))
-        typer.echo(f"\nto a Spearman correlation of {target:g}:")
-        show_table(_told(reach, ("on_average", "comparisons", "of_baseline"), ("n_reached",)))
         typer.echo(f"\n{_verdict(study)}")
 
     document = {
         "settings": dict(study.settings),
         "baseline": study.baseline,
-        "target": target,
         "summary": study.summary,
         "stops": study.stops,
-        "reach": reach,
         "reliability": study.reliability,
         "runs": study.runs,
     }

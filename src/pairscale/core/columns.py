@@ -67,6 +67,8 @@ def choose_columns(frame: pl.DataFrame, id_col: Column | None, text_col: Column 
     texts = named_column(frame.columns, text_col, "text", what)
     if texts is None:
         texts, reasons["text_col"] = _text_column(frame, ids, what)
+        if _UNNAMED.fullmatch(texts):
+            raise TableError(f"{what}: the first row must name the columns; delete what stands above the names")
     if ids is None:
         ids, reasons["id_col"] = _id_column(frame, texts, what)
     if ids == texts:
@@ -92,22 +94,17 @@ def column_at(columns: Sequence[str], column: Column, argument: str, what: str) 
     Raises:
         TableError: there is none.
     """
-    if isinstance(column, str):
-        if column not in columns:
-            raise TableError(f"{what}: no column {column!r} ({argument}); it has {listed(columns, 20)}")
-        return column
-    column = require_int(column, f"{argument} as a position", least=0)
-    if column >= len(columns):
-        raise TableError(
-            f"{what}: no column {column}, counted from 0 ({argument}); it has {len(columns)}: {listed(columns, 20)}"
-        )
-    return columns[column]
+    if not isinstance(column, str):
+        place = require_int(column, f"{argument} as a position", least=0)
+        return column_at(columns, columns[place] if place < len(columns) else str(place), argument, what)
+    if column not in columns:
+        raise TableError(f"{what}: no column {column!r} ({argument}); it has {listed(columns, 20)}")
+    return column
 
 
 def _text_column(frame: pl.DataFrame, ids: str | None, what: str) -> tuple[str, str]:
     others = [name for name in frame.columns if name != ids]
     long = [name for name in others if is_long(frame[name])]
-    _require_header(frame, long, "text_col", what)
     candidates = {"the only column with long texts": long}
     if not long:
         candidates["by its name"] = [name for name in others if loose_name(name) in _TEXT_NAMES]
@@ -119,7 +116,6 @@ def _text_column(frame: pl.DataFrame, ids: str | None, what: str) -> tuple[str, 
 def _id_column(frame: pl.DataFrame, texts: str, what: str) -> tuple[str, str]:
     others = [name for name in frame.columns if name != texts]
     unique = [name for name in others if _is_key(frame[name])]
-    _require_header(frame, [name for name in unique if name != frame.columns[0]], "id_col", what)  # R's names of rows
     candidates = {
         "by its name": [name for name in unique if "id" in (word.lower() for word in _WORDS.findall(name))],
         "the only other column": others,  # what is wrong with it is said where ids are checked
@@ -132,8 +128,6 @@ def _only_one(
     frame: pl.DataFrame, candidates: Mapping[str, Sequence[str]], argument: str, what: str
 ) -> tuple[str, str]:
     """The column that is certainly the one, and why: the first group of candidates that is a single column."""
-    if frame.width == 1:
-        raise TableError(f"{what}: there is one column, {frame.columns[0]!r}; it needs one of ids and one of texts")
     for reason, names in candidates.items():
         if len(names) == 1:
             return names[0], reason
@@ -144,16 +138,6 @@ def _only_one(
         argument,
         possible,
     )
-
-
-def _require_header(frame: pl.DataFrame, names: Sequence[str], argument: str, what: str) -> None:
-    """Refuse columns without a name: what stands above the names would be read as a text."""
-    unnamed = [name for name in names if _UNNAMED.fullmatch(name)]
-    if unnamed:
-        raise TableError(
-            f"{what}: {listed(unnamed)} has no name in the first row, which should name the columns; delete what "
-            f"stands above them, or name the column ({argument}=): all columns: {listed(frame.columns, 20)}"
-        )
 
 
 def is_long(column: pl.Series) -> bool:
@@ -237,28 +221,6 @@ def picked(value: Any, path: str) -> Any:
 def loose_name(name: str) -> str:
     """A column's name without regard to case and to white space around it."""
     return name.strip().lower()
-
-
-class ColumnNames:
-    """Finds columns by name: as it is written, else in any case if that is unambiguous."""
-
-    def __init__(self, columns: Sequence[str]) -> None:
-        self._exact = set(columns)
-        self._loose: dict[str, str | None] = {}
-        for name in columns:
-            self._loose[loose_name(name)] = None if loose_name(name) in self._loose else name
-
-    def find(self, name: str) -> str | None:
-        """The column of that name, or None."""
-        return name if name in self._exact else self._loose.get(loose_name(name))
-
-    def has(self, *names: str) -> bool:
-        """Whether all of them are there."""
-        return all(self.find(name) is not None for name in names)
-
-    def all(self, *names: str) -> tuple[str, ...]:
-        """Those that are there, as they are written."""
-        return tuple(own_name for name in names if (own_name := self.find(name)) is not None)
 
 
 def judge_column(frame: pl.DataFrame) -> str | None:

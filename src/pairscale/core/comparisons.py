@@ -18,7 +18,7 @@ from pairscale.core.errors import TableError
 from pairscale.core.notices import notice
 from pairscale.core.options import checked, require_choice, require_int
 from pairscale.core.provenance import fingerprint
-from pairscale.core.results import ORDER_KNOWN, as_comparisons, is_matrix, read_form
+from pairscale.core.results import ORDER_KNOWN, as_comparisons, read_form
 from pairscale.core.tables import CANONICAL, Table, row_numbers, times_of, to_frame
 
 if TYPE_CHECKING:
@@ -242,15 +242,14 @@ def says_who_stood_first(results: Table) -> bool:
     A column ``order_known`` says it row by row.
     """
     frame = to_frame(results, "results")
-    # The columns say it, unless some rows do; a matrix needs its rows to be known as one.
-    needs_rows = ORDER_KNOWN in frame.columns or is_matrix(frame)
+    by_row = ORDER_KNOWN in frame.columns
     try:
-        table = read_form(frame if needs_rows else frame.clear()).table
+        table = read_form(frame if by_row else frame.clear()).table
     except TableError:  # three columns under any names, or what the model will refuse
         return True
     if ORDER_KNOWN not in table.columns:
         return True
-    return needs_rows and bool(table[ORDER_KNOWN].fill_null(value=True).all())
+    return by_row and bool(table[ORDER_KNOWN].fill_null(value=True).all())
 
 
 def build_bt_data(results: Table) -> pl.DataFrame:

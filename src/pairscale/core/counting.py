@@ -8,40 +8,22 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pairscale.core.columns import ColumnNames
 from pairscale.core.errors import FileFormatError, InputError, TableError
-from pairscale.core.results import NO_COLUMNS, ORDER_KNOWN, TIE_FLAGS, ResultColumns, read_form
 from pairscale.core.tables import TIMES, first_line, listed
 
 if TYPE_CHECKING:
     import narwhals as nw
 
-__all__ = [
-    "IN_MEMORY",
-    "MOST_IN_MEMORY",
-    "collected",
-    "columns_read",
-    "count_rows",
-    "is_many",
-    "scanned",
-    "scanned_columns",
-    "scanned_height",
-]
+__all__ = ["collected", "count_rows", "is_many", "is_pattern", "scanned"]
 
 IN_MEMORY = 200_000
 """Up to so many rows, results are read whole, whatever they come from."""
-
-MOST_IN_MEMORY = 20_000_000
-"""More rows of a file are never read whole."""
-
-_BLOCK = 2_000_000  # rows that are counted at once
 
 
 def is_many(n: int) -> bool:
@@ -106,58 +88,20 @@ def _scan_parts(files: list[str]) -> pl.LazyFrame:
     return pl.scan_parquet(files, glob=False, hive_partitioning=True, hive_schema=kinds)
 
 
-def columns_read(frame: pl.DataFrame, what: str = "results", columns: ResultColumns = NO_COLUMNS) -> list[str]:
-    """The columns that say who met whom and who won; those that differ in these alone are different comparisons.
-
-    Args:
-        frame: a table without rows, by whose columns the form is recognised.
-        what: its name in an error message.
-        columns: the columns that a user has named.
-
-    Raises:
-        TableError: as :func:`read_form`.
-    """
-    names = ColumnNames(frame.columns)
-    try:
-        shown = read_form(frame, what, columns).columns
-    except TableError:
-        if frame.width != 3 or columns:
-            raise
-        shown = tuple(frame.columns)  # may be two texts and a result, which rows tell
-    nested = [name for name in shown if name not in frame.columns or frame.schema[name].is_nested()]
-    if nested:
-        raise TableError(
-            f"{what}: {listed(nested)}: so many rows are counted, and for that their values must be columns of their "
-            "own, and not nested in others"
-        )
-    further = ["outcome", ORDER_KNOWN, *TIE_FLAGS]
-    if names.has("preferred"):
-        further += ["swapped", "criterion", "trait"]
-    return list(dict.fromkeys([*shown, *names.all(*further)]))
-
-
 def collected(lazy: nw.LazyFrame[Any], what: str) -> pl.DataFrame:
     """The rows of a lazy table, in memory.
 
     Raises:
         TableError: when its engine cannot read them.
     """
-    with _readable(what):
+    try:
+        native = lazy.to_native()
+        if isinstance(native, pl.LazyFrame):
+            return native.collect(engine="streaming")
         table: pl.DataFrame = lazy.collect("polars").to_native()
+    except Exception as error:  # every engine has errors of its own
+        raise TableError(f"{what} cannot be read: {first_line(error)}") from error
     return table
-
-
-def scanned_columns(lazy: nw.LazyFrame[Any], what: str) -> pl.DataFrame:
-    """A lazy table's columns, without its rows."""
-    with _readable(what):  # some engines look at their files already here
-        return collected(lazy.head(0), what)
-
-
-def scanned_height(lazy: nw.LazyFrame[Any], what: str) -> int:
-    """How many rows a lazy table has; of Parquet files, their footers say it."""
-    import narwhals as nw
-
-    return int(collected(lazy.select(nw.len()), what).item())
 
 
 def count_rows(lazy: nw.LazyFrame[Any], columns: Sequence[str], what: str) -> pl.DataFrame:
@@ -176,40 +120,5 @@ def count_rows(lazy: nw.LazyFrame[Any], columns: Sequence[str], what: str) -> pl
     """
     import narwhals as nw
 
-    native = lazy.to_native()
-    if isinstance(native, pl.LazyFrame):
-        with _readable(what):
-            return _counted_in_blocks(native.select(columns), columns).sort(columns)
     grouped = lazy.group_by(*columns, drop_null_keys=False).agg(nw.len().alias(TIMES))
     return collected(grouped, what).with_columns(pl.col(TIMES).cast(pl.Int64)).sort(columns)
-
-
-def _counted_in_blocks(rows: pl.LazyFrame, columns: Sequence[str]) -> pl.DataFrame:
-    """The same by Polars, block by block: it would hold more the more rows it groups at once."""
-    rows = rows.with_columns(pl.lit(1, pl.Int64).alias(TIMES))
-    counted = rows.head(0).collect()
-    waiting: list[pl.DataFrame] = []
-    n_waiting = 0
-    for batch in rows.collect_batches(maintain_order=False, engine="streaming"):
-        waiting.append(batch)
-        n_waiting += batch.height
-        if n_waiting >= max(_BLOCK, 2 * counted.height):
-            counted = _added_up([counted, *waiting], columns)
-            waiting.clear()
-            n_waiting = 0
-    return _added_up([counted, *waiting], columns)
-
-
-def _added_up(tables: list[pl.DataFrame], columns: Sequence[str]) -> pl.DataFrame:
-    return pl.concat(tables).group_by(columns).agg(pl.col(TIMES).sum())
-
-
-@contextmanager
-def _readable(what: str) -> Iterator[None]:
-    """Turn what an engine raises, each errors of its own, into one that names the table."""
-    try:
-        yield
-    except TableError:
-        raise
-    except Exception as error:
-        raise TableError(f"{what} cannot be read: {first_line(error)}") from error

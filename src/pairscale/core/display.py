@@ -11,7 +11,6 @@ is shown of them is printable, short, and text.
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass
 from html import escape
 from importlib import import_module
 from pathlib import Path
@@ -31,15 +30,12 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType
 
 MAX_ROWS = 10
-MAX_FIGURES = 20
 MAX_COLUMNS = 10
-MAX_NAMES = 6
 MAX_NOTICES = 3
 LONGEST_CELL = 60
 SHORTEST_CELL = 12
 LONGEST_LINE = 400
 _GAP = 2
-_RANKS = ("rank", "rank_lower", "rank_upper")  # shown without decimals, as are quantiles of ranks, rank_p...
 _CHARTS = {
     "scores": "score_chart",
     "ranks": "rank_chart",
@@ -55,7 +51,7 @@ class ReprMixin:
     """A result that shows itself: a line as its ``repr``, more in rich terminals and in notebooks.
 
     Args of a class line:
-        table: the attribute or method that gives the main table; without one, it is a row of the single figures.
+        table: the attribute or method that gives the main table, where there is one.
         columns: those of its columns to show; the others are named. None where the result says it all in its own lines.
     """
 
@@ -78,16 +74,12 @@ class ReprMixin:
             table: another table of this result, by the name of its attribute.
 
         Raises:
-            UnknownNameError: when there is no such table.
-            InputError: when the table is not there yet.
+            InputError: when there is no such table, or not yet.
             MissingExtraError: when pandas is not installed.
         """
-        if table is not None and table not in _tables(self):
-            others = ", ".join(map(repr, _tables(self))) or "no other than the main one"
-            raise UnknownNameError(f"{type(self).__name__} has no table {table!r}; there is {others}")
-        frame = _main_table(self) if table is None else getattr(self, table)
-        if frame is None:
-            raise InputError(f"this {type(self).__name__} has no table yet: {self}")
+        frame = _main_table(self) if table is None else getattr(self, table, None)
+        if frame is None or not hasattr(frame, "to_pandas"):
+            raise InputError(f"this {type(self).__name__} has no table {table or 'of its own, or none yet'}: {self}")
         try:
             import_module("pandas")  # whose absence Arrow would report in its own way
             return frame.to_pandas()
@@ -102,11 +94,10 @@ class ReprMixin:
         yield from map(Text, rest)
         grid = _grid(self)
         if grid is not None:
-            lines, shown = text_lines([grid.head, *grid.rows], grid.right, options.max_width)
+            lines, shown = text_lines([grid.head, *grid.rows], grid.numeric, options.max_width)
             yield Text(lines[0], style="dim", no_wrap=True)
             yield from (Text(line, no_wrap=True) for line in lines[1:])
-            if more := grid.more(shown):
-                yield Text(more, style="dim")
+            yield from (Text(line, style="dim") for line in grid.more(shown))
         yield from (Text(f"note: {text}", style="dim") for text in _notices(self))
 
     def _repr_html_(self) -> str:
@@ -114,10 +105,8 @@ class ReprMixin:
         parts = [f"<p><strong>{first}</strong>{''.join(f'<br>{line}' for line in rest)}</p>"]
         grid = _grid(self)
         if grid is not None:
-            shown = min(len(grid.head), MAX_COLUMNS)
-            parts.append(_html_table(grid, shown))
-            if more := grid.more(shown):
-                parts.append(f"<p>{escape(more)}</p>")
+            parts.append(_html_table(grid))
+            parts += [f"<p>{escape(line)}</p>" for line in grid.more(MAX_COLUMNS)]
         parts.append(self._chart_html())
         parts += [f"<p>note: {escape(text)}</p>" for text in _notices(self)]
         # No colours of text and page, so that it is readable on light and on dark.
@@ -200,23 +189,21 @@ class ReportMixin:
 
 
 class _Grid(NamedTuple):
-    """A table as it is shown: cells as texts, which columns are numbers, and what was left out."""
+    """The first rows of a table as texts, and which of its columns are numbers."""
 
     head: list[str]
     rows: list[list[str]]
-    right: list[bool]
-    n_more: int
-    others: list[str]  # names of the columns behind those of the grid
+    numeric: list[bool]
+    height: int
 
-    def more(self, shown: int) -> str:
-        """What is not shown when there is room for this many columns."""
-        hidden = [*self.head[shown:], *self.others]
-        parts = [plural(self.n_more, "more row")] if self.n_more else []
-        if hidden:
-            names = ", ".join(hidden[:MAX_NAMES])
-            dots = ", …" if len(hidden) > MAX_NAMES else ""
-            parts.append(f"{plural(len(hidden), 'more column')} ({names}{dots})")
-        return f"… {', '.join(parts)}" if parts else ""
+    def more(self, shown: int) -> list[str]:
+        """What is not shown when there is room for this many columns, as at most one line."""
+        parts = []
+        if self.height > len(self.rows):
+            parts.append(plural(self.height - len(self.rows), "more row"))
+        if len(self.head) > shown:
+            parts.append(f"{plural(len(self.head) - shown, 'more column')} ({', '.join(self.head[shown:])})")
+        return [f"… {', '.join(parts)}"] if parts else []
 
 
 def _headline(result: ReprMixin) -> list[str]:
@@ -233,69 +220,28 @@ def _notices(result: ReprMixin) -> list[str]:
     return notices if more <= 0 else [*notices[:MAX_NOTICES], f"{more} more in .notices"]
 
 
-def _main_table(result: ReprMixin) -> pl.DataFrame | None:
-    if result._table is None:
-        return _figures(result)
-    held = getattr(result, result._table)
-    table: pl.DataFrame | None = held() if callable(held) else held
-    return table
-
-
-def _figures(result: Any) -> pl.DataFrame:
-    """A row of the single figures: numbers, words, files, and pairs of numbers."""
-    import polars as pl
-
-    values = {field.name: getattr(result, field.name) for field in fields(result)}
-    row = {
-        name: str(value) if isinstance(value, Path) else value
-        for name, value in values.items()
-        if isinstance(value, str | int | float | Path | None)
-        or (isinstance(value, tuple) and value and all(isinstance(number, int | float) for number in value))
-    }
-    return pl.DataFrame([row])
-
-
-def _tables(result: Any) -> list[str]:
-    """The names of the tables that a result has."""
-    import polars as pl
-
-    names = [field.name for field in fields(result)] if is_dataclass(result) else [*vars(result), *vars(type(result))]
-    return [name for name in names if name[0] != "_" and isinstance(getattr(result, name), pl.DataFrame)]
+def _main_table(result: ReprMixin) -> Any:
+    held = None if result._table is None else getattr(result, result._table)
+    return held() if callable(held) else held
 
 
 def _grid(result: ReprMixin) -> _Grid | None:
-    table = None if result._columns is None else _main_table(result)
+    table: pl.DataFrame | None = None if result._columns is None else _main_table(result)
     if table is None or table.is_empty():
         return None
-    wanted = [name for name in result._columns or table.columns if name in table.columns]
-    first = [name for name in wanted if table[name].null_count() < table.height]
-    others = [as_cell(name) for name in table.columns if name not in first]
-    table = table.select(first)
-    if table.height == 1:
-        figures = [[as_cell(name), _shown(value)] for name, value in table.row(0, named=True).items()]
-        others = [*(name for name, _ in figures[MAX_FIGURES:]), *others]
-        return _Grid(["figure", "value"], figures[:MAX_FIGURES], [False, False], 0, others)
-    whole = [name in _RANKS or name.startswith("rank_p") for name in table.columns]
-    rows = [
-        [
-            _shown(round(value) if of_ranks and isinstance(value, float) else value)
-            for value, of_ranks in zip(row, whole, strict=True)
-        ]
-        for row in table.head(MAX_ROWS).iter_rows()
-    ]
-    right = [dtype.is_numeric() for dtype in table.dtypes]
-    return _Grid([as_cell(name) for name in table.columns], rows, right, table.height - len(rows), others)
+    names = [name for name in result._columns or table.columns if name in table.columns]
+    table = table.select(name for name in names if table[name].null_count() < table.height)
+    rows = [list(map(as_cell, row)) for row in table.head(MAX_ROWS).iter_rows()]
+    return _Grid(list(map(as_cell, table.columns)), rows, [kind.is_numeric() for kind in table.dtypes], table.height)
 
 
-def _html_table(grid: _Grid, shown: int) -> str:
-    def cells(kind: str, texts: Sequence[str]) -> str:
-        return "".join(
-            f'<{kind} style="padding: 0 0.6em; text-align: {"right" if right else "left"}">{escape(text)}</{kind}>'
-            for text, right in zip(texts[:shown], grid.right, strict=False)
-        )
+def _html_table(grid: _Grid) -> str:
+    def row(kind: str, texts: Sequence[str]) -> str:
+        cells = "".join(f'<{kind} style="padding: 0 0.6em">{escape(text)}</{kind}>' for text in texts[:MAX_COLUMNS])
+        return f"<tr>{cells}</tr>"
 
-    body = "".join(f"<tr>{cells('td', row)}</tr>" for row in grid.rows)
-    return f'<table class="dataframe"><thead><tr>{cells("th", grid.head)}</tr></thead><tbody>{body}</tbody></table>'
+    body = "".join(row("td", texts) for texts in grid.rows)
+    return f'<table class="dataframe"><thead>{row("th", grid.head)}</thead><tbody>{body}</tbody></table>'
 
 
 # Text that is safe to show
@@ -317,12 +263,6 @@ def as_cell(value: Any, digits: int = 3) -> str:
     if isinstance(value, float):
         return f"{value:z.{digits}f}"
     return _cut(printable(str(value)[: 4 * LONGEST_CELL]), LONGEST_CELL)
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, list):
-        return as_cell(", ".join(map(_shown, value[:MAX_FIGURES])))
-    return f"{value:.2g}" if isinstance(value, float) and 1e-12 < abs(value) < 5e-4 else as_cell(value)
 
 
 def _cut(text: str, longest: int) -> str:
@@ -363,14 +303,9 @@ def text_lines(grid: Sequence[Sequence[str]], numeric: Sequence[bool], room: int
 def _fitted(natural: Sequence[int], numeric: Sequence[bool], room: int) -> list[int]:
     """The widths of as many columns as there is room for, the first always."""
     for count in range(len(natural), 0, -1):
-        widths = list(natural[:count])
-        excess = sum(widths) + _GAP * (count - 1) - room
-        while excess > 0:
-            spare, i = max((0 if numeric[i] else widths[i] - SHORTEST_CELL, i) for i in range(count))
-            if spare <= 0:
-                break
-            widths[i] -= 1
-            excess -= 1
-        if excess <= 0:
-            return widths
+        for longest in range(LONGEST_CELL, SHORTEST_CELL - 1, -1):
+            kinds = zip(natural[:count], numeric, strict=False)
+            widths = [width if is_number else min(width, longest) for width, is_number in kinds]
+            if sum(widths) + _GAP * (count - 1) <= room:
+                return widths
     return [natural[0] if numeric[0] else min(natural[0], room)]

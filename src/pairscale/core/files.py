@@ -8,13 +8,11 @@ from __future__ import annotations
 import csv
 import io
 import json
-import math
 import os
 import re
 import secrets
 import shutil
-import tempfile
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
@@ -55,7 +53,8 @@ def read_table(
 
     Args:
         path: the file.
-        text: further columns that are text whatever they look like, beside :data:`pairscale.core.tables.TEXT_COLUMNS`.
+        text: of csv and tsv files, further columns that are text whatever they look like, beside
+            :data:`pairscale.core.tables.TEXT_COLUMNS`.
         encoding: of csv, tsv and json files, when it is not UTF-8.
         paths: of json and jsonl files, paths such as ``meta.author`` that become columns of that name.
 
@@ -65,7 +64,7 @@ def read_table(
     source = Path(path)
     suffix = _table_suffix(source)
     if suffix in _JSON_SUFFIXES:
-        frame = _read_json(source, text, encoding, paths)
+        frame = to_frame(with_paths(_json_rows(source, encoding), paths, str(source)), str(source))
     elif suffix == ".parquet":
         frame = _read_parquet(source)
     elif suffix == ".xlsx":
@@ -116,31 +115,17 @@ def _table_suffix(path: Path) -> str:
     return suffix
 
 
-def _text_columns(frame: pl.DataFrame, text: TextColumns) -> set[str]:
-    more = text(frame) if callable(text) else text
-    return {*TEXT_COLUMNS, *more}.intersection(frame.columns)
-
-
 _BLOCK = 20_000
 _HEAD = 100_000
 _LONGEST_CELL = 2**31 - 1
 _QUOTED = re.compile(r'"[^"]*"')
-_NAMED_SEPARATOR = re.compile(r'"?sep=([,;\t|])"?[ ,;\t|]*\r?\n')
-"""The line above the header by which Excel is told the separator."""
 
 
 def _read_delimited(path: Path, text: TextColumns, encoding: str | None) -> pl.DataFrame:
     content = read_text(path, encoding)
     if not content.strip():
         return pl.DataFrame()
-    named = _NAMED_SEPARATOR.match(content)
-    if named:
-        separator = named[1]
-        content = content[named.end() :]
-    elif path.suffix.lower() == ".tsv":
-        separator = "\t"
-    else:
-        separator = _separator(content)
+    separator = "\t" if path.suffix.lower() == ".tsv" else _separator(content)
     records = _records(content, separator, path)
     header = _header(next(records), path)
     blocks = [pl.DataFrame(schema=dict.fromkeys(header, pl.String))]
@@ -148,7 +133,8 @@ def _read_delimited(path: Path, text: TextColumns, encoding: str | None) -> pl.D
     while block := list(islice(records, _BLOCK)):
         blocks.append(pl.DataFrame(dict(zip(header, zip(*block, strict=True), strict=True))))
     frame = pl.concat(blocks)
-    return unguarded_frame(_typed(frame, _text_columns(frame, text), decimal_comma=separator == ";"))
+    more = text(frame) if callable(text) else text
+    return unguarded_frame(_typed(frame, {*TEXT_COLUMNS, *more}, decimal_comma=separator == ";"))
 
 
 def _separator(content: str) -> str:
@@ -215,17 +201,6 @@ def _guessed(cells: pl.Series, decimal_comma: bool) -> pl.Series:
     return lower == "true" if lower.is_in(["true", "false"]).all() else cells
 
 
-def _read_json(path: Path, text: TextColumns, encoding: str | None, paths: Sequence[Column | None]) -> pl.DataFrame:
-    rows = with_paths(_json_rows(path, encoding), paths, str(path))
-    columns = list(dict.fromkeys(name for row in rows for name in row))
-    if not columns:
-        return pl.DataFrame()
-    as_written = _text_columns(to_frame(rows, str(path)).select(columns), text)
-    for row in rows:
-        row.update({name: _spelled(row[name]) for name in as_written.intersection(row)})
-    return to_frame(rows, str(path)).select(columns)
-
-
 def _json_rows(path: Path, encoding: str | None) -> list[dict[str, Any]]:
     """The objects of a json or jsonl file."""
     if path.suffix.lower() == ".json":
@@ -236,30 +211,16 @@ def _json_rows(path: Path, encoding: str | None) -> list[dict[str, Any]]:
         rows = [_json(line, path, number) for number, line in lines if line.strip()]
     if isinstance(rows, list) and all(isinstance(row, dict) for row in rows):
         return rows
-    advice = ', in a list (pandas writes it with orient="records")' if isinstance(rows, dict) else ""
-    raise FileFormatError(f'{path} must hold JSON objects, one per row, such as {{"ID": "a", "text": "…"}}{advice}')
+    raise FileFormatError(f'{path} must hold JSON objects, one per row, such as {{"ID": "a", "text": "…"}}')
 
 
 def _json(document: str, path: Path, line: int) -> Any:
     """What a document says that begins in ``line`` of a file."""
     try:
         return json.loads(document)
-    except json.JSONDecodeError as error:
-        line += error.lineno - 1
-        raise FileFormatError(f"{path}: line {line} is not JSON: {error.msg} at character {error.colno}") from None
     except (RecursionError, ValueError) as error:
-        raise FileFormatError(f"{path}: line {line} is JSON that no table can hold: {first_line(error)}") from None
-
-
-def _spelled(value: Any) -> Any:
-    """A number in a column of text, as a person would write it."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    if isinstance(value, int | float):
-        return None if math.isnan(value) else str(value)
-    return value
+        line += getattr(error, "lineno", 1) - 1
+        raise FileFormatError(f"{path}: line {line} is not JSON that a table can hold: {first_line(error)}") from None
 
 
 def _read_parquet(path: Path) -> pl.DataFrame:
@@ -283,40 +244,13 @@ def write_table(frame: pl.DataFrame, path: str | os.PathLike[str]) -> Path:
     """
     target = Path(path)
     suffix = _table_suffix(target)
-    opaque = [name for name, kind in frame.schema.items() if kind in {pl.Object, pl.Binary}]
-    if opaque:
-        raise FileFormatError(f"{path}: column {listed(opaque)} holds neither text nor numbers; leave it out")
-    if suffix == ".xlsx":
-        return write_workbook({"Sheet1": frame}, target)
-    with replacing(target) as temporary:
-        try:
+    try:
+        if suffix == ".xlsx":
+            return write_workbook({"Sheet1": frame}, target)
+        with replacing(target) as temporary:
             _write(frame, temporary, suffix)
-        except pl.exceptions.PolarsError as error:
-            raise FileFormatError(f"{target} cannot be written: {first_line(error)}") from None
-    return target
-
-
-def write_parquet_blocks(
-    blocks: Iterable[pl.DataFrame], path: str | os.PathLike[str], schema: Mapping[str, pl.DataType]
-) -> Path:
-    """Write a table that comes in blocks to one Parquet file, whole or not at all, with one block in memory at a time.
-
-    Args:
-        blocks: the rows, in order.
-        path: the file.
-        schema: the columns, for a table without rows.
-
-    Raises:
-        FileFormatError: when the file cannot be written.
-    """
-    target = Path(path)
-    with replacing(target) as temporary, tempfile.TemporaryDirectory(dir=temporary.parent, prefix=".parts-") as folder:
-        parts = [Path(folder) / "00000000.parquet"]
-        pl.DataFrame(schema=schema).write_parquet(parts[0])
-        for number, block in enumerate(blocks, start=1):
-            parts.append(Path(folder) / f"{number:08d}.parquet")
-            block.cast(pl.Schema(schema)).write_parquet(parts[-1])
-        pl.scan_parquet(parts).sink_parquet(temporary)
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        raise FileFormatError(f"{target} cannot be written: {first_line(error)}") from None
     return target
 
 
@@ -331,8 +265,6 @@ def write_workbook(sheets: Mapping[str, pl.DataFrame], path: str | os.PathLike[s
         FileFormatError: as :func:`write_table`.
     """
     target = Path(path)
-    if target.suffix.lower() != ".xlsx":
-        raise FileFormatError(f"{path}: a workbook must end in .xlsx")
     ready = {name: for_excel(_flat(frame), target) for name, frame in sheets.items()}
     with replacing(target) as temporary:
         write_sheets(ready, temporary)
@@ -379,13 +311,9 @@ def replacing(target: Path, *, private: bool = False) -> Iterator[Path]:
         FileFormatError: when the folder is missing or may not be written, the disk is full, or the target is a device
             or a pipe, which a file must not replace.
     """
-    try:
-        real = Path(os.path.realpath(target))
-    except ValueError as error:
-        raise FileFormatError(f"{str(target)!r} cannot be the name of a file: {error}") from None
+    real = Path(os.path.realpath(target))
     if real.exists() and not real.is_file():
-        kind = "a folder" if real.is_dir() else "a device or a pipe"
-        raise FileFormatError(f"{target} cannot be written: it is {kind}")
+        raise FileFormatError(f"{target} cannot be written: it is not a file")
     temporary = real.with_name(f".{secrets.token_hex(8)}.part")
     try:
         if private:
@@ -399,13 +327,8 @@ def replacing(target: Path, *, private: bool = False) -> Iterator[Path]:
             os.fsync(file.fileno())
         temporary.replace(real)
     except OSError as error:
-        raise FileFormatError(f"{target} cannot be written: {_reason(real, error)}") from None
+        way = "" if real.parent.is_dir() else f"; there is no folder {real.parent}, so make it first"
+        raise FileFormatError(f"{target} cannot be written: {error.strerror or first_line(error)}{way}") from None
     finally:
         with suppress(OSError):
             temporary.unlink()
-
-
-def _reason(target: Path, error: OSError) -> str:
-    if not target.parent.is_dir():
-        return f"there is no folder {target.parent}; make it first"
-    return error.strerror or first_line(error)

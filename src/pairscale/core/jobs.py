@@ -16,12 +16,12 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from pairscale.core.errors import InputError, PairscaleError
+from pairscale.core.errors import PairscaleError
 from pairscale.core.notices import notice
 from pairscale.core.options import require_int
 from pairscale.core.tables import first_line
 
-__all__ = ["Done", "n_workers", "require_jobs", "run_tasks", "values_of"]
+__all__ = ["Done", "require_jobs", "run_tasks", "values_of"]
 
 Task = TypeVar("Task")
 Value = TypeVar("Value")
@@ -53,30 +53,18 @@ def require_jobs(n_jobs: Any) -> int | None:
     return require_int(n_jobs, "n_jobs", least=1)
 
 
-def n_workers(n_jobs: int | None) -> int:
-    """How many tasks are run at once, as far as joblib knows."""
-    if n_jobs == 1 or (n_jobs is None and "joblib" not in sys.modules):
-        return 1
-    from joblib import effective_n_jobs
-
-    return max(1, int(effective_n_jobs(n_jobs)))
-
-
 def run_tasks(
     function: Callable[[Task], Value], tasks: Sequence[Task], n_jobs: int | None = None
 ) -> Iterator[Done[Value]]:
     """Run a function on every task; what came of each, in their order, as soon as it is known.
 
-    A task that raises an exception, cannot be sent to a worker, or ends its worker (by a signal, for want of memory) is
-    a :class:`Done` with an error, and the others are run all the same.
+    A task that raises an exception is a :class:`Done` with an error, and the others are run all the same. Where a
+    worker is ended (by a signal, for want of memory), so are all tasks that were not done.
 
     Args:
         function: called with one task; where processes are used it must be one that can be pickled.
         tasks: what to call it with.
         n_jobs: how many at once, see :func:`require_jobs`.
-
-    Raises:
-        InputError: when the configured backend of joblib cannot be used.
     """
     n_jobs = require_jobs(n_jobs)
     with _one_thread():
@@ -89,33 +77,18 @@ def run_tasks(
 
 
 def _in_workers(function: Callable[[Task], Value], tasks: Sequence[Task], n_jobs: int | None) -> Iterator[Done[Value]]:
-    """The same in workers. After one has died, the first task without a result is run alone, then the rest."""
+    """The same in workers. What they raise is in what they send: an exception here is a worker that has died."""
     from joblib import Parallel, delayed
 
-    def started(some: Sequence[Task]) -> Iterator[Done[Value]]:
-        jobs = n_jobs if n_jobs is None else min(n_jobs, len(tasks))
-        try:
-            parallel = Parallel(n_jobs=jobs, return_as="generator")
-        except ValueError as error:
-            raise InputError(f"joblib: {first_line(error)}; use backend='loky', 'threading' or 'dask'") from None
-        results: Iterator[Done[Value]] = parallel(delayed(_elsewhere)(function, task, os.getpid()) for task in some)
-        return results
-
     n_done = 0
-    is_alone = False
-    while n_done < len(tasks):
-        try:
-            for done in started(tasks[n_done : n_done + 1] if is_alone else tasks[n_done:]):
-                n_done += 1
-                yield done
-            is_alone = False
-        except InputError:
-            raise
-        except Exception as error:  # noqa: BLE001 - tasks raise none: a worker died, or a task or its result cannot be sent
-            if is_alone:
-                n_done += 1
-                yield Done(None, f"{type(error).__name__}: {first_line(error)}", error)
-            is_alone = not is_alone
+    try:
+        parallel = Parallel(n_jobs=n_jobs, return_as="generator")
+        for done in parallel(delayed(_elsewhere)(function, task, os.getpid()) for task in tasks):
+            n_done += 1
+            yield done
+    except Exception as error:  # noqa: BLE001 - whatever ended the workers, what was done before is kept
+        reason = f"{type(error).__name__}: {first_line(error)}"
+        yield from [Done(None, reason, error)] * (len(tasks) - n_done)
 
 
 def _one_thread() -> AbstractContextManager[object]:

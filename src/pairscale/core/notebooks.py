@@ -40,7 +40,6 @@ class LiveOutput:
         self._clock = clock
         self._next = 0.0
         self._handle: Any = None
-        self._lines: tuple[str, ...] = ()
 
     def is_due(self) -> bool:
         """Whether the last update is long enough ago for another one."""
@@ -48,9 +47,6 @@ class LiveOutput:
 
     def show(self, lines: Sequence[str]) -> None:
         """Show these lines in place of those of before, whether an update is due or not; never breaks a run."""
-        if tuple(lines) == self._lines:
-            return
-        self._lines = tuple(lines)
         self._next = self._clock() + PAUSE
         text = "\n".join(lines)
         data = {"text/plain": text, "text/html": f'<pre style="{_STYLE}">{escape(text)}</pre>'}

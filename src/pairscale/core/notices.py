@@ -7,7 +7,7 @@ prints it as ``note: …``, and ``logging.getLogger("pairscale").setLevel("ERROR
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from pairscale.core.addresses import without_logins
@@ -46,16 +46,3 @@ def plural(n: int, word: str, words: str = "") -> str:
     if n == 1:
         return f"{n:,} {word}"
     return f"{n:,} {words or word + 's'}"
-
-
-def did_you_mean(asked: str, names: Iterable[str]) -> str:
-    """A sentence that guesses the name that was meant, with a blank before it; nothing when none is near.
-
-    Example:
-        >>> did_you_mean("organisation", ["organization", "ideas"])
-        " Did you mean 'organization'?"
-    """
-    import difflib
-
-    near = difflib.get_close_matches(asked, list(names), n=3)
-    return f" Did you mean {' or '.join(map(repr, near))}?" if near else ""

@@ -20,7 +20,7 @@ import os
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from decimal import Decimal
-from numbers import Integral, Real
+from numbers import Real
 from pathlib import Path
 from typing import Any, Concatenate, Final, Literal, ParamSpec, TypeAlias, TypeVar, get_args
 
@@ -59,10 +59,10 @@ def require_int(value: Any, name: str, *, least: int | None = None, most: int | 
         ...
         pairscale.core.errors.InputError: concurrency must be a whole number of 1 or more, not 'x'
     """
-    number = _whole(value)
-    if number is None or (least is not None and number < least) or (most is not None and number > most):
+    number = _real(value)
+    if not number.is_integer() or int(value) != value or _is_outside(number, least=least, most=most):
         raise _refused(name, "a whole number" + _range(least, None, most, None), value)
-    return number
+    return int(value)
 
 
 def require_number(
@@ -96,14 +96,7 @@ def require_number(
         pairscale.core.errors.InputError: max_cost must be a number of 0 or more, not nan
     """
     number = _real(value)
-    if (
-        math.isnan(number)
-        or (math.isinf(number) and not infinite)
-        or (least is not None and number < least)
-        or (above is not None and number <= above)
-        or (most is not None and number > most)
-        or (below is not None and number >= below)
-    ):
+    if (math.isinf(number) and not infinite) or _is_outside(number, least=least, above=above, most=most, below=below):
         raise _refused(name, "a number" + _range(least, above, most, below), value)
     return number
 
@@ -122,14 +115,13 @@ def require_number_or(
         pairscale.core.errors.InputError: prior_sd must be a number above 0, or 'learned', not 'wide'
     """
     allowed = tuple(choices)
-    for choice in allowed:
-        if isinstance(value, str) and value == choice:
-            return choice
-    try:
-        return require_number(value, name, least=least, above=above)
-    except InputError:
+    if isinstance(value, str) and value in allowed:
+        return allowed[allowed.index(value)]
+    number = _real(value)
+    if math.isinf(number) or _is_outside(number, least=least, above=above):
         wanted = f"a number{_range(least, above, None, None)}, or {choices_in_words(allowed)}"
-        raise _refused(name, wanted, value) from None
+        raise _refused(name, wanted, value)
+    return number
 
 
 def require_probability(value: Any, name: str) -> float:
@@ -194,25 +186,22 @@ def require_text(value: Any, name: str, *, empty: bool = False) -> str:
 
 def require_mapping(value: Any, name: str) -> dict[str, Any]:
     """A mapping of settings by name, such as ``{"seed": 1}``; a message shows only the type: settings may hold keys."""
-    if not isinstance(value, Mapping):
+    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
         raise InputError(f"{name} must be a mapping of settings by name, not {type(value).__name__}")
-    if strange := [key for key in value if not isinstance(key, str)]:
-        raise InputError(f"{name} must be a mapping of settings by name; {shown(strange[0])} is not a name")
     return dict(value)
 
 
 def require_path(value: Any, name: str) -> Path:
     """A file or a folder, as a text or a path; it need not exist."""
-    if isinstance(value, Path) or (isinstance(value, str) and value.strip() and "\0" not in value):
+    if _is_place(value):
         return Path(value)
     raise _refused(name, "a file or a folder", value)
 
 
 def require_run(value: Any, name: str = "run") -> str:
     """A run file, as a text or a path, or the address of a database."""
-    place = os.fspath(value) if isinstance(value, str | os.PathLike) else None
-    if isinstance(place, str) and place.strip() and "\0" not in place:
-        return place
+    if _is_place(value):
+        return str(os.fspath(value))
     raise _refused(name, "a file or the address of a database", value)
 
 
@@ -274,15 +263,15 @@ def checked(function: Callable[P, T]) -> Callable[P, T]:
         ...
         pairscale.core.errors.InputError: verbose must be True or False, not 'no'
     """
-    parts = {name: {part.strip() for part in kind.split("|")} for name, kind in function.__annotations__.items()}
-    checks = {name: _CHECKS.get(frozenset(kinds - {"None"})) for name, kinds in parts.items()}
+    kinds = {name: {part.strip() for part in kind.split("|")} for name, kind in function.__annotations__.items()}
+    checks = {name: _CHECKS.get(frozenset(kind - {"None"})) for name, kind in kinds.items()}
     names = inspect.signature(function).parameters
 
     @functools.wraps(function)
     def called(*args: P.args, **kwargs: P.kwargs) -> T:
         for name, value in (*zip(names, args, strict=False), *kwargs.items()):
             check = checks.get(name)
-            if check is not None and not (value is None and "None" in parts[name]):
+            if check is not None and not (value is None and "None" in kinds[name]):
                 check(value, name)
         return function(*args, **kwargs)
 
@@ -290,17 +279,14 @@ def checked(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def _require_file(value: Any, name: str) -> None:
-    if name in ("run", "where"):
-        require_run(value)
-    else:
-        require_path(os.fspath(value) if isinstance(value, os.PathLike) else value, name)
+    require_run(value) if name in ("run", "where") else require_path(value, name)
 
 
 def _require_any_text(value: Any, name: str) -> None:
     """A text, which may be empty: what an empty one means is for the function to say. No message shows a key."""
     if not isinstance(value, str):
-        secret = name in ("api_key", "owner_token")
-        raise InputError(f"{name} must be a text, not {type(value).__name__ if secret else shown(value)}", name)
+        given = type(value).__name__ if name in ("api_key", "owner_token") else shown(value)
+        raise InputError(f"{name} must be a text, not {given}", name)
 
 
 def _require_texts(value: Any, name: str) -> None:
@@ -339,15 +325,9 @@ def shown(value: Any) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
-def _whole(value: Any) -> int | None:
-    """A number without a fraction as an integer; None if it is something else."""
-    if isinstance(value, bool) or not isinstance(value, (Integral, Real, Decimal)):
-        return None
-    try:
-        number = int(value)  # type: ignore[arg-type]  # every Real has __trunc__
-    except (ValueError, OverflowError):  # nan and infinity
-        return None
-    return number if number == value else None
+def _is_place(value: Any) -> bool:
+    """Whether it may be the name of a file, or an address."""
+    return isinstance(value, str | os.PathLike) and bool(str(value).strip()) and "\0" not in str(value)
 
 
 def _real(value: Any) -> float:
@@ -358,6 +338,23 @@ def _real(value: Any) -> float:
         return float(value)
     except (ValueError, OverflowError):
         return math.nan
+
+
+def _is_outside(
+    number: float,
+    *,
+    least: float | None = None,
+    above: float | None = None,
+    most: float | None = None,
+    below: float | None = None,
+) -> bool:
+    return not (
+        (least is None or number >= least)
+        and (above is None or number > above)
+        and (most is None or number <= most)
+        and (below is None or number < below)
+        and not math.isnan(number)
+    )
 
 
 def _range(least: float | None, above: float | None, most: float | None, below: float | None) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from pairscale.core.errors import FileFormatError, TemplateError
 from pairscale.core.home import home_folder
-from pairscale.core.notices import did_you_mean, notice
+from pairscale.core.notices import notice
 from pairscale.core.options import checked
 from pairscale.core.provenance import text_hash
 
@@ -32,7 +32,6 @@ _REGISTERED: dict[str, str] = {}
 # it. The braces of JSON hold quotes, spaces or small letters, and those of a formula mostly a single letter.
 _PLACEHOLDER = re.compile(r"\{[A-Z][A-Z0-9_]+\}")
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,99}")
-_LARGEST_FILE = 1_000_000
 
 
 @checked
@@ -191,18 +190,12 @@ def remove_prompt_template(name: str, quiet: bool = False) -> bool:
         (True, False)
     """
     if _is_name(name) and (name in _REGISTERED or _is_there(_user_file(name))):
-        path = _user_file(name)
-        try:
-            path.unlink(missing_ok=True)
-        except OSError as error:
-            raise TemplateError(f"the template file {path} cannot be deleted: {error.strerror}") from error
+        _user_file(name).unlink(missing_ok=True)
         _REGISTERED.pop(name, None)
         return True
     if quiet:
         return False
-    if name in _BUILT_IN or name in _ALIASES:
-        raise TemplateError(f"the prompt template {name!r} is built in and cannot be removed")
-    raise TemplateError(_unknown(name, list_prompt_templates(include_builtin=False)))
+    raise TemplateError(f"there is no prompt template of your own called {name!r}")
 
 
 def template_from(name_or_file: str) -> tuple[str, str]:
@@ -249,12 +242,7 @@ def _find(name: str) -> tuple[str, str]:
         return name, _built_in(name)
     if name in _ALIASES:
         return _find(_ALIASES[name])
-    raise TemplateError(_unknown(name, list_prompt_templates()))
-
-
-def _unknown(name: str, names: list[str]) -> str:
-    guess = did_you_mean(str(name).lower(), names)
-    return f"no prompt template {name!r}.{guess} There are {', '.join(names) or 'none'}"
+    raise TemplateError(f"no prompt template {name!r}; there are {', '.join(list_prompt_templates())}")
 
 
 def _built_in(name: str) -> str:
@@ -272,11 +260,9 @@ def _r_template_file(name: str) -> Path:
     file = Path(library or "").expanduser() / "pairwiseLLM" / "templates" / f"{name.removeprefix('pairwiseLLM/')}.txt"
     if library and file.is_file():
         return file
-    where = f"there is no {file}" if library else "PAIRSCALE_R_LIBRARY is not set"
     raise TemplateError(
-        f"no prompt template {name!r}: {where}. R's templates are not part of pairscale. Install the package (in R: "
-        'install.packages("pairwiseLLM")) and set PAIRSCALE_R_LIBRARY to the folder in which R has installed it (in R: '
-        'dirname(find.package("pairwiseLLM"))), or give the path of a template file'
+        f"no prompt template {name!r}: R's templates are not part of pairscale. Set PAIRSCALE_R_LIBRARY to the folder "
+        'where R has installed its package (in R: dirname(find.package("pairwiseLLM"))), or name a template file'
     )
 
 
@@ -298,10 +284,9 @@ def user_folder() -> Path:
 
 def _user_file(name: str) -> Path:
     if not _is_name(name):
-        hint = "; to read a file, say file=" if _is_file_like(name) else ""
         raise TemplateError(
             f"{name!r} cannot be the name of a prompt template: up to 100 letters a to z, digits, '_', '-' and '.', "
-            f"not starting with '.' and without '.txt' at the end{hint}"
+            "not starting with '.' and without '.txt' at the end"
         )
     return user_folder() / f"{name}.txt"
 
@@ -316,12 +301,9 @@ def _read(path: Path) -> str:
     from pairscale.core.encodings import decode, read_bytes
 
     try:
-        data = read_bytes(path, _LARGEST_FILE + 1)
-        text = decode(data, str(path), "utf-8")
+        text = decode(read_bytes(path), str(path), "utf-8")
     except FileFormatError as error:
         raise TemplateError(f"the template file cannot be read: {error}") from error
-    if len(data) > _LARGEST_FILE:
-        raise TemplateError(f"the template file {path} is larger than {_LARGEST_FILE:,} bytes, so it is not a template")
     return _checked(text.replace("\r\n", "\n").removesuffix("\n"), f"the template file {path}")
 
 
@@ -345,12 +327,9 @@ def _checked(template: str, what: str) -> str:
     placeholders = dict.fromkeys(_PLACEHOLDER.findall(template))
     missing = [name for name in PLACEHOLDERS if name not in placeholders]
     unknown = [name for name in placeholders if name not in PLACEHOLDERS]
-    faults = []
-    if missing:
-        faults.append(f"lacks {', '.join(missing)}")
-    if unknown:
-        faults.append(f"has the unknown {', '.join(unknown)}")
-    if faults:
-        known = ", ".join(PLACEHOLDERS)
-        raise TemplateError(f"{what} {' and '.join(faults)}; the placeholders are {known}, in capitals")
+    if missing or unknown:
+        raise TemplateError(
+            f"{what} must have the placeholders {', '.join(PLACEHOLDERS)} and no others; it lacks "
+            f"{', '.join(missing) or 'none'}, and has {', '.join(unknown) or 'none'} besides"
+        )
     return template

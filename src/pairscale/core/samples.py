@@ -9,16 +9,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
-from unicodedata import normalize
 
 import polars as pl
 
-from pairscale.core.columns import Column, ColumnChoice, choose_columns, column_at, is_long, named_column, with_paths
+from pairscale.core.columns import Column, ColumnChoice, choose_columns, column_at, named_column, with_paths
 from pairscale.core.display import ReprMixin, printable
-from pairscale.core.documents import DOCUMENT_SUFFIXES
 from pairscale.core.documents.kinds import LONGEST_TEXT
 from pairscale.core.encodings import read_text
-from pairscale.core.errors import FileFormatError, InputError, MissingExtraError, TableError
+from pairscale.core.errors import FileFormatError, InputError, MissingExtraError, PairscaleError, TableError
 from pairscale.core.files import TABLE_SUFFIXES, read_table
 from pairscale.core.notices import notice, plural
 from pairscale.core.options import checked
@@ -89,12 +87,7 @@ class SamplesReport(ReprMixin, table="files", columns=None):
     def opening(self) -> list[str]:
         """What was read: a line, and one per kind of file."""
         source = f"{plural(self.samples.height, 'text')} from {printable(self.source)}"
-        lines = ["; ".join([source, *self._chosen()])]
-        lines += [f"  {words}" for words in self._kinds()]
-        for file in self.details:
-            if file.reason is None and file.characters is None:
-                lines.append(f"  {printable(f'{file.name}: {file.note}')}")
-        return lines
+        return ["; ".join([source, *self._chosen()]), *(f"  {words}" for words in self._kinds())]
 
     def problems(self) -> list[str]:
         """What was not read, and what to look at."""
@@ -125,16 +118,8 @@ class SamplesReport(ReprMixin, table="files", columns=None):
         return parts
 
     def _kinds(self) -> list[str]:
-        read = [file for file in self.details if file.characters is not None]
-        lines = []
-        for kind, count in Counter(file.kind for file in read).most_common():
-            blank = [file for file in read if file.kind == kind and file.blank_pages]
-            words = f"{count:,} {kind}"
-            if blank:
-                pages = plural(sum(file.blank_pages for file in blank), "page")
-                words += f" ({pages} skipped: no text layer; in {printable(_first([file.name for file in blank]))})"
-            lines.append(words)
-        return lines
+        read = Counter(file.kind for file in self.details if file.reason is None)
+        return [f"{count:,} {kind}" for kind, count in read.most_common()]
 
 
 def _first(names: Sequence[str], shown: int = _SHOWN) -> str:
@@ -258,10 +243,15 @@ def inspect_samples(
         return _of_table(frame, _choice(frame, id_col, text_col, "samples"), "the table", "table", "samples")
     path = Path(source)
     suffix = path.suffix.lower()
-    if os.path.isdir(path) or suffix == ".zip":  # noqa: PTH112 (Path.is_dir raises when it is a text)
+    if suffix not in TABLE_SUFFIXES and not os.path.exists(path):  # noqa: PTH110 (Path.exists raises when it is a text)
+        raise FileFormatError(f"{str(path)[:_LONGEST_NAME]!r}: no such file or folder")
+    if suffix == ".zip" or path.is_dir():
         return _of_files(path, encoding, skip_unreadable)
     if suffix not in TABLE_SUFFIXES:
-        raise FileFormatError(_no_samples(path))
+        raise FileFormatError(
+            f"{path} is one file; give the folder or zip archive that holds all texts, or a table in "
+            f"{listed(TABLE_SUFFIXES, 20)}"
+        )
 
     def text_columns(frame: pl.DataFrame) -> tuple[str, str]:
         choice = _choice(frame, id_col, text_col, str(path))
@@ -269,14 +259,6 @@ def inspect_samples(
 
     frame = read_table(path, text=text_columns, encoding=encoding, paths=(id_col, text_col))
     return _of_table(frame, _choice(frame, id_col, text_col, str(path)), str(path), suffix.lstrip("."), str(path))
-
-
-def _no_samples(path: Path) -> str:
-    if not os.path.exists(path):  # noqa: PTH110 (somebody may give a text instead of its file)
-        return f"{str(path)[:_LONGEST_NAME]!r}: no such file or folder"
-    if path.suffix.lower() in DOCUMENT_SUFFIXES:
-        return f"{path} is one text; give the folder that holds all of them (a table ends in .csv, .tsv or .xlsx)"
-    return f"{path}: give a folder or zip archive of texts, or a table in {listed(TABLE_SUFFIXES, 20)}"
 
 
 def _choice(frame: pl.DataFrame, id_col: Column | None, text_col: Column | None, what: str) -> ColumnChoice:
@@ -291,35 +273,26 @@ def _of_table(frame: pl.DataFrame, choice: ColumnChoice, source: str, kind: str,
     reasons = {name: f" ({why})" for name, why in choice.reasons.items()}
     ids = f"column {choice.ids}{reasons.get('id_col', '')}"
     texts = f"column {choice.texts}{reasons.get('text_col', '')}"
-    notes = _unusual(samples)
-    opaque = _opaque(samples)
-    if opaque:
-        notes.append(f"{listed(opaque)} holds neither text nor numbers: judges get it, tables leave it out")
-    return SamplesReport(samples, source, (file,), ids, texts, tuple(samples.columns[2:]), tuple(notes))
-
-
-def _opaque(samples: pl.DataFrame) -> list[str]:
-    return [name for name, kind in samples.schema.items() if kind in {pl.Binary, pl.Object}]
+    return SamplesReport(samples, source, (file,), ids, texts, tuple(samples.columns[2:]), tuple(_unusual(samples)))
 
 
 def _of_files(path: Path, encoding: str | None, skip_unreadable: bool) -> SamplesReport:
     texts, files = read_folder(path, encoding)
     frame = pl.DataFrame({"ID": list(texts), "text": list(texts.values())}, {"ID": pl.String, "text": pl.String})
-    frame, files = _with_class_list(path, frame, files)
     missing = [file for file in files if file.reason == MISSING_EXTRA]
     if missing and not (skip_unreadable and texts):
         otherwise = "; to continue without them, give `skip_unreadable=True`" if texts else ""
         need = f"{path}: reading {len(missing):,} of {len(files):,} files ({_kinds_of(missing)})"
         raise MissingExtraError(need, "documents", otherwise)
-    if not files:
-        raise FileFormatError(f"{path} holds no file that could be a text: txt, md, html, docx, odt and pdf are read")
     if not texts:
-        reasons = "; ".join(_by_reason(files)[:3])
-        raise FileFormatError(f"{path}: none of its {plural(len(files), 'file')} could be read: {reasons}")
+        reasons = "; ".join(_by_reason(files)[:3]) or "there is none"
+        raise FileFormatError(f"{path}: no file could be read as a text (txt, md, html, docx, odt, pdf): {reasons}")
+    if path.is_dir():
+        frame, files = _with_class_list(path, frame, files)
     samples = _checked(frame, "ID", "text", str(path))
     noted: dict[str, list[str]] = {}
     for file in files:
-        if file.note is not None and file.characters is not None:
+        if file.note is not None:
             noted.setdefault(file.note.partition(", for example")[0], []).append(file.name)
     notes = [*_unusual(samples), *(f"{_first(names)}: {note}" for note, names in noted.items())]
     kept = tuple(samples.columns[2:])
@@ -329,37 +302,24 @@ def _of_files(path: Path, encoding: str | None, skip_unreadable: bool) -> Sample
 def _with_class_list(folder: Path, samples: pl.DataFrame, files: list[FileRead]) -> tuple[pl.DataFrame, list[FileRead]]:
     """The samples with the columns of a folder's only table, if one of its columns names each text once.
 
-    Beside them, the files of the folder, with what the table was used for, or why it was not.
+    Beside them, the files of the folder, with what the table was used for.
     """
     tables = [file for file in files if f".{file.kind}" in TABLE_SUFFIXES]
-    if len(tables) != 1 or samples.is_empty() or not folder.is_dir():
+    if len(tables) != 1:
         return samples, files
-    [table] = tables
-    ids = set(samples["ID"])
-
-    def texts_named(column: pl.Series) -> list[str | None]:
-        """The texts that cells name, by their file with or without its ending."""
-        if column.dtype.is_nested() or column.dtype in {pl.Binary, pl.Object}:
-            return []
-        cells = [normalize("NFC", cell or "") for cell in id_text(column)]
-        names = [cell if cell in ids else Path(cell).stem for cell in cells]
-        return [name if name in ids else None for name in names]
-
     try:
-        frame = read_table(folder / table.name, text=lambda cells: [c.name for c in cells if any(texts_named(c))])
-    except MissingExtraError:  # a workbook that may be the class list, which only opening it would tell
-        return samples, [replace(file, reason=MISSING_EXTRA) if file is table else file for file in files]
-    except InputError:
+        frame = read_table(folder / tables[0].name)
+    except PairscaleError:
         return samples, files
-    named = {column.name: texts_named(column) for column in frame}
-    keys = [name for name in named if sorted(filter(None, named[name])) == sorted(ids)]
-    if not keys or any(named[name] != named[keys[0]] for name in keys):
-        return samples, files
-    kept = [name for name in frame.columns if name not in {*keys, "ID", "text"} and not is_long(frame[name])]
-    columns = frame.select(pl.Series("ID", named[keys[0]], pl.String), *kept)
-    used = replace(table, reason=None, note=f"columns {', '.join(kept)} by {keys[0]}")
-    joined = samples.join(columns, on="ID", how="left", maintain_order="left")
-    return joined, [used if file is table else file for file in files]
+    for column in frame.select(pl.col(pl.String, pl.Int64)):
+        cells = id_text(column)
+        for names in (cells, cells.str.replace(r"\.[^.]*$", "")):  # of files, without or with their endings
+            if set(samples["ID"]) <= set(names) and not names.is_duplicated().any():
+                kept = [name for name in frame.columns if name not in {column.name, "ID", "text"}]
+                joined = samples.join(frame.select(names.alias("ID"), *kept), "ID", "left", maintain_order="left")
+                used = replace(tables[0], reason=None, note=f"its columns are kept, by {column.name}")
+                return joined, [used if file is tables[0] else file for file in files]
+    return samples, files
 
 
 def _unusual(samples: pl.DataFrame) -> list[str]:
@@ -389,8 +349,6 @@ def read_samples_df(df: Table, id_col: Column | None = None, text_col: Column | 
     """
     say_positions(id_col, text_col)
     frame = to_frame(df, "samples")
-    if frame.width == 0:
-        raise TableError("samples: no rows; give at least one sample")
     columns = frame.columns
     ids = named_column(columns, id_col, "ID", "samples") or column_at(columns, 0, "id_col", "samples")
     texts = named_column(columns, text_col, "text", "samples") or column_at(columns, 1, "text_col", "samples")
@@ -429,49 +387,36 @@ def read_samples_dir(
         raise FileFormatError(f"{path}: no such folder")
     try:
         matches = re.compile(pattern).search
-        files = [file for file in sorted(folder.iterdir()) if matches(file.name) and file.name[0] != "."]
     except re.error as error:
         raise InputError(f"pattern {pattern!r} is not a regular expression: {error}") from None
-    except OSError as error:
-        raise FileFormatError(f"{path} cannot be read: {error.strerror}") from None
-    files = [file for file in files if file.is_file()]
+    files = [file for file in sorted(folder.iterdir()) if matches(file.name) and file.name[0] != "." and file.is_file()]
     if not files:
-        wanted = "there is no file that ends in .txt" if pattern == _TEXT_FILES else f"no file matches {pattern!r}"
-        raise FileFormatError(f"{path}: {wanted}")
+        raise FileFormatError(f"{path}: no file matches {pattern!r}")
     texts = [without_final_break(read_text(file, encoding)) for file in files]
-    frame = to_frame({"ID": [file.stem for file in files], "text": texts}, str(path))
-    return _checked(frame, "ID", "text", str(path))
+    return _checked(pl.DataFrame({"ID": [file.stem for file in files], "text": texts}), "ID", "text", str(path))
 
 
 def _checked(frame: pl.DataFrame, ids: str, texts: str, what: str) -> pl.DataFrame:
     """``ID text`` and the other columns; ids are unique, and every text has words."""
     others = [name for name in frame.columns if name not in {ids, texts}]
-    clash = [name for name in ("ID", "text") if name in others]
-    if clash:
-        raise TableError(f"{what}: a further column is called {listed(clash)}; rename it or leave it out")
+    if {"ID", "text"} & set(others):
+        raise TableError(f"{what}: a further column is called ID or text; rename it or leave it out")
     if frame.height == 0:
         raise TableError(f"{what}: no rows; give at least one sample")
     samples = require_ids(frame, [ids], what).with_columns(as_text(frame[texts], what))
     samples = samples.select(pl.col(ids).alias("ID"), pl.col(texts).alias("text"), *others)
-    is_double = samples["ID"].is_duplicated()
-    if is_double.any():
-        twice = samples["ID"].filter(is_double).unique(maintain_order=True)
-        more = f" ({len(twice):,} ids are not)" if len(twice) > 1 else ""
-        rows = row_numbers(samples["ID"] == twice[0])
-        raise TableError(f"{what}: the id {twice[0]!r} stands in {rows}; ids must be unique{more}")
+    double = samples["ID"].is_duplicated()
+    if double.any():
+        twice = samples["ID"].filter(double).unique(maintain_order=True).to_list()
+        raise TableError(f"{what}: {listed(twice)} stands in more than one row; ids must be unique")
     blank = is_blank(samples["text"])
     if blank.any():
-        raise TableError(
-            f"{what}: no text for {listed(samples['ID'].filter(blank).to_list())} in {row_numbers(blank)}; leave the "
-            "sample out, or write what was handed in"
-        )
-    size = samples["text"].str.len_bytes()
-    long = size > MAX_TEXT_BYTES
+        names = listed(samples["ID"].filter(blank).to_list())
+        raise TableError(f"{what}: no text for {names} in {row_numbers(blank)}; leave the sample out")
+    long = samples["text"].str.len_bytes() > MAX_TEXT_BYTES
     if long.any():
-        raise TableError(
-            f"{what}: the text of {samples['ID'].filter(long)[0]!r} in {row_numbers(long)} has "
-            f"{size.filter(long)[0]:,} bytes; a sample has at most {MAX_TEXT_BYTES:,}"
-        )
+        names = listed(samples["ID"].filter(long).to_list())
+        raise TableError(f"{what}: the text of {names} has more than {MAX_TEXT_BYTES:,} bytes")
     return samples
 
 
@@ -484,7 +429,8 @@ def with_kept(items: pl.DataFrame, samples: pl.DataFrame) -> tuple[pl.DataFrame,
         items: one row per item, with ``ID``.
         samples: the samples, with ``ID``, ``text`` and the other columns.
     """
-    others = [name for name in samples.columns if name not in {"ID", "text", *_opaque(samples)}]
+    opaque = {pl.Binary, pl.Object}
+    others = [name for name, kind in samples.schema.items() if name not in {"ID", "text"} and kind not in opaque]
     named = {name: f"sample_{name}" if name in items.columns else name for name in others}
     named = {name: new for name, new in named.items() if new not in items.columns}
     if not named or "ID" not in items.columns:

@@ -155,11 +155,6 @@ def times_of(frame: pl.DataFrame) -> pl.Series | None:
     return frame[TIMES] if TIMES in frame.columns else None
 
 
-def row_number(place: int) -> str:
-    """A row for a message, counted from 1, without the header."""
-    return f"row {place + 1}" if _numbered.get() else "a row"
-
-
 def row_numbers(where: pl.Series) -> str:
     """The rows where ``where`` is true, for a message: counted from 1, without the header."""
     rows = where.arg_true() + 1

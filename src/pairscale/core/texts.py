@@ -25,19 +25,9 @@ from pairscale.core.notices import notice
 MISSING_EXTRA = 'needs an optional package: pip install "pairscale[documents]"'
 """Why a file is not read on a plain installation."""
 
-_TABLE = (
-    "a table, not a text; to keep its columns, one of them must name each text once, and no other contradict it; to "
-    "read the texts in it, give it instead of the folder"
-)
-_ARCHIVE = "an archive; unpack it, or give it instead of the folder if it is a zip file"
-_WRITING = "a format that is not read; save it as docx, odt, pdf or txt"
-_NO_TEXT = {
-    **dict.fromkeys(("csv", "tsv", "jsonl", "ndjson", "json", "parquet", "xlsx", "xls", "ods"), _TABLE),
-    **dict.fromkeys(("zip", "7z", "rar", "tar", "gz", "tgz", "bz2", "xz"), _ARCHIVE),
-    **dict.fromkeys(
-        ("doc", "rtf", "pages", "wpd", "wps", "dot", "dotx", "fodt", "ott", "sxw", "epub", "tex"), _WRITING
-    ),
-}
+_TABLES = ("csv", "tsv", "jsonl", "ndjson", "json", "parquet", "xlsx")
+_TABLE = "a table that does not name each text once; to read the texts in it, give it instead of the folder"
+_NO_TEXT = "not a text: txt, md, html, docx, odt and pdf are read"
 _IS_UTF8 = 0x800  # of a name in a zip archive
 _LEFT_BEHIND = {"thumbs.db", "desktop.ini", "__macosx"}
 
@@ -105,17 +95,13 @@ def read_document(path: str | os.PathLike[str], encoding: str | None = None) -> 
         FileFormatError: it cannot be read; the message names it.
         MissingExtraError: files of its kind need an optional package.
     """
-    where = Path(path)
-    ending = where.suffix.lower().lstrip(".")
-    kind = kind_of(where.name) or (ending if ending in _NO_TEXT else "txt")
+    kind = kind_of(os.fspath(path)) or "txt"
     if missing_package(kind):
         raise MissingExtraError(f"reading a {kind} file", "documents")
     try:
-        document = _read(kind, partial(_content, where), encoding)
+        document = _read(kind, partial(_content, Path(path)), encoding)
     except Unreadable as reason:
         raise FileFormatError(f"{path}: {reason}") from None
-    if document.blank_pages:
-        notice(f"{path}: {document.blank_pages:,} of its pages were skipped: no text layer")
     for note in document.notes:
         notice(f"{path}: {note}")
     return document
@@ -123,7 +109,7 @@ def read_document(path: str | os.PathLike[str], encoding: str | None = None) -> 
 
 def _read(kind: str, content: Callable[[int], bytes], encoding: str | None) -> Document:
     if kind_of(f"x.{kind}") is None:
-        raise Unreadable(_NO_TEXT.get(kind, "not a text: txt, md, html, docx, odt and pdf are read"))
+        raise Unreadable(_TABLE if kind in _TABLES else _NO_TEXT)
     if missing_package(kind):
         raise Unreadable(MISSING_EXTRA)
     if kind in PLAIN:
@@ -152,29 +138,20 @@ def _is_left_behind(name: str) -> bool:
 
 
 def _of_folder(folder: Path) -> Iterator[_Entry]:
-    try:
-        files = sorted(folder.iterdir())
-    except OSError as error:
-        raise FileFormatError(f"{folder} cannot be read: {error.strerror}") from None
     inside = folder.resolve()
-    for file in files:
+    for file in sorted(folder.iterdir()):
         if _is_left_behind(file.name):
             continue
         reason = None
         if not file.resolve().is_relative_to(inside):
             reason = "a link that leads out of the folder; copy the file itself into it"
-        elif file.is_dir():
-            reason = "a folder; subfolders are not read, so name it instead to read its files"
         elif not file.is_file():
-            reason = "not a plain file"
+            reason = "not a plain file; subfolders are not read, so name one instead to read its files"
         yield file.name, reason, partial(_content, file)
 
 
 def _content(file: Path, most: int) -> bytes:
-    try:
-        content = read_bytes(file, most + 1)
-    except FileFormatError as error:
-        raise Unreadable(str(error)) from None
+    content = read_bytes(file, most + 1)
     if len(content) > most:
         raise Unreadable(f"it has more than {most:,} bytes")
     return content
@@ -184,10 +161,8 @@ def _of_archive(path: Path) -> Iterator[_Entry]:
     """The files of an archive, or of the one folder that holds all of them; nothing is ever written to the disk."""
     try:
         parts = Parts(path)
-    except Unreadable as reason:
-        raise FileFormatError(f"{path}: {reason}") from None
-    except OSError as error:
-        raise FileFormatError(f"{path} cannot be read: {error.strerror}") from None
+    except (Unreadable, OSError) as reason:
+        raise FileFormatError(f"{path} cannot be read: {reason}") from None
     members = {}
     for info in parts.members:
         name = info.filename

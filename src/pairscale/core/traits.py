@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pairscale.core.errors import InputError, UnknownNameError
-from pairscale.core.notices import did_you_mean
 from pairscale.core.options import checked, shown
 
 
@@ -138,18 +137,15 @@ def trait_description(
         >>> trait_description(custom_name="Warmth", custom_description="How kindly the reader is addressed.")
         Trait(name='Warmth', description='How kindly the reader is addressed.', key=None)
     """
-    if custom_description is not None:
-        return Trait(
-            _filled("custom_name", "Custom trait" if custom_name is None else custom_name),
-            _filled("custom_description", custom_description),
-        )
-    if custom_name is not None:
-        raise InputError(
-            f"the trait {custom_name!r} has no definition: give custom_description too, or leave custom_name out "
-            "and choose a built-in trait by name"
-        )
+    if custom_description is not None or custom_name is not None:
+        trait = Trait("Custom trait" if custom_name is None else custom_name, custom_description or "")
+        if not trait.name.strip() or not trait.description.strip():
+            raise InputError("a trait of your own needs a custom_description, and a name that is not blank")
+        return trait
     if name not in _TRAITS:
-        raise UnknownNameError(_unknown(name))
+        raise UnknownNameError(
+            f"no trait {name!r}; there are {', '.join(_TRAITS)}; or define one with `custom_description=`"
+        )
     return _TRAITS[name]
 
 
@@ -164,16 +160,3 @@ def choose_trait(trait: str | Trait, name: str | None, description: str | None) 
     if name is not None and description is not None:
         return Trait(name, description)
     return as_trait(trait)
-
-
-def _filled(argument: str, value: str) -> str:
-    if not value.strip():
-        raise InputError(f"{argument} is {value!r}; describe it in words")
-    return value
-
-
-def _unknown(name: str) -> str:
-    # People write the label for the key, so the comparison is made in the key's own spelling.
-    asked = name.strip().lower().replace(" ", "_").replace("-", "_")
-    guess = did_you_mean(asked, _TRAITS)
-    return f"no trait {name!r}.{guess} There are {', '.join(_TRAITS)}; or define one with `custom_description=`"

@@ -18,17 +18,14 @@ from pairscale.core.documents.kinds import Unreadable
 from pairscale.core.documents.parts import Parts
 from pairscale.core.errors import FileFormatError, MissingExtraError
 from pairscale.core.notices import notice
-from pairscale.core.tables import first_line, listed, row_numbers
+from pairscale.core.tables import first_line, listed
 
 _MOST_CELLS = 20_000_000
 _EXCEL_ROWS = 1_048_576
-_EXCEL_COLUMNS = 16_384
 _EXCEL_TEXT = 32_767
-_EXCEL_DIGITS = 15
-_EXCEL_YEAR = 1901
+_EXCEL_INTEGER = 10**15  # beyond it, last digits are lost
 _CELL = re.compile(rb"""<(?:[\w.-]+:)?(?:c|row)\s[^<]*?\br\s*=\s*["']([A-Za-z]{0,3})([0-9]{1,7})["']""")
 _UNNAMED = re.compile(r"__UNNAMED__(\d+)")
-_OTHER_FORMATS = re.compile(r"(?:^|/)content\.xml$|sheets?/[^/]*\.bin$", re.IGNORECASE)  # ods and xlsb
 
 
 def read_workbook(content: bytes, path: Path) -> pl.DataFrame:
@@ -67,8 +64,6 @@ def _require_bounded(content: bytes, path: Path) -> None:
     """
     try:
         parts = Parts(content)
-        if any(_OTHER_FORMATS.search(name) for name in parts.names()):
-            raise FileFormatError(f"{path} is a spreadsheet of another format; save it as .xlsx, or as csv")
         for name in parts.names():
             rows = 1
             columns = 1
@@ -93,36 +88,25 @@ def _column_number(letters: bytes) -> int:
 
 def for_excel(frame: pl.DataFrame, target: Path) -> pl.DataFrame:
     """The table as a sheet can hold it; what it would cut off is refused."""
-    if frame.height >= _EXCEL_ROWS or frame.width > _EXCEL_COLUMNS:
-        raise FileFormatError(
-            f"{target}: a table of {frame.height:,} rows and {frame.width:,} columns is too large for an Excel sheet; "
-            "write csv or parquet"
-        )
     frame = frame.select(_excel_column(column) for column in frame)
-    for column in frame.select(pl.col(pl.String)):
-        # Excel counts as UTF-16 does: an emoji is two.
-        size = (column.str.len_chars() + column.str.count_matches(r"[\x{10000}-\x{10FFFF}]")).fill_null(0)
-        if (size > _EXCEL_TEXT).any():
-            raise FileFormatError(
-                f"{target}: an Excel cell holds {_EXCEL_TEXT:,} characters, and column {column.name!r} has more in "
-                f"{row_numbers(size > _EXCEL_TEXT)}; write csv or parquet"
-            )
+    longest = frame.select(pl.col(pl.String).str.len_chars().max()).max_horizontal()
+    if frame.height >= _EXCEL_ROWS or (longest > _EXCEL_TEXT).any():
+        raise FileFormatError(
+            f"{target}: an Excel sheet holds {_EXCEL_ROWS:,} rows and cells of {_EXCEL_TEXT:,} characters; write csv"
+        )
     return frame
 
 
 def _excel_column(column: pl.Series) -> pl.Series:
     """The column as numbers of 15 digits, truth values, times without a zone, or text."""
     kind = column.dtype
-    if kind.is_integer():
-        digits = column.cast(pl.String).str.strip_chars("-").str.len_chars()
-        return column.cast(pl.String) if (digits > _EXCEL_DIGITS).any() else column
     if kind.is_float():
         return column.fill_nan(None)
+    if kind.is_integer():
+        return column.cast(pl.String) if (column.abs() > _EXCEL_INTEGER).any() else column
     if isinstance(kind, pl.Datetime) and kind.time_zone:
-        column = column.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
-    if isinstance(kind, pl.Date | pl.Datetime):
-        return column.cast(pl.String) if (column.dt.year() < _EXCEL_YEAR).any() else column
-    return column if kind.is_numeric() or kind == pl.Boolean else column.cast(pl.String)
+        return column.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
+    return column if isinstance(kind, pl.Date | pl.Datetime | pl.Boolean | pl.Decimal) else column.cast(pl.String)
 
 
 def write_sheets(sheets: Mapping[str, pl.DataFrame], path: Path) -> None:

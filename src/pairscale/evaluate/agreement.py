@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pairscale.checks.agreement import LEAST_UNITS, measure_agreement, two_raters
+from pairscale.checks.agreement import LEAST_UNITS, agreement, two_raters
 from pairscale.checks.effect import wilson
 from pairscale.core.display import ReprMixin
-from pairscale.core.notices import plural
+from pairscale.core.notices import plural, without_notices
 from pairscale.evaluate.inference.cases import score_of
 
 if TYPE_CHECKING:
@@ -73,7 +73,8 @@ def agreement_of(run: PairwiseRunResult, x: str, y: str) -> PairwiseAgreement:
     if not both:
         return found
     winners = [(str(one.winner), str(two.winner)) for one, two in both]
-    measured = measure_agreement(two_raters(*(list(side) for side in zip(*winners, strict=True))), seed=1)
+    with without_notices():  # the result carries them
+        measured = agreement(two_raters(*(list(side) for side in zip(*winners, strict=True))), seed=1)
     kappa = measured.table.filter(pl.col("statistic") == "cohen_kappa").row(0, named=True)
     notices = [one for one in measured.notices if one.startswith("few ")]
     if len(both) < LEAST_UNITS:

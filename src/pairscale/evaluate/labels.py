@@ -11,7 +11,6 @@ from typing import Any, Literal
 import polars as pl
 
 from pairscale.core.display import ReprMixin
-from pairscale.core.encodings import encoding_of
 from pairscale.core.errors import FileFormatError, InputError
 from pairscale.core.files import TABLE_SUFFIXES, read_rows
 from pairscale.core.notices import plural
@@ -160,7 +159,7 @@ def _label_rows(path: str | os.PathLike[str], encoding: str | None) -> list[dict
             raise InputError(f"{path} holds no labels yet; `pairscale label MANIFEST --run {path}` collects them")
         return found
     text = ("case_id", "task_id", "criterion", "preferred", "labeller", "comment", "skipped")
-    return read_rows(path, text=text, encoding=encoding_of(path, encoding))
+    return read_rows(path, text=text, encoding=encoding)
 
 
 def _label(number: int, row: Mapping[str, Any], key: Mapping[str, Any]) -> dict[str, Any]:

@@ -132,21 +132,26 @@ def probability_of_first(logprobs: Sequence[TokenLogprob] | None, lead: str) -> 
     Returns:
         None when the tokens do not show the choice.
     """
-    if not logprobs:
-        return None
     stem = r"[\"'\s:]*" if lead == CHOICE_KEY else r"\s*"
     choice = re.compile(rf"{re.escape(lead)}{stem}SAMPLE_([12])(?!\d)", re.IGNORECASE)
-    before = ""
-    found = None
-    for token in logprobs:
-        weights = {"1": 0.0, "2": 0.0}
-        for other in token.top:
-            if (which := _chosen(choice, before, other.token)) is not None:
-                weights[which] += math.exp(min(other.logprob, 0.0))
-        if _chosen(choice, before, token.token) is not None and sum(weights.values()) > 0:
-            found = weights["1"] / sum(weights.values())  # the last one: an answer may be corrected
-        before = (before + token.token)[-len(lead) - 40 :]
-    return found
+    text = "".join(token.token for token in logprobs or ())
+    choices = list(choice.finditer(text))
+    if not choices:
+        return None
+    last = choices[-1]  # an answer may be corrected
+    end = 0
+    for token in logprobs or ():
+        start = end
+        end += len(token.token)
+        if end > last.start(1):
+            break
+    weights = {"1": 0.0, "2": 0.0}
+    for token_text, logprob in token.top:
+        chosen = choice.search(text[min(last.start(), start) : start] + token_text)
+        if chosen is not None:
+            weights[chosen[1]] += math.exp(min(logprob, 0.0))
+    total = sum(weights.values())
+    return weights["1"] / total if total else None
 
 
 def stated_confidence(text: str, position: int) -> float | None:
@@ -161,14 +166,6 @@ def stated_confidence(text: str, position: int) -> float | None:
         return None
     sure = float(found[-1]) / 100
     return sure if position == 1 else 1 - sure
-
-
-def _chosen(choice: re.Pattern[str], before: str, token: str) -> str | None:
-    """Which sample a token chooses, given what stands before it."""
-    for match in choice.finditer(before + token):
-        if match.start(1) >= len(before):
-            return match[1]
-    return None
 
 
 _DECLINES = re.compile(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 from pairscale.core.comparisons import ERROR_CODES, Condition, Outcome
@@ -41,21 +41,6 @@ class JudgePair:
     state: Any = field(default=None, repr=False, compare=False)
     occurrence: int = 1
     is_swapped: bool = False
-
-    def __post_init__(self) -> None:
-        for name, value in (("attempt", self.attempt), ("occurrence", self.occurrence)):
-            if type(value) is not int or value < 1:
-                object.__setattr__(self, name, require_int(value, name, least=1))
-
-
-_FIGURES: tuple[tuple[str, type[int] | type[float], int], ...] = (
-    ("winner_pos", int, 2), ("probability", float, 1), ("status_code", int, LARGEST), ("retry_after", float, LARGEST),
-    ("prompt_tokens", int, LARGEST), ("completion_tokens", int, LARGEST), ("total_tokens", int, LARGEST),
-    ("prompt_cached_tokens", int, LARGEST), ("reasoning_tokens", int, LARGEST), ("latency_s", float, LARGEST),
-    ("cost", float, LARGEST), ("saved", float, LARGEST),
-)  # fmt: skip
-"""The numbers of a verdict: what they are kept as, and how large they may be."""
-_TEXTS = ("content", "thoughts", "model", "object_type", "error_message", "prompt_hash")
 
 
 _ANSWERS = frozenset({Outcome.WIN, Outcome.TIE, Outcome.FLIP})
@@ -127,26 +112,26 @@ class Verdict:
     def __post_init__(self) -> None:
         if self.winner_pos not in ((1, 2) if self.outcome is Outcome.WIN else (None,)):
             raise InputError(f"a verdict is a win exactly when winner_pos is 1 or 2, not {self.winner_pos!r:.80}")
-        for name, kind, most in _FIGURES:
+        if self.winner_pos is not None:
+            object.__setattr__(self, "winner_pos", int(self.winner_pos))  # numpy's numbers are no values of a database
+        for name, kind in _FIGURES:
             value = getattr(self, name)
+            most = 1 if name == "probability" else LARGEST
             if value is not None and not (type(value) is kind and 0 <= value <= most):
                 object.__setattr__(self, name, require_figure(value, f"the {name} of a verdict", kind, most))
         for name in _TEXTS:
             value = getattr(self, name)
             if value is not None and not isinstance(value, str):  # some servers name their models by numbers
                 object.__setattr__(self, name, str(value))
-        object.__setattr__(self, "cached", bool(self.cached))
-        if (self.outcome in _ANSWERS) != (self.error_code is None):
-            raise InputError("a verdict carries an error_code exactly when it is an abstention or an error")
-        if self.error_code is not None and self.error_code not in ERROR_CODES:
-            require_choice(self.error_code, "error_code", ERROR_CODES)
-        if self.failure is None and self.error_code is not None:
-            object.__setattr__(self, "failure", "question")
-        elif self.failure not in ((None,) if self.error_code is None else FAILURES):
-            raise InputError(
-                f"the failure of a verdict is one of {', '.join(FAILURES)} for an abstention or an error, and None for "
-                f"an answer, not {self.failure!r:.80}"
-            )
+        if self.outcome in _ANSWERS:
+            allowed: tuple[str | None, ...] = (None,)
+            failures = allowed
+        else:
+            allowed = ERROR_CODES
+            failures = FAILURES
+            object.__setattr__(self, "failure", self.failure or "question")
+        require_choice(self.error_code, "error_code", allowed)
+        require_choice(self.failure, "failure", failures)
 
     @classmethod
     def win(cls, winner_pos: Literal[1, 2], **more: Any) -> Verdict:
@@ -180,6 +165,15 @@ class Verdict:
         if not most or not may_cost or self.cost is not None or self.cached:
             return self
         return replace(self, cost=most, cost_is_estimate=True)
+
+
+_FIGURES = tuple(
+    (one.name, int if str(one.type).startswith("int") else float)
+    for one in fields(Verdict)
+    if str(one.type).startswith(("int", "float"))
+)
+"""The numbers of a verdict, and what they are kept as."""
+_TEXTS = ("content", "thoughts", "model", "object_type", "error_message", "prompt_hash")
 
 
 def require_figure(value: Any, name: str, kind: type[int] | type[float], most: int = LARGEST) -> float:
@@ -224,13 +218,7 @@ _DEFAULTS: Mapping[str, Any] = {
 }  # fmt: skip
 
 
-MemberName: TypeAlias = Literal[
-    "max_cost_of", "price", "uses_cache", "waits_for_people", "graded", "allow_ties", "aclose"
-]
-"""The optional members of a judge."""
-
-
-def judge_member(judge: object, name: MemberName) -> Any:
+def judge_member(judge: object, name: str) -> Any:
     """An optional member of a judge, or its default.
 
     - ``max_cost_of(pair)``: what one question may cost at most, in US dollars; 0 when it is free, None when the price
@@ -246,3 +234,15 @@ def judge_member(judge: object, name: MemberName) -> Any:
     - ``async aclose()``: closes connections and files at the end of every call; the judge may be asked again.
     """
     return getattr(judge, name, _DEFAULTS[name])
+
+
+class FreeJudge:
+    """What judges share that cost no money, and whose probability, where they state one, is a by-product."""
+
+    __slots__ = ()
+
+    graded: bool | None = False
+
+    def max_cost_of(self, pair: JudgePair) -> float:  # noqa: ARG002 - every judge is asked alike
+        """Nothing: this judge costs no money."""
+        return 0.0

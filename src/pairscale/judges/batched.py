@@ -57,15 +57,10 @@ def restored(description: Mapping[str, Any], api_key: str | None = None, base_ur
         base_url: where the provider is now, when it has moved.
     """
     known = dict(description)
-    trait = Trait(**known.pop("trait"))
-    settings = known.pop("settings")
-    provider = known.pop("provider")
-    model = known.pop("model")
-    template = known.pop("template")
-    template_id = known.pop("template_id")
-    known["base_url"] = base_url or known.pop("base_url")
     both_orders = known.pop("both_orders", False)
-    judge = LLMJudge(provider, model, trait, template, template_id, api_key=api_key, **known, **settings)
+    known |= known.pop("settings")
+    known |= {"trait": Trait(**known["trait"]), "base_url": base_url or known["base_url"], "api_key": api_key}
+    judge = LLMJudge(**known)
     return BothOrders(judge) if both_orders else judge
 
 
@@ -87,34 +82,33 @@ def verdict_of(judge: BatchJudge, pair: JudgePair, line: Line, *, turned: bool =
     asked = swapped(pair) if turned else pair
     request = judge.request(asked)
     prompt_hash = text_hash(request.prompt)
-    if line.kind != "succeeded":
-        return _failed(judge, line, prompt_hash)
     call = judge.client.prepared(request)
-    try:
-        reply = judge.client.provider.reply(call, line.body)
-    except ReplyError as error:
-        return _failed(judge, replace(line, status=error.status, error=str(error)), prompt_hash)
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
-        words = f"the reply is not one of {judge.provider} ({type(error).__name__}: {error})"
-        unread = ProviderError("parse_error", words, status=line.status, failure="transient")
-        return with_batch_cost(judge, asked, _without_keys(judge, unread, line, prompt_hash))
-    verdict: Verdict = judge.read(replace(reply, call=call, status=line.status or 200), asked, request, batch=True)
-    return verdict
+    error = line.error
+    status = line.status
+    if line.kind == "succeeded":
+        try:
+            reply = replace(judge.client.provider.reply(call, line.body), call=call, status=status or 200)
+            verdict: Verdict = judge.read(reply, asked, request, batch=True)
+        except ReplyError as problem:
+            status = problem.status
+            error = str(problem)
+        except (ValueError, KeyError, TypeError, IndexError, AttributeError) as problem:
+            words = f"the reply is not one of {judge.provider} ({type(problem).__name__}: {problem})"
+            unread = ProviderError("parse_error", words, status=status, failure="transient")
+            return with_batch_cost(judge, asked, _without_keys(judge, unread, line, prompt_hash))
+        else:
+            return verdict
+    refused = judge.client.refused(status, {}, line.body)
+    refused.message = error or "there is no answer"
+    refused.retry_after = None
+    if line.kind in _ENDED:
+        refused.code = _ENDED[line.kind]
+        refused.failure = "transient"
+    return _without_keys(judge, refused, line, prompt_hash)
 
 
 _ENDED = {"expired": "timeout", "cancelled": "cancelled"}
 """The error codes of requests that ended with their batch, and are asked again."""
-
-
-def _failed(judge: BatchJudge, line: Line, prompt_hash: str) -> Verdict:
-    """Why a request of a batch was not answered."""
-    error = judge.client.refused(line.status, {}, line.body)
-    error.message = line.error or "there is no answer"
-    error.retry_after = None
-    if line.kind in _ENDED:
-        error.code = _ENDED[line.kind]
-        error.failure = "transient"
-    return _without_keys(judge, error, line, prompt_hash)
 
 
 def _without_keys(judge: BatchJudge, error: ProviderError, line: Line, prompt_hash: str) -> Verdict:

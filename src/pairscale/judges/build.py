@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import importlib
-import inspect
 import sys
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from pairscale.core.errors import InputError, UnknownNameError
 from pairscale.core.files import read_table
 from pairscale.core.notices import notice
 from pairscale.core.options import checked, optional, read_setting, require_choice, require_flag, require_mapping
 from pairscale.core.prompts import template_from
-from pairscale.core.tables import listed
 from pairscale.core.traits import Trait, as_trait, trait_description
 from pairscale.judges.base import Judge
 from pairscale.judges.function import FunctionJudge, takes
@@ -34,12 +32,7 @@ if TYPE_CHECKING:
     from pairscale.judges.llm import LLMJudge
     from pairscale.providers.catalog import Price
 
-_EMBEDDED = {"lexical": LexicalJudge, "simulated": SimulatedJudge, "replay": ReplayJudge, "human": HumanJudge}
 _ALTERNATIVES = 20
-_OTHERWISE = (
-    "use judge_args answer='confidence' (the model states how sure it is), a model that gives them (of openai without "
-    "reasoning or with endpoint='decisions', gemini, together, ollama or compatible), or answer='winner'"
-)
 _KNOWN = "provider:model (such as openai:gpt-5.1), lexical, simulated:COLUMN, replay:FILE, human, or module:function"
 _MODELS = {"gpt-": "openai", "claude-": "anthropic", "gemini-": "gemini"}
 """How names of models begin whose provider is clear, for suggestions."""
@@ -82,30 +75,33 @@ def make_judge(
     """
     trait = None if trait is None else as_trait(trait)
     settings = dict(optional(require_mapping, judge_args, "judge_args") or {})
-    call_args = dict(optional(require_mapping, judge_call_args, "judge_call_args") or {})
+    call_args = optional(require_mapping, judge_call_args, "judge_call_args") or {}
     prompt = None if template is None else template_from(template)
     if isinstance(judge, str):
         judge, own = own_settings(judge)
         settings |= own
-        kind, _, rest = judge.partition(":")
-        if kind and rest and kind not in _EMBEDDED and kind not in PROVIDERS:
-            judge = imported(kind, rest, judge)
+    both_orders = require_flag(settings.pop("both_orders", False), "both_orders")
+    made = None
+    if isinstance(judge, str):
+        made = _provided(judge, trait, prompt, {**settings, **call_args})
+        if made is None:
+            module, _, name = judge.partition(":")
+            judge = imported(module, name, judge)
     if isinstance(judge, type):
         raise InputError(f"judge: {judge.__name__} is a class; give an object of it, such as {judge.__name__}()")
     if isinstance(judge, Judge):
-        if trait or template or settings or call_args:
+        if trait or template or settings or call_args or both_orders:
             raise InputError("this judge already has its settings; set its trait and template when you create it")
         return judge
-    both_orders = require_flag(settings.pop("both_orders", False), "both_orders")
-    if isinstance(judge, str):
-        made = _named(judge, trait, prompt, settings | call_args)
-    else:
-        made = _called(judge, trait, prompt, settings, call_args)
+    if made is None:
+        made = _called(cast("Callable[..., Any]", judge), trait, prompt, settings, call_args)
     return BothOrders(made) if both_orders else made
 
 
-def _named(judge: str, trait: Trait | None, prompt: tuple[str, str] | None, settings: dict[str, Any]) -> Judge:
-    """An embedded judge or a provider's model."""
+def _provided(
+    judge: str, trait: Trait | None, prompt: tuple[str, str] | None, settings: dict[str, Any]
+) -> Judge | None:
+    """A provider's model or an embedded judge; None for the name of something else."""
     kind, _, rest = judge.partition(":")
     if kind in PROVIDERS:
         from pairscale.judges.llm import LLMJudge
@@ -113,11 +109,28 @@ def _named(judge: str, trait: Trait | None, prompt: tuple[str, str] | None, sett
         provider, model = split_model(judge)
         template_id, text = prompt or template_from("default")
         return LLMJudge(provider, model, trait or trait_description(), text, template_id, **settings)
-    if judge not in {"lexical", "human"} and kind != "simulated" and not (kind == "replay" and rest):
-        raise UnknownNameError(f"no judge is called {judge!r}{_known(judge)}")
+    make: Callable[..., Judge]
+    subject: Any
+    if judge == "lexical":
+        make = LexicalJudge
+        subject = "overall_quality" if trait is None else trait.key or trait.name
+    elif judge == "human":
+        make = HumanJudge
+        subject = trait or trait_description()
+    elif kind == "simulated":
+        make = SimulatedJudge
+        subject = rest or "theta_true"
+    elif kind == "replay" and rest:
+        make = ReplayJudge
+        subject = read_table(rest)
+    else:
+        return None
     if prompt is not None:
         notice(f"the judge {judge!r} reads no prompt; the template {prompt[0]!r} has no effect")
-    return _embedded(judge, kind, rest, trait, settings)
+    try:
+        return make(subject, **settings)
+    except TypeError as error:
+        raise InputError(f"judge {judge!r} does not take these settings: {error}") from None
 
 
 def own_settings(judge: str) -> tuple[str, dict[str, Any]]:
@@ -162,41 +175,20 @@ def judge_with(
         members = [judge]
     if not members:
         raise InputError("judge is an empty list; name one judge or more")
-    settings = dict(optional(require_mapping, judge_args, "judge_args") or {})
     of_models = {"base_url": base_url, "cache": cache, "price": price}
-    made = [_one_with(one, trait, template, settings, of_models, answer) for one in members]
+    given = {name: value for name, value in of_models.items() if value is not None}
+    made = []
+    for member in members:
+        settings = dict(optional(require_mapping, judge_args, "judge_args") or {})
+        if isinstance(member, str):
+            member, own = own_settings(member)  # noqa: PLW2901 - the settings are not part of its name
+            settings |= own
+        if answer == "probability":
+            want_probability(member, settings)
+        if given and not _is_model(member):
+            raise InputError(f"`{next(iter(given))}=` belongs to a provider's model, such as compatible:MODEL")
+        made.append(make_judge(member, trait=trait, template=template, judge_args=settings | given))
     return made[0] if len(made) == 1 else PanelJudge(made)
-
-
-def _one_with(
-    judge: Any,
-    trait: str | Trait | None,
-    template: str | None,
-    settings: Mapping[str, Any],
-    of_models: Mapping[str, Any],
-    answer: str,
-) -> Judge:
-    """One judge, with the settings after its name."""
-    settings = dict(settings)
-    if isinstance(judge, str):
-        judge, own = own_settings(judge)
-        settings |= own
-    if answer == "probability":
-        want_probability(judge, settings)
-    for name, value in of_models.items():
-        if value is None:
-            continue
-        if not _is_model(judge):
-            whose = f", not to {judge}" if isinstance(judge, str) else ""
-            raise InputError(f"`{name}=` belongs to a provider's model, such as compatible:MODEL{whose}")
-        settings[name] = value
-    try:
-        return make_judge(judge, trait=trait, template=template, judge_args=settings)
-    except InputError as error:
-        if answer == "winner" or "log" not in str(error):
-            raise
-        words = f"{judge} gives no log-probabilities for answer='probability' ({error}); {_OTHERWISE}"
-        raise InputError(words) from None
 
 
 def _is_model(judge: object) -> bool:
@@ -215,14 +207,8 @@ def want_probability(judge: object, settings: dict[str, Any]) -> None:
     """
     if judge == "human":
         raise InputError("people give no probabilities; use answer='winner'")
-    if not _is_model(judge):
-        return
-    if settings.get("endpoint") == "decisions":
-        settings.setdefault("answer", "structured")
-    elif settings.get("answer") != "confidence":
+    if _is_model(judge) and settings.get("answer") != "confidence":
         settings.setdefault("logprobs", _ALTERNATIVES)
-        if settings["logprobs"] in (0, False):
-            raise InputError(f"answer='probability' of {judge} needs logprobs of 2 or more")
 
 
 def make_llm_judge(
@@ -256,32 +242,10 @@ def make_llm_judge(
     if model is None:
         raise InputError(f"name a model of {backend}")
     template_id, text = template_from(template or "default")
-    settings = dict(judge_args or {})
-    if endpoint is not None:
-        settings["endpoint"] = endpoint
-    if api_key:
-        settings["api_key"] = api_key
+    settings = {**(judge_args or {}), "endpoint": endpoint, "api_key": api_key or (judge_args or {}).get("api_key")}
     both_orders = require_flag(settings.pop("both_orders", False), "both_orders")
     judge = (kind or LLMJudge)(backend, model, trait, text, template_id, **settings)
     return BothOrders(judge) if both_orders else judge
-
-
-def _embedded(judge: str, kind: str, rest: str, trait: Trait | None, settings: dict[str, Any]) -> Judge:
-    by_name = {"abilities", "results", "queue"} | ({"trait"} if trait else set())
-    own = [name for name in inspect.signature(_EMBEDDED[kind]).parameters if name not in by_name]
-    unknown = [name for name in settings if name not in own]
-    if unknown:
-        has = f"it has {listed(own, 20)}" if own else "it has none"
-        raise InputError(f"judge {judge!r} has no setting {unknown[0]!r}; {has}")
-    if kind == "lexical":
-        if trait is not None:
-            settings["trait"] = trait.key or trait.name
-        return LexicalJudge(**settings)
-    if kind == "human":
-        return HumanJudge(trait or trait_description(), **settings)
-    if kind == "simulated":
-        return SimulatedJudge(rest or "theta_true", **settings)
-    return ReplayJudge(read_table(rest), **settings)
 
 
 def _called(
@@ -312,34 +276,33 @@ def imported(module: str, name: str, text: str, what: str = "judge") -> Callable
     Args:
         module: the module.
         name: the function.
-        text: both, as somebody wrote them.
+        text: both, as the user wrote them.
         what: what it is to be, for messages.
     """
-    known = _known(text) if what == "judge" else ""
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
-    try:
-        found = importlib.import_module(module.removesuffix(".py"))
-    except ModuleNotFoundError as error:
-        if error.name is None or not module.startswith(error.name):
-            raise InputError(f"{what} {text!r}: {module} needs {error.name}, which is not installed") from None
-        raise UnknownNameError(f"no {what} is called {text!r}: there is no module {module!r} here{known}") from None
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a user's module raises, it cannot be used
-        raise InputError(f"{what} {text!r}: {module} cannot be imported: {type(error).__name__}: {error}") from None
+    found = None
+    if module and name:
+        try:
+            found = importlib.import_module(module.removesuffix(".py"))
+        except ModuleNotFoundError as error:
+            if error.name is None or not module.startswith(error.name):
+                raise InputError(f"{what} {text!r}: {module} needs {error.name}, which is not installed") from None
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a user's module raises, it cannot be used
+            raise InputError(f"{what} {text!r}: {module} cannot be imported: {type(error).__name__}: {error}") from None
     function = getattr(found, name, None)
     if not callable(function) and not (what == "judge" and isinstance(function, Judge)):
-        raise UnknownNameError(f"no {what} is called {text!r}: the module {module!r} has no function {name!r}{known}")
+        where = f": no module {module!r} here has a function {name!r}" if name else ""
+        known = _suggested(text) if what == "judge" else ""
+        raise UnknownNameError(f"no {what} is called {text!r}{where}{known}")
     return function  # type: ignore[no-any-return]
 
 
-def _known(judge: str) -> str:
-    """What a judge may be called, and what somebody who wrote this name may have meant."""
+def _suggested(judge: str) -> str:
+    """What a judge may be called, and what the user may have meant by this name."""
     kind, colon, model = judge.partition(":")
-    if colon:
-        meant = [f"{provider}:{model}" for provider in get_close_matches(kind, PROVIDERS, n=1)]
-    else:
-        meant = [f"{provider}:{judge}" for start, provider in _MODELS.items() if judge.startswith(start)]
-        meant += get_close_matches(judge, ("lexical", "human"), n=1)
+    meant = [f"{name}{colon}{model}" for name in get_close_matches(kind, [*PROVIDERS, "lexical", "human"], n=1)]
+    meant += [f"{provider}:{judge}" for start, provider in _MODELS.items() if judge.startswith(start)]
     suggestion = f". Did you mean {meant[0]!r}?" if meant else "."
     return f"{suggestion} A judge is {_KNOWN}"

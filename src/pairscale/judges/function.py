@@ -12,14 +12,13 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
-from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 from pairscale.core.comparisons import ERROR_CODES, Condition
 from pairscale.core.errors import InputError
-from pairscale.core.options import require_probability
+from pairscale.core.options import optional, require_probability
 from pairscale.core.provenance import fingerprint
 from pairscale.judges.base import JudgePair, Verdict
 
@@ -127,39 +126,43 @@ def ends_run(error: BaseException) -> bool:
     return isinstance(error, KeyboardInterrupt | GeneratorExit)
 
 
-def _is_users(frame: traceback.FrameSummary) -> bool:
-    """Whether a line is neither ours nor in the generated ``__init__`` of a data class."""
-    return not frame.filename.startswith(_PACKAGE) and (frame.filename, frame.name) != ("<string>", "__init__")
-
-
 def raised(error: BaseException) -> str:
     """An exception of the user's code in words, with the file and the line where it was raised."""
-    last = next(filter(_is_users, reversed(traceback.extract_tb(error.__traceback__))), None)
-    where = "" if last is None else f" ({Path(last.filename).name}:{last.lineno})"
-    return f"{words_of(error)}{where}"
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if not frame.filename.startswith((_PACKAGE, "<string>")):  # neither ours nor generated code
+            return f"{words_of(error)} ({Path(frame.filename).name}:{frame.lineno})"
+    return words_of(error)
 
 
 _WORDS: Mapping[str, float] = {"A": 1, "B": 0, "tie": 0.5}
-_NUMERALS = ("1", "2")  # no answers as text, but as IDs they look like the numbers that are
+_NUMERALS = ("1", "2")  # as texts they may be meant as a place or as an ID
 
 
 def _verdict(answer: Any, pair: JudgePair) -> Verdict:
     """The verdict that an answer of a function stands for; one of another kind is a failure of the judge."""
-    import numpy as np
-
     if isinstance(answer, Verdict):
         return answer
     if isinstance(answer, Mapping) and {"is_valid", "Y", "p"} & set(answer):
         return _of_mapping(answer)
     if isinstance(answer, str):
-        return _of_text(answer, str(pair.first.get("ID")), str(pair.second.get("ID")))
-    if isinstance(answer, bool | np.bool_):
+        ids = {str(pair.first.get("ID")): 1.0, str(pair.second.get("ID")): 0.0}
+        meanings = [names[answer] for names in (_WORDS, ids) if answer in names]
+        if len(meanings) == 1 and len(ids) == 2 and answer not in _NUMERALS:
+            return _of_share(meanings[0])
+    if hasattr(answer, "item"):  # numpy's numbers
+        answer = answer.item()
+    if isinstance(answer, bool):
         answer = 1 if answer else 2
-    if isinstance(answer, Integral) and answer in (1, 2):
-        return _of_share(2 - int(answer))
-    if isinstance(answer, Real) and 0 < answer < 1:  # type: ignore[operator]
-        return _graded(answer, None, None)
-    return _refused(answer, "is not an answer")
+    if isinstance(answer, int) and answer in (1, 2):
+        return _of_share(2 - answer)
+    if isinstance(answer, float) and 0 < answer < 1:
+        return _of_share(answer, probability=answer)
+    message = (
+        f"the judge returned {answer!r:.80} ({type(answer).__name__}), which is no answer, or has two meanings; it may "
+        'return 1 or 2, True (the first) or False, "A" or "B", "tie", the ID of the winner, a probability between 0 '
+        "and 1 that the first is better, or a mapping with Y, or with p"
+    )
+    return Verdict.fail("invalid_winner", message, failure="judge")
 
 
 def _of_share(share: float, **more: Any) -> Verdict:
@@ -169,26 +172,6 @@ def _of_share(share: float, **more: Any) -> Verdict:
     return Verdict.win(1 if share > 0.5 else 2, **more)
 
 
-def _of_text(answer: str, first: str, second: str) -> Verdict:
-    """The verdict of a word, or of the winner's ID."""
-    if answer in (first, second):
-        if first == second or answer in _WORDS or answer in _NUMERALS:
-            return _refused(answer, "has two meanings, because it is also the ID of a text")
-        return _of_share(float(answer == first))
-    if answer not in _WORDS:
-        return _refused(answer, "is not an answer, nor the ID of one of the two texts")
-    return _of_share(_WORDS[answer])
-
-
-def _refused(answer: Any, why: str) -> Verdict:
-    message = (
-        f"the judge returned {answer!r:.80} ({type(answer).__name__}), which {why}; it may return 1 or 2, True (the "
-        'first) or False, "A" or "B", "tie", the ID of the winner, a probability between 0 and 1 that the first is '
-        "better, or a mapping with Y, or with p"
-    )
-    return Verdict.fail("invalid_winner", message, failure="judge")
-
-
 def _of_mapping(answer: Mapping[str, Any]) -> Verdict:
     """The verdict of a mapping with ``is_valid`` and ``Y``, or with ``p``."""
     cost = answer.get("cost")
@@ -196,30 +179,16 @@ def _of_mapping(answer: Mapping[str, Any]) -> Verdict:
         reason = str(answer.get("invalid_reason") or "the judge gave no valid answer")
         return Verdict.abstain(reason, error_code=reason if reason in ERROR_CODES else "refusal", cost=cost)
     choice = answer.get("Y")
-    if answer.get("p") is not None:
-        return _graded(answer["p"], choice, cost)
-    if isinstance(choice, Real) and choice in (0, 0.5, 1):
-        return _of_share(float(choice), probability=answer.get("probability"), cost=cost)
-    return Verdict.fail(
-        "invalid_winner",
-        f"Y must be 1 (A is better), 0 (B is better) or 0.5 (a tie), not {choice!r:.80}; or give p, the probability "
-        "that A is better",
-        cost=cost,
-    )
-
-
-def _graded(p: Any, choice: Any, cost: Any) -> Verdict:
-    """A graded answer: A is better with the probability ``p``; a ``Y`` beside it must say the same."""
     try:
-        stated = require_probability(p, "p (the probability that A is better)")
+        p = optional(require_probability, answer.get("p"), "p (the probability that A is better)")
     except InputError as error:
         return Verdict.fail("invalid_winner", str(error), cost=cost)
-    follows = 0.5 if stated == 0.5 else round(stated)
-    if choice is not None and choice != follows:
-        return Verdict.fail(
-            "invalid_winner", f"Y={choice!r:.80} contradicts p={stated:g}; return one of them", cost=cost
-        )
-    return _of_share(stated, probability=stated, cost=cost)
+    if p is not None and choice in (None, 0.5 if p == 0.5 else round(p)):
+        return _of_share(p, probability=p, cost=cost)
+    if p is None and choice in (0, 0.5, 1):
+        return _of_share(float(choice), probability=answer.get("probability"), cost=cost)
+    message = "Y must be 1 (A is better), 0 (B is better) or 0.5 (a tie); or give p, the probability that A is better"
+    return Verdict.fail("invalid_winner", f"{message}, not Y={choice!r:.80} and p={p}", cost=cost)
 
 
 def takes(function: Callable[..., Any], name: str) -> bool:

@@ -14,27 +14,30 @@ from typing import Any, Literal
 
 from pairscale.core.comparisons import Condition
 from pairscale.core.errors import InputError, JudgeError
-from pairscale.core.options import checked
 from pairscale.core.traits import Trait, trait_description
-from pairscale.judges.base import JudgePair, Verdict
+from pairscale.judges.base import FreeJudge, JudgePair, Verdict
 
 HOLD_SECONDS = 10 * 60.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class QueuedQuestion:
-    """A question in the queue: two texts in the order in which the run asks about them, without their ids."""
+    """A question in the queue: two texts in the order in which the run asks about them, without their ids.
+
+    Attributes:
+        number: what the page calls it.
+        first: the text that is shown first.
+        second: the other one.
+        answer: what the run waits for.
+        holder: who has it now.
+        shown_at: since when.
+        held_until: until when nobody else gets it.
+        skips: who has skipped it, with their reasons.
+    """
 
     number: int
     first: str
     second: str
-
-
-@dataclass(slots=True)
-class _OpenQuestion:
-    """A question that waits for its answer, who has it now, and who has skipped it, with their reasons."""
-
-    question: QueuedQuestion
     answer: Future[Verdict] = field(default_factory=Future)
     holder: str | None = None
     shown_at: float = 0.0
@@ -61,7 +64,7 @@ class QuestionQueue:
         self._clock = clock
         self.ties = False
         self._changed = threading.Condition()
-        self._open: dict[int, _OpenQuestion] = {}
+        self._open: dict[int, QueuedQuestion] = {}
         self._people: tuple[str, ...] = ()
         self._counts: Counter[str] = Counter()
         self._last = 0
@@ -100,22 +103,20 @@ class QuestionQueue:
         """
         with self._changed:
             self._changed.wait_for(lambda: not self._people or self._free(person), wait)
-            entry = self._free(person) if self._people else None
-            if entry is None:
-                return None
-            now = self._clock()
-            if entry.holder != person:
-                entry.holder = person
-                entry.shown_at = now
-            entry.held_until = now + self._hold
-            return entry.question
+            question = self._free(person) if self._people else None
+            if question is not None:
+                now = self._clock()
+                if question.holder != person:
+                    question.holder = person
+                    question.shown_at = now
+                question.held_until = now + self._hold
+            return question
 
-    def _free(self, person: str) -> _OpenQuestion | None:
+    def _free(self, person: str) -> QueuedQuestion | None:
         now = self._clock()
-        entries = [entry for entry in self._open.values() if person not in entry.skips]
-        mine = [entry for entry in entries if entry.holder == person]
-        free = [entry for entry in entries if entry.holder is None or entry.held_until <= now]
-        return next(iter(mine + free), None)
+        own = [one for one in self._open.values() if person not in one.skips]
+        free = [one for one in own if one.holder is None or one.held_until <= now]
+        return next((one for one in own if one.holder == person), free[0] if free else None)
 
     def answer(
         self,
@@ -135,28 +136,26 @@ class QuestionQueue:
         Raises:
             InputError: a tie where a choice is forced, or a skip without a reason.
         """
-        if choice is None and not skipped:
-            raise InputError("choose 1 or 2, or skip with a reason")
-        if choice == "tie" and not self.ties:
-            raise InputError("a choice is forced here; choose 1 or 2, or skip with a reason")
+        if (choice is None and not skipped) or (choice == "tie" and not self.ties):
+            raise InputError(f"choose 1 or 2{', or tie' * self.ties}, or skip with a reason")
         with self._changed:
-            entry = self._open.get(number)
-            if entry is None or entry.holder != person:
+            question = self._open.get(number)
+            if question is None or question.holder != person:
                 return False
             self._counts[person] += 1
             if skipped:
-                entry.skips[person] = skipped
-                entry.holder = None
-                if not set(self._people) <= entry.skips.keys():
+                question.skips[person] = skipped
+                question.holder = None
+                if not set(self._people) <= question.skips.keys():
                     self._changed.notify_all()
                     return True
-            took = self._clock() - entry.shown_at
+            took = self._clock() - question.shown_at
             if elapsed_ms is not None:
                 took = min(max(0.0, elapsed_ms / 1000), took)
-            raw = {"labeller": person, "comment": comment, "skips": entry.skips, "decision_ms": round(1000 * took)}
+            raw = {"labeller": person, "comment": comment, "skips": question.skips, "decision_ms": round(1000 * took)}
             known: dict[str, Any] = {"model": person, "content": comment, "latency_s": took, "raw_response": raw}
             if choice is None:
-                reasons = "; ".join(f"{name}: {reason}" for name, reason in entry.skips.items())
+                reasons = "; ".join(f"{name}: {reason}" for name, reason in question.skips.items())
                 verdict = Verdict.abstain(reasons, **known)
             elif choice == "tie":
                 verdict = Verdict.tie(**known)
@@ -164,7 +163,7 @@ class QuestionQueue:
                 verdict = Verdict.win(1 if choice == "1" else 2, **known)
             del self._open[number]
             with contextlib.suppress(InvalidStateError):  # the run has given up
-                entry.answer.set_result(verdict)
+                question.answer.set_result(verdict)
         return True
 
     # For the judge
@@ -184,18 +183,17 @@ class QuestionQueue:
                 )
             self._last += 1
             question = QueuedQuestion(self._last, str(pair.first["text"]), str(pair.second["text"]))
-            entry = _OpenQuestion(question)
-            self._open[question.number] = entry
+            self._open[question.number] = question
             self._changed.notify_all()
         try:
-            return await asyncio.wrap_future(entry.answer)
+            return await asyncio.wrap_future(question.answer)
         finally:  # also when the run has given up
             with self._changed:
                 self._open.pop(question.number, None)
 
 
 @dataclass(frozen=True, slots=True)
-class HumanJudge:
+class HumanJudge(FreeJudge):
     """People who answer on a page. They may call a tie where the run that asks counts ties, as :func:`rank` does.
 
     The texts are shown in the order of the pair, first on the left: an adaptive run balances the orders itself, and
@@ -225,11 +223,6 @@ class HumanJudge:
         """True: people take their time."""
         return True
 
-    def max_cost_of(self, pair: JudgePair) -> float:  # noqa: ARG002 - every judge is asked alike
-        """Nothing: this judge costs no money."""
-        return 0.0
-
-    @checked
     def allow_ties(self, allowed: bool) -> None:
         """Set whether people may call a question a tie; an adaptive run says so when it begins to ask."""
         self.queue.ties = allowed

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from pairscale.core.comparisons import Condition
 from pairscale.core.errors import InputError
 from pairscale.core.failures import failure_of
 from pairscale.core.notices import notice
-from pairscale.core.options import checked, require_choice, require_mapping, require_text
+from pairscale.core.options import checked, optional, require_choice, require_mapping, require_text
 from pairscale.core.provenance import text_hash
 from pairscale.core.traits import Trait, as_trait
 from pairscale.judges.answers import (
@@ -26,10 +26,9 @@ from pairscale.judges.answers import (
 )
 from pairscale.judges.base import JudgePair, Verdict
 from pairscale.providers.base import CHOICE_KEY, LLMRequest, Usage
-from pairscale.providers.cache import CacheMode, call_key, is_deterministic, open_cache
-from pairscale.providers.catalog import Price, cost_of, price_date, price_note, price_of, provider_named
+from pairscale.providers.cache import call_key, is_deterministic, open_cache
+from pairscale.providers.catalog import cost_of, price_date, price_note, price_of, provider_named
 from pairscale.providers.client import LLMClient, ProviderError, joined
-from pairscale.providers.keys import ApiKey
 from pairscale.providers.limits import RateLimiter
 
 if TYPE_CHECKING:
@@ -58,106 +57,54 @@ NO_ANSWER = frozenset({"content_filter", "refusal", "error"})
 """Reasons for the end of a reply that holds no answer, whatever its text says."""
 
 
-@dataclass(frozen=True, slots=True)
-class ModelSettings:
-    """How a model is reached, and what is asked of it.
+_REACHED: Mapping[str, Any] = {
+    "api_key": None, "base_url": None, "timeout": 120.0, "headers": {}, "requests_per_minute": None,
+    "tokens_per_minute": None, "price": None, "cache": "auto", "provider_args": {},
+}  # fmt: skip
+"""How a model is reached, by default; all other settings are fields of the request."""
 
-    Attributes:
-        api_key: the key; by default that of the environment. It is kept in no log and no file. Or a callable that gives
-            a token, plain or ``async``: it is called before every request and may renew the token.
-        base_url: where the provider is, when not at its own address.
-        timeout: seconds that one reply may take.
-        headers: further headers of every request; those that may hold a secret, by their names, are kept nowhere.
-        requests_per_minute: Maximum requests per minute.
-        tokens_per_minute: Maximum tokens per minute.
-        price: US dollars for a million tokens, ``{"input": 1.25, "output": 10}``; by default from the dated table.
-        cache: whether an answer of an earlier run is used again, for nothing: ``auto`` for requests with temperature 0
-            that leave this machine, True for all, False for none, or the file to keep them in; by default in the
-            user's folder for caches. A pair that one run asks several times keeps several answers.
-        provider_args: settings of the provider: ``overrides`` (what its models can do), ``version`` and ``key_header``
-            of Anthropic, ``api_version`` of Gemini.
-        request: fields of the request: ``reasoning temperature top_p top_k max_tokens logprobs seed service_tier
-            include_thoughts thinking_budget endpoint num_ctx store system extra``.
-    """
-
-    _: KW_ONLY
-    api_key: ApiKey | None = field(default=None, repr=False)
-    base_url: str | None = None
-    timeout: float = 120.0
-    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
-    requests_per_minute: float | None = None
-    tokens_per_minute: float | None = None
-    price: Price | Mapping[str, Any] | None = None
-    cache: CacheMode = "auto"
-    provider_args: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    request: Mapping[str, Any] = field(default_factory=dict[str, Any])
-
-    @classmethod
-    def of(cls, provider: str, given: Mapping[str, Any]) -> ModelSettings:
-        """The settings of a user: those of the request stand beside the others, also by the R package's names for them.
-
-        Raises:
-            InputError: when a setting is unknown or of the wrong kind.
-        """
-        found = {name: value for name, value in given.items() if value is not None}
-        for name in ("headers", "provider_args"):
-            found[name] = dict(require_mapping(found.get(name, {}), name))
-        if "base_url" in found:
-            require_text(found["base_url"], "base_url")
-        if "think" in found:
-            found.setdefault("reasoning", "enabled" if found.pop("think") else "none")
-        for old, new in _OTHER_NAMES.items():
-            if old in found:
-                found.setdefault(new, found.pop(old))
-        for old, new in _OF_PROVIDERS.items():
-            if old in found:
-                found["provider_args"].setdefault(new, found.pop(old))
-        _count_alternatives(found)
-        if provider != "openai":
-            found.pop("endpoint", None)
-        own = {one.name for one in fields(cls)} - {"request"}
-        unknown = sorted(set(found) - own - set(_REQUEST))
-        if unknown:
-            raise InputError(f"a model of {provider} has no setting {', '.join(unknown)}; it has {', '.join(_REQUEST)}")
-        request = {name: found.pop(name) for name in [*found] if name in _REQUEST}
-        return cls(**found, request=request)
-
-
-SETTING_NAMES = frozenset(
-    {*_REQUEST, *_OTHER_NAMES, *_OF_PROVIDERS, "think", "top_logprobs", *(one.name for one in fields(ModelSettings))}
-)
+SETTING_NAMES = frozenset({*_REACHED, *_REQUEST, *_OTHER_NAMES, *_OF_PROVIDERS, "think"})
 """Every name that a setting of a model may be given by."""
 
 
-def _count_alternatives(found: dict[str, Any]) -> None:
-    """Make one number of ``logprobs``, which may be a flag, and ``top_logprobs``."""
-    alternatives = found.pop("top_logprobs", None)
-    if found.get("logprobs") is True:
-        found["logprobs"] = _USUAL_ALTERNATIVES
-    if found.get("logprobs") is False:
-        del found["logprobs"]
-    elif alternatives is not None:
-        found["logprobs"] = alternatives or found.get("logprobs", 0)
+def _by_our_names(provider: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a user, also by the R package's names for them.
+
+    Raises:
+        InputError: when a setting is unknown or of the wrong kind.
+    """
+    settings = {_OTHER_NAMES.get(name, name): value for name, value in given.items() if value is not None}
+    for name in ("headers", "provider_args"):
+        settings[name] = dict(require_mapping(settings.get(name, {}), name))
+    if "think" in settings:
+        settings.setdefault("reasoning", "enabled" if settings.pop("think") else "none")
+    for name, own in _OF_PROVIDERS.items():
+        if name in settings:
+            settings["provider_args"].setdefault(own, settings.pop(name))
+    if isinstance(settings.get("logprobs"), bool):
+        settings["logprobs"] = _USUAL_ALTERNATIVES if settings["logprobs"] else None
+    if provider != "openai":
+        settings.pop("endpoint", None)
+    unknown = sorted(set(settings) - set(_REACHED) - set(_REQUEST))
+    if unknown:
+        raise InputError(f"a model of {provider} has no setting {', '.join(unknown)}; it has {', '.join(_REQUEST)}")
+    return settings
 
 
 @dataclass(slots=True)
 class Reused:
-    """What the answer cache was good for.
+    """How many answers came from the cache, and the US dollars that asking for them would have cost.
 
-    Attributes:
-        answers: how many were there already.
-        saved: US dollars that asking for them would have cost, as far as prices are known.
-        prices: of which date the prices are, in words.
+    ``prices`` says in words of which date the prices are.
     """
 
+    prices: str
     answers: int = 0
     saved: float = 0.0
-    prices: str = ""
 
     def __str__(self) -> str:
-        noun = "answer" if self.answers == 1 else "answers"
         saved = f", ${self.saved:.4f} saved{self.prices}" if self.saved else ""
-        return f"{self.answers:,} {noun} from the cache{saved}"
+        return f"{self.answers:,} {'answer' if self.answers == 1 else 'answers'} from the cache{saved}"
 
 
 class Model:
@@ -167,7 +114,7 @@ class Model:
         provider: the provider's name, such as ``openai``.
         model: the model's name.
         choices: the answers that structured output will be asked for, so that a model without it is refused at once.
-        settings: as :class:`ModelSettings` has them.
+        settings: as :class:`LLMJudge` has them.
 
     Raises:
         InputError: when a setting is unknown or does not go with the model, or the key is missing.
@@ -178,34 +125,35 @@ class Model:
             raise InputError(f"name a model of {provider}, such as {provider}:MODEL")
         self.provider = require_text(provider, "provider")
         self.model = model
-        self.settings = ModelSettings.of(provider, settings)
+        given = _by_our_names(provider, settings)
+        self._request = {name: given[name] for name in _REQUEST if given.get(name) is not None}
+        reached = {**_REACHED, **given}
+        self._provider_args = reached["provider_args"]
         self.client = LLMClient(
-            provider_named(provider, **self.settings.provider_args),
-            api_key=self.settings.api_key,
-            base_url=self.settings.base_url,
-            headers=self.settings.headers,
-            timeout=self.settings.timeout,
-            limiter=RateLimiter(self.settings.requests_per_minute, self.settings.tokens_per_minute),
+            provider_named(provider, **self._provider_args),
+            api_key=reached["api_key"],
+            base_url=optional(require_text, reached["base_url"], "base_url"),
+            headers=reached["headers"],
+            timeout=reached["timeout"],
+            limiter=RateLimiter(reached["requests_per_minute"], reached["tokens_per_minute"]),
         )
-        self._cache = open_cache(self.settings.cache, self.client.base_url)
-        self.price = price_of(provider, model, self.settings.price)
-        self.reused = Reused(prices=price_note([price_date(self.price)]))
+        self._cache = open_cache(reached["cache"], self.client.base_url)
+        self._keeps_all = reached["cache"] != "auto"
+        self.price = price_of(provider, model, reached["price"])
+        self.reused = Reused(price_note([price_date(self.price)]))
         try:
             self.client.provider.call(self.question("", choices))
-        except InputError:
-            raise
         except (TypeError, AttributeError, ValueError) as error:
+            if isinstance(error, InputError):
+                raise
             raise InputError(f"a setting of {provider}:{model} has a wrong value: {error}") from None
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.provider}:{self.model}>"
 
     @property
     def identity(self) -> dict[str, Any]:
         """Every setting that may change an answer; never the key."""
-        settings = dict(self.settings.request)
-        if self.settings.provider_args:
-            settings["provider_args"] = self.settings.provider_args
+        settings = dict(self._request)
+        if self._provider_args:
+            settings["provider_args"] = self._provider_args
         if self.client.base_url != self.client.provider.base_url.rstrip("/"):  # also where the environment says it
             settings["base_url"] = self.client.base_url
         if self.client.open_headers:
@@ -214,7 +162,7 @@ class Model:
 
     def question(self, prompt: str, choices: tuple[str, ...] | None = None) -> LLMRequest:
         """A question, in no provider's words."""
-        return LLMRequest(model=self.model, prompt=prompt, choices=choices, **self.settings.request)
+        return LLMRequest(model=self.model, prompt=prompt, choices=choices, **self._request)
 
     def request_cost(self, request: LLMRequest, *, batch: bool = False) -> float | None:
         """What a question may cost (in a batch), on the safe side; None if the price is unknown.
@@ -227,7 +175,7 @@ class Model:
     def _cost_of_bytes(self, n_bytes: int, n_requests: int, *, batch: bool) -> float | None:
         """What requests of so many bytes may cost, on the safe side; None when the price is not known."""
         prompt = n_bytes // _FEWEST_BYTES_PER_TOKEN + 100 * n_requests
-        answers = n_requests * (self.settings.request.get("max_tokens") or _USUAL_ANSWER_TOKENS)
+        answers = n_requests * (self._request.get("max_tokens") or _USUAL_ANSWER_TOKENS)
         return cost_of(Usage(prompt=prompt, completion=answers), self.price, batch=batch)
 
     @property
@@ -243,9 +191,7 @@ class Model:
             repeat: which time it is asked, for those who ask the same on purpose more than once: every time has an
                 answer of its own.
         """
-        if self._cache is None:
-            return None
-        if self.settings.cache == "auto" and not is_deterministic(self.client.prepared(request).body):
+        if self._cache is None or not (self._keeps_all or is_deterministic(self.client.prepared(request).body)):
             return None
         return call_key(self.client, self.client.provider.call(request), repeat)
 
@@ -277,12 +223,12 @@ class Model:
             raise
 
     def accept(self, reply: Reply, key: str | None) -> None:
-        """An answer was read and found good: it is remembered for other runs, or counted when it was one of theirs."""
+        """Remember an answer that was read for other runs, or say once that answers of other runs are used."""
         if self._cache is None or key is None:
             return
         if reply.first_asked is None:
             sent = {} if reply.call is None else reply.call.body
-            if self.settings.cache != "auto" or is_deterministic(sent):  # the model may have refused a temperature
+            if self._keeps_all or is_deterministic(sent):  # the model may have refused a temperature
                 self._cache.keep(key, reply.raw, reply.status or 200)
             return
         if not self.reused.answers:
@@ -340,7 +286,7 @@ class Model:
             return reply.cost
         if not reply.usage.prompt:  # some servers send zeros, and no prompt has no tokens
             return None
-        tier = reply.service_tier or self.settings.request.get("service_tier")  # not every provider says which it was
+        tier = reply.service_tier or self._request.get("service_tier")  # not every provider says which it was
         return cost_of(reply.usage, self.price, batch=batch, tier=tier)
 
     async def aclose(self) -> None:
@@ -364,11 +310,23 @@ class LLMJudge(Model):
             ``confidence`` (the tag, and how sure the model says it is, for models that give no log-probabilities).
         tag_prefix: what stands before the answer.
         tag_suffix: what stands behind it.
-        settings: how the model is reached, ``api_key base_url timeout headers requests_per_minute tokens_per_minute
-            price cache provider_args``, and fields of the request, ``reasoning temperature top_p top_k max_tokens
-            logprobs seed service_tier include_thoughts thinking_budget endpoint num_ctx store system extra``; also by
-            the names that the R package's functions have for them (``thinking_level think max_output_tokens
-            thinking_budget_tokens host anthropic_version api_version``).
+        settings: fields of the request, ``reasoning temperature top_p top_k max_tokens logprobs seed service_tier
+            include_thoughts thinking_budget endpoint num_ctx store system extra``, also by the names that the R
+            package's functions have for them; and how the model is reached:
+
+            - ``api_key``: by default that of the environment; it is kept in no log and no file. Or a callable that
+              gives a token, plain or ``async``: it is called before every request and may renew the token.
+            - ``base_url``: where the provider is, when not at its own address.
+            - ``timeout``: seconds that one reply may take.
+            - ``headers``: further headers of every request; those that may hold a secret, by their names, are kept
+              nowhere.
+            - ``requests_per_minute``, ``tokens_per_minute``: limits to keep from the start.
+            - ``price``: US dollars for a million tokens, ``{"input": 1.25, "output": 10}``; by default from the table.
+            - ``cache``: whether an answer of an earlier run is used again, for nothing: ``auto`` for requests with
+              temperature 0 that leave this machine, True for all, False for none, or the file to keep them in. A pair
+              that one run asks several times keeps several answers.
+            - ``provider_args``: settings of the provider: ``overrides`` (what its models can do), ``version`` and
+              ``key_header`` of Anthropic, ``api_version`` of Gemini.
 
     Raises:
         InputError: when a setting is unknown or does not go with the model, or the key is missing.
@@ -458,8 +416,8 @@ class LLMJudge(Model):
             "base_url": self.client.base_url,
             "headers": self.client.open_headers,
             "price": None if self.price is None else self.price.to_dict(),
-            "provider_args": self.settings.provider_args,
-            "settings": self.settings.request,
+            "provider_args": self._provider_args,
+            "settings": self._request,
         }
 
     async def compare(self, pair: JudgePair) -> Verdict:
@@ -504,9 +462,6 @@ class LLMJudge(Model):
     def _probability(self, reply: Reply, position: int) -> float | None:
         if self._answer == "confidence":
             return stated_confidence(reply.text, position)
-        if reply.probabilities is not None:
-            one, two = (reply.probabilities.get(name, 0.0) for name in ANSWERS)
-            return one / (one + two) if min(one, two) >= 0 and one + two > 0 else None
         if not reply.logprobs:
             return None
         is_tagged = self._prefix.casefold() in reply.text.casefold()

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from pairscale.core.comparisons import Condition, Outcome
 from pairscale.core.errors import PairscaleError
@@ -61,15 +60,10 @@ def swapped(pair: JudgePair) -> JudgePair:
 
 def merge_verdicts(forward: Verdict, backward: Verdict) -> Verdict:
     """One verdict of those of the two orders; the place of the winner is that of the forward order."""
-    other: dict[int | None, Literal[1, 2] | None] = {1: 2, 2: 1, None: None}
-    sides: list[tuple[Outcome, Literal[1, 2] | None]] = [
-        (forward.outcome, forward.winner_pos),
-        (backward.outcome, other[backward.winner_pos]),
-    ]
-    kind, better = merge_orders(sides)
-    winner = cast("Literal[1, 2] | None", better)
     both = (forward, backward)
-    more: dict[str, Any] = {
+    turned = None if backward.winner_pos is None else 3 - backward.winner_pos
+    kind, winner = merge_orders([(forward.outcome, forward.winner_pos), (backward.outcome, turned)])
+    merged: dict[str, Any] = {
         "content": _joined(forward.content, backward.content),
         "thoughts": _joined(forward.thoughts, backward.thoughts),
         "raw_response": [forward.raw_response, backward.raw_response],
@@ -79,26 +73,21 @@ def merge_verdicts(forward: Verdict, backward: Verdict) -> Verdict:
         "probability": None,
     }
     for name in _SUMMED:
-        values = [value for one in both if (value := getattr(one, name)) is not None]
-        more[name] = sum(values) if values else None
+        values = [getattr(one, name) for one in both if getattr(one, name) is not None]
+        merged[name] = sum(values) if values else None
     if not kind.is_answer:
         # A judge that cannot judge stops the run; else, when one order may be asked again, so may the pair.
         failed = sorted((one for one in both if one.outcome is kind), key=lambda one: _SAYS_MORE[one.failure or ""])
-        return replace(failed[0], **more)
-    turned = None if backward.probability is None else 1 - backward.probability
-    more["probability"] = merge_preferences([forward.probability, turned])
-    return replace(forward, outcome=kind, winner_pos=winner, **more)
+        return replace(failed[0], **merged)
+    stated = None if backward.probability is None else 1 - backward.probability
+    merged |= {"probability": merge_preferences([forward.probability, stated]), "winner_pos": winner}
+    return replace(forward, outcome=kind, **merged)
 
 
 def _joined(forward: str | None, backward: str | None) -> str | None:
     if forward is None and backward is None:
         return None
     return f"{forward or ''}\n--- in the other order ---\n{backward or ''}"
-
-
-def _of_both(max_cost_of: Callable[[JudgePair], float | None], pair: JudgePair) -> float | None:
-    costs = [cost for one in (pair, swapped(pair)) if (cost := max_cost_of(one)) is not None]
-    return sum(costs) if len(costs) == 2 else None
 
 
 class BothOrders:
@@ -120,17 +109,21 @@ class BothOrders:
 
     def __init__(self, judge: Judge) -> None:
         self.judge = judge
-        self._halves: dict[str, tuple[JudgePair, Verdict]] = {}
-
-    def __repr__(self) -> str:
-        return f"<BothOrders of {self.judge!r}>"
+        self._halves: dict[tuple[Any, ...], Verdict] = {}
 
     def __getattr__(self, name: str) -> Any:
-        """Everything else is the judge's own; what a question may cost is twice as much."""
+        """Everything else is the judge's own; what a question may cost is that of both orders."""
         if name == "judge":
             raise AttributeError(name)
-        found = getattr(self.judge, name)
-        return partial(_of_both, found) if name == "max_cost_of" and found is not None else found
+        own = getattr(self.judge, name)
+        if name != "max_cost_of" or own is None:
+            return own
+
+        def max_cost_of(pair: JudgePair) -> float | None:
+            costs = [own(pair), own(swapped(pair))]
+            return None if None in costs else sum(costs)
+
+        return max_cost_of
 
     @property
     def condition(self) -> Condition:
@@ -145,24 +138,24 @@ class BothOrders:
     async def compare(self, pair: JudgePair) -> Verdict:
         """Ask in both orders at once; when one fails, the other is waited for, as it may be paid for."""
         asked = (pair, swapped(pair))
-        forward, backward = await asyncio.gather(*map(self._half, asked), return_exceptions=True)
-        if isinstance(forward, BaseException):
-            raise forward
-        if isinstance(backward, BaseException):
-            raise backward
-        verdict = merge_verdicts(forward, backward)
-        for one, half in zip(asked, (forward, backward), strict=True):
+        halves = await asyncio.gather(*map(self._half, asked), return_exceptions=True)
+        for half in halves:
+            if isinstance(half, BaseException):
+                raise half
+        answered = cast("list[Verdict]", halves)
+        verdict = merge_verdicts(*answered)
+        for one, half in zip(asked, answered, strict=True):
             if verdict.failure == "transient" and half.outcome.is_answer:
                 # Paid for already: it costs nothing when the pair is asked again.
                 free: dict[str, Any] = dict.fromkeys(_SUMMED)
-                self._halves[one.uid] = (one, replace(half, **free, cost_is_estimate=False))
+                self._halves[_question(one)] = replace(half, **free, cost_is_estimate=False)
         return verdict
 
     async def _half(self, pair: JudgePair) -> Verdict:
         """The verdict of one order; what the judge raises is one, too, so that the other order is not lost."""
-        before, known = self._halves.pop(pair.uid, (None, None))
-        if before is not None and known is not None and _shown(before) == _shown(pair):
-            return known
+        kept = self._halves.pop(_question(pair), None)
+        if kept is not None:
+            return kept
         try:
             verdict = await self.judge.compare(pair)
             if not isinstance(verdict, Verdict):
@@ -180,9 +173,9 @@ class BothOrders:
         return verdict
 
 
-def _shown(pair: JudgePair) -> tuple[Any, ...]:
-    """What must be the same for an answer to be of the same question: another run may use the same names."""
-    return tuple(item[name] for item in (pair.first, pair.second) for name in ("ID", "text"))
+def _question(pair: JudgePair) -> tuple[Any, ...]:
+    """What an answered half is kept under: another run may use the same names for other texts."""
+    return (pair.uid, *(item[name] for item in (pair.first, pair.second) for name in ("ID", "text")))
 
 
 def unwrapped(judge: Judge) -> Judge:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -39,9 +41,6 @@ class PanelJudge:
         if any(one.backend in ("human", PANEL) for one in conditions):
             raise InputError("people and panels cannot be members of a panel; name the judges one by one")
 
-    def __repr__(self) -> str:
-        return f"<PanelJudge of {len(self.members)}: {listed(list(self.names), 10)}>"
-
     @property
     def condition(self) -> Condition:
         """Who the members are, with all their settings."""
@@ -51,14 +50,16 @@ class PanelJudge:
         template = _common([one.template_id for one in own])
         return Condition(f"{PANEL_OF}{', '.join(self.names)}", PANEL, None, trait, template, settings)
 
+    def _index(self, first: str, second: str) -> int:
+        return panel_member(first, second, len(self.members))
+
     def member_of(self, first: str, second: str) -> str:
         """The name of the judge who answers about two texts, in whichever order."""
-        return self.names[panel_member(first, second, len(self.names))]
+        return self.names[self._index(first, second)]
 
     async def compare(self, pair: JudgePair) -> Verdict:
         """Ask the judge whom the pair belongs to."""
-        index = panel_member(str(pair.first["ID"]), str(pair.second["ID"]), len(self.members))
-        return await self.members[index].compare(pair)
+        return await self.members[self._index(str(pair.first["ID"]), str(pair.second["ID"]))].compare(pair)
 
     @property
     def max_cost_of(self) -> Callable[[JudgePair], float | None] | None:
@@ -66,12 +67,7 @@ class PanelJudge:
         limits = [judge_member(member, "max_cost_of") for member in self.members]
         if None in limits:
             return None
-
-        def dearest(pair: JudgePair) -> float | None:
-            costs = [limit(pair) for limit in limits]
-            return None if None in costs else max(costs)
-
-        return dearest
+        return lambda pair: limits[self._index(str(pair.first["ID"]), str(pair.second["ID"]))](pair)
 
     @property
     def uses_cache(self) -> bool:
@@ -83,17 +79,12 @@ class PanelJudge:
         """Whether every member is."""
         return all(judge_member(one, "graded") for one in self.members)
 
-    def allow_ties(self, allowed: bool) -> None:
-        """Tell the members that have to know."""
-        for one in self.members:
-            if (tell := judge_member(one, "allow_ties")) is not None:
-                tell(allowed)
-
     async def aclose(self) -> None:
         """Have the members close their connections."""
         for one in self.members:
-            if (end := judge_member(one, "aclose")) is not None:
-                await end()
+            close = judge_member(one, "aclose")
+            if close is not None:
+                await close()
 
 
 def _common(values: Sequence[str | None]) -> str | None:
@@ -109,11 +100,12 @@ def _named(conditions: Sequence[Condition]) -> list[str]:
     """The members' names; those of the same name are told apart by their settings, or refused as the same judge."""
     if len({one.condition_id for one in conditions}) < len(conditions):
         raise InputError(f"a judge stands in the panel twice: {listed([one.judge_id for one in conditions])}")
-    names: list[str] = []
+    counts: Counter[str] = Counter()
+    names = []
     for condition in conditions:
         name = condition.judge_id
-        count = 1 + sum(one.judge_id == name for one in conditions[: len(names)])
-        names.append(name if count == 1 else f"{name} ({count})")
+        counts[name] += 1
+        names.append(name if counts[name] == 1 else f"{name} ({counts[name]})")
     return names
 
 
@@ -122,16 +114,9 @@ def split_panel(judge: str) -> list[str]:
 
     What looks like ``name=value`` is a setting of the member before it.
     """
-    parts = [part.strip() for part in judge.split(",")]
-    if judge.startswith("replay:") or not all(parts):
+    if judge.startswith("replay:"):
         return [judge]
-    members = parts[:1]
-    for part in parts[1:]:
-        if part.partition("=")[0].isidentifier() and "=" in part:
-            members[-1] += f",{part}"
-        else:
-            members.append(part)
-    return members
+    return [part.strip() for part in re.split(r",(?!\s*\w+=)", judge)]
 
 
 def panel_settings(judge: Judge, btl: Mapping[str, Any], preset: str = "pairscale") -> dict[str, Any]:

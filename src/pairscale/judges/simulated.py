@@ -11,15 +11,15 @@ from typing import Any
 
 from pairscale.core.comparisons import Condition
 from pairscale.core.errors import InputError
-from pairscale.core.options import optional, require_int, require_mapping, require_number, require_probability
+from pairscale.core.options import optional, require_int, require_number, require_probability
 from pairscale.core.provenance import fingerprint
-from pairscale.judges.base import Item, JudgePair, Verdict
+from pairscale.judges.base import FreeJudge, Item, JudgePair, Verdict
 
-_OF_ERROR = ("error", "error_growth", "error_df", "limit")
+_OF_ERROR = ("error", "error_df", "limit")
 
 
 @dataclass(frozen=True, slots=True)
-class SimulatedJudge:
+class SimulatedJudge(FreeJudge):
     """A judge that knows the true abilities and makes the errors that you set.
 
     P(first wins) = (1 - lapse) · logistic(θ₁ - θ₂ + bias) + lapse / 2. The answer to a question depends on the seed
@@ -39,7 +39,6 @@ class SimulatedJudge:
         latency_s: how long it takes, on average (exponentially distributed).
         seed: of its random numbers.
         error: the standard deviation of the errors of its logits; None for answers drawn by their true probability.
-        error_growth: how much larger errors are per logit between the two texts, as a share of ``error``.
         error_df: the degrees of freedom of the errors, above 2, for Student's t; None for normal ones.
         limit: logits are cut at this one, either way.
 
@@ -58,7 +57,6 @@ class SimulatedJudge:
     latency_s: float = 0.0
     seed: int = 0
     error: float | None = None
-    error_growth: float = 0.0
     error_df: float | None = None
     limit: float | None = None
 
@@ -68,23 +66,14 @@ class SimulatedJudge:
             "latency_s": require_number(self.latency_s, "latency_s", least=0),
             "seed": require_int(self.seed, "seed", least=0),
             "error": optional(require_number, self.error, "error", least=0),
-            "error_growth": require_number(self.error_growth, "error_growth", least=0),
             "error_df": optional(require_number, self.error_df, "error_df", above=2),
             "limit": optional(require_number, self.limit, "limit", above=0),
         }
-        if self.error is None and (self.error_growth or self.error_df is not None or self.limit is not None):
-            raise InputError("error_growth, error_df and limit say how logits err; give error, too")
-        if self.error is not None and self.lapse:
-            raise InputError(
-                "`lapse=` is for answers drawn by their probability; with error, use error_df for outliers"
-            )
-
         for name in ("lapse", "invalid_rate", "tie_rate", "error_rate"):
             checked[name] = require_probability(getattr(self, name), name)
         if not isinstance(self.abilities, str):
             checked["abilities"] = {
-                str(item): require_number(value, f"abilities: {item}")
-                for item, value in require_mapping(self.abilities, "abilities").items()
+                str(item): require_number(value, f"abilities: {item}") for item, value in self.abilities.items()
             }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
@@ -105,18 +94,8 @@ class SimulatedJudge:
         Raises:
             InputError: when an ability is missing.
         """
-        difference = self._ability(first) - self._ability(second) + self.bias
-        logistic = 0.5 * (1 + math.tanh(difference / 2))
-        return (1 - self.lapse) * logistic + self.lapse / 2
-
-    def max_cost_of(self, pair: JudgePair) -> float:  # noqa: ARG002 - every judge is asked alike
-        """Nothing: this judge costs no money."""
-        return 0.0
-
-    @property
-    def graded(self) -> bool:
-        """False: the probability is the chance that the answer was drawn with."""
-        return False
+        logit = self._ability(first) - self._ability(second) + self.bias
+        return (1 - self.lapse) * _logistic(logit) + self.lapse / 2
 
     async def compare(self, pair: JudgePair) -> Verdict:
         """Draw an answer."""
@@ -131,26 +110,24 @@ class SimulatedJudge:
         if draw() < self.tie_rate:
             return Verdict.tie(model="simulated-1")
         if self.error is not None:
-            return self._told(pair)
+            chance = _logistic(self._logit(pair))
+            return Verdict.win(1 if chance > 0.5 else 2, probability=chance, model="simulated-1")
         chance = self.probability(pair.first, pair.second)
         return Verdict.win(1 if draw() < chance else 2, probability=chance, model="simulated-1")
 
-    def _told(self, pair: JudgePair) -> Verdict:
-        """The answer of a judge that errs by the pair."""
-        assert self.error is not None  # noqa: S101
+    def _logit(self, pair: JudgePair) -> float:
+        """The logit of a judge that errs by the pair."""
         first = str(pair.first["ID"])
         second = str(pair.second["ID"])
         draw = random.Random(f"{self.seed}|{min(first, second)}|{max(first, second)}")  # noqa: S311 - a simulation
-        error = draw.gauss(0, 1)
+        error = draw.gauss(0, 1) * (self.error or 0.0)
         if self.error_df is not None:  # Student's t, with a standard deviation of 1
             error *= math.sqrt((self.error_df - 2) / draw.gammavariate(self.error_df / 2, 2))
-        difference = self._ability(pair.first) - self._ability(pair.second)
-        size = self.error * (1 + self.error_growth * abs(difference))
-        z = difference + self.bias + (error if first < second else -error) * size
-        if self.limit is not None:
-            z = min(max(z, -self.limit), self.limit)
-        probability = 0.5 * (1 + math.tanh(z / 2))
-        return Verdict.win(1 if z > 0 else 2, probability=probability, model="simulated-1")
+        if first > second:
+            error = -error
+        logit = self._ability(pair.first) - self._ability(pair.second) + self.bias + error
+        most = math.inf if self.limit is None else self.limit
+        return min(max(logit, -most), most)
 
     def _ability(self, item: Item) -> float:
         if isinstance(self.abilities, str):
@@ -159,3 +136,7 @@ class SimulatedJudge:
         if item["ID"] not in self.abilities:
             raise InputError(f"the simulated judge knows no ability of {item['ID']!r}")
         return self.abilities[item["ID"]]
+
+
+def _logistic(logit: float) -> float:
+    return 0.5 * (1 + math.tanh(logit / 2))

@@ -9,19 +9,19 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from pairscale.core.arrays import Floats, Ints
-from pairscale.core.comparisons import as_comparisons
-from pairscale.core.errors import FitError, InputError, TableError
-from pairscale.core.notices import notice, plural
+from pairscale.core.comparisons import as_comparisons, say_left_out
+from pairscale.core.errors import FitError, TableError
+from pairscale.core.notices import plural
 from pairscale.core.provenance import fingerprint
 from pairscale.core.results import Results
-from pairscale.core.tables import Table, as_text, listed, require_columns, row_numbers, times_of, to_frame, unnumbered
+from pairscale.core.tables import Table, as_text, listed, require_columns, times_of, to_frame
 from pairscale.pairing.edges import linked_groups, numbered
 
 __all__ = [
@@ -38,6 +38,8 @@ __all__ = [
 
 Ties = Literal["drop", "half", "davidson"]
 """What to do with ties: leave them out, count half a win each, or model them."""
+
+_PARTS_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,84 +78,71 @@ def as_results(data: Table | Results) -> Results:
         TableError: when the columns are of no known shape.
         FitError: when there is no row.
     """
-    if isinstance(data, Results):
-        table = data.table
-    else:
+    if not isinstance(data, Results):
         table = data if hasattr(data, "iloc") else to_frame(data, "results")  # of pandas, the index may name the rows
-    if not len(table):
-        raise FitError("the results have no rows: there are no comparisons to fit")
-    return data if isinstance(data, Results) else Results(as_comparisons(table, "results"))
+        if len(table):
+            return Results(as_comparisons(table, "results"))
+    elif len(data.table):
+        return data
+    raise FitError("the results have no rows: there are no comparisons to fit")
 
 
 def read_outcomes(
-    data: Table | Results,
-    *,
-    ties: Ties = "drop",
-    weights: str | Sequence[float] | None = None,
-    cluster: str | Sequence[Any] | None = None,
+    results: Results, *, ties: Ties = "drop", weights: str | None = None, cluster: str | None = None
 ) -> Outcomes:
     """The comparisons of a table; rows without a winner of their own pair are left out, with a notice.
 
     Args:
-        data: results that were read, or any shape that :func:`pairscale.core.results.read_form` knows.
+        results: results that were read.
         ties: whether ties (a result of 0.5, or no winner and the outcome ``tie``) are kept; ``drop`` leaves them out.
-        weights: a column, or one number per row.
-        cluster: a column, or one name per row.
+        weights: the column of what each comparison counts.
+        cluster: the column of the cluster that each belongs to.
 
     Raises:
-        TableError: when the columns are of no known shape, or a weight or cluster is missing.
+        TableError: when there is no such column, or a value in it is missing.
         FitError: when no row is left.
     """
-    table = as_results(data).table
-    counted = times_of(table)
-    with unnumbered(counted is not None):
-        weight = None if weights is None else _weights(table, weights)
-        members = None if cluster is None else _clusters(table, cluster)
-    times = np.ones(table.height, dtype=np.int64) if counted is None else counted.to_numpy()
-    result = _result(table)
-    kept = np.isfinite(result) if ties != "drop" else (result == 0) | (result == 1)
-    notices = _say_undecided(times, kept, ties)
-    if weight is not None:
-        heavy = kept & (weight > 0)
-        if not heavy.any():
-            raise FitError(f"all rows of the results with a winner have the weight 0 ({times.sum():,} rows)")
-        if not heavy[kept].all():
-            light = times[kept & ~heavy].sum()
-            notices.append(notice(f"left out {light:,} of {times.sum():,} rows: their weight is 0"))
-        kept = heavy
+    table = results.table
+    require_columns(table, [name for name in (weights, cluster) if name is not None], "the results")
     ids = table.select(pl.col("ID1").append(pl.col("ID2")).unique().sort()).to_series()
+    result = _result(table)
+    kept = np.isfinite(result)
+    why = "no winner, or a winner that is not of the pair"
+    if ties == "drop":
+        kept &= result != 0.5
+        why = f"a tie, {why}"
+    if weights is not None:
+        kept &= _weight(table, weights) > 0
+        why = f"a weight of 0, {why}"
+    if not kept.any():
+        raise FitError(f"none of the {table.height:,} rows of the results can be used: {why}")
+    notices: tuple[str, ...] = ()
+    if not kept.all():
+        everything = table
+        table = table.filter(kept)
+        notices = tuple(say_left_out(everything, table, why))
     places = table.select(pl.col("ID1", "ID2").cast(pl.Enum(ids)).to_physical().cast(pl.Int64))
-    member = None
-    names: tuple[str, ...] = ()
-    if members is not None:
-        clusters = members.unique().sort()
-        member = numbered(members, clusters)
-        names = tuple(clusters)
-    found = Outcomes(
-        tuple(ids),
-        places["ID1"].to_numpy(),
-        places["ID2"].to_numpy(),
-        result,
-        weight,
-        times,
-        member,
-        names,
-        tuple(notices),
-        table,
-    )
-    return found if kept.all() else _some(found, kept)
-
-
-def _some(outcomes: Outcomes, kept: npt.NDArray[np.bool_]) -> Outcomes:
-    return replace(
-        outcomes,
-        first=outcomes.first[kept],
-        second=outcomes.second[kept],
-        result=outcomes.result[kept],
-        weight=None if outcomes.weight is None else outcomes.weight[kept],
-        times=outcomes.times[kept],
-        cluster=None if outcomes.cluster is None else outcomes.cluster[kept],
-        table=outcomes.table.filter(kept),
+    counted = times_of(table)
+    members = None
+    clusters: tuple[str, ...] = ()
+    if cluster is not None:
+        names = as_text(table[cluster], cluster)
+        if names.has_nulls():
+            raise TableError(f"column {cluster!r} has no value in {names.null_count():,} rows; every row needs one")
+        present = names.unique().sort()
+        members = numbered(names, present)
+        clusters = tuple(present)
+    return Outcomes(
+        ids=tuple(ids),
+        first=places["ID1"].to_numpy(),
+        second=places["ID2"].to_numpy(),
+        result=result[kept],
+        weight=None if weights is None else _weight(table, weights),
+        times=np.ones(table.height, dtype=np.int64) if counted is None else counted.to_numpy(),
+        cluster=members,
+        clusters=clusters,
+        notices=notices,
+        table=table,
     )
 
 
@@ -166,51 +155,14 @@ def _result(table: pl.DataFrame) -> Floats:
     return table.select(result.otherwise(np.nan)).to_series().to_numpy()
 
 
-def _say_undecided(times: Ints, kept: npt.NDArray[np.bool_], ties: Ties) -> list[str]:
-    if kept.all():
-        return []
-    rows = times.sum()
-    if not kept.any():
-        what = "a winner" if ties == "drop" else "a winner or a tie"
-        raise FitError(f"none of the {rows:,} rows of the results has {what}: there are no comparisons to fit")
-    why = "a tie, no winner" if ties == "drop" else "no winner"
-    return [notice(f"left out {times[~kept].sum():,} of {rows:,} rows: {why}, or a winner that is not of the pair")]
-
-
-def _weights(table: pl.DataFrame, weights: str | Sequence[float]) -> Floats:
-    column = _column(table, weights, "weights")
-    value = pl.Series([None] * table.height, dtype=pl.Float64)
-    if not column.dtype.is_nested():
-        value = column.cast(pl.Float64, strict=False)
-    bad = ~(value.is_finite() & (value >= 0)).fill_null(value=False)
-    if bad.any():
-        raise TableError(f"weights: {column.filter(bad)[0]!r} in {row_numbers(bad)}; a weight is a number, 0 or more")
-    return value.to_numpy()
-
-
-def _clusters(table: pl.DataFrame, cluster: str | Sequence[Any]) -> pl.Series:
-    names = as_text(_column(table, cluster, "cluster"), "cluster")
-    if names.has_nulls():
-        raise TableError(f"cluster: no value in {row_numbers(names.is_null())}; every row needs one")
-    return names
-
-
-def _column(table: pl.DataFrame, values: str | Sequence[Any], what: str) -> pl.Series:
-    """A column by its name, or values that came by themselves."""
-    if isinstance(values, str):
-        require_columns(table, [values], f"{what}={values!r}")
-        return table[values]
-    if times_of(table) is not None:
-        raise InputError(f"{what}: so many comparisons are counted, not read one by one; name a column of theirs")
+def _weight(table: pl.DataFrame, name: str) -> Floats:
     try:
-        column = pl.Series(what, values, strict=False)
-    except (TypeError, ValueError, pl.exceptions.PolarsError):
-        raise InputError(f"{what} is a {type(values).__name__}; name a column, or give one value per row") from None
-    if len(column) != table.height:
-        raise InputError(
-            f"{what} has {len(column):,} values for {table.height:,} rows of the results; give one per row"
-        )
-    return column
+        weight = table[name].cast(pl.Float64)
+    except pl.exceptions.PolarsError:
+        weight = pl.Series([None], dtype=pl.Float64)
+    if not (weight.is_finite() & (weight >= 0)).fill_null(value=False).all():
+        raise TableError(f"column {name!r} has a value that is no weight; a weight is a number, 0 or more")
+    return weight.to_numpy()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -297,15 +249,6 @@ class Counts:
             comparisons=self.comparisons[members],
         )
 
-    def without_self_pairs(self) -> Counts:
-        """The same, with comparisons of an item with itself left out."""
-        return replace(
-            self,
-            wins=self.wins - self.self_pairs,
-            comparisons=self.comparisons - 2 * self.self_pairs,
-            self_pairs=np.zeros_like(self.self_pairs),
-        )
-
     def reweighted(self, units: Units, weight: Floats) -> Counts:
         """The same pairs with other weights, one per unit; comparisons of an item with itself stay as they are."""
         n_pairs = len(self.first)
@@ -325,13 +268,16 @@ class Counts:
         )
 
 
-def count_pairs(outcomes: Outcomes, *, ties: Ties = "drop", ordered: bool = False) -> tuple[Counts, Units]:
+def count_pairs(
+    outcomes: Outcomes, *, tied: bool = False, ordered: bool = False, with_self: bool = True
+) -> tuple[Counts, Units]:
     """Count the comparisons of all items seen.
 
     Args:
         outcomes: the comparisons.
-        ties: how ties were read; only ``davidson`` counts them apart.
+        tied: whether ties are counted apart.
         ordered: whether a pair and its reverse are two.
+        with_self: whether comparisons of an item with itself count.
     """
     size = len(outcomes.ids)
     cell, cluster, weight, times = _counted_cells(_cells(outcomes, ordered), outcomes)
@@ -344,9 +290,13 @@ def count_pairs(outcomes: Outcomes, *, ties: Ties = "drop", ordered: bool = Fals
     self_pairs = np.zeros(size)
     if (outcomes.first == outcomes.second).any():
         own = key // size == key % size
-        self_pairs = _sums(key[own] // size, weight[own] * times[own], size)
+        if with_self:
+            self_pairs = _sums(key[own] // size, weight[own] * times[own], size)
         apart = ~own
-        key, code, weight, times = key[apart], code[apart], weight[apart], times[apart]
+        key = key[apart]
+        code = code[apart]
+        weight = weight[apart]
+        times = times[apart]
         cluster = None if cluster is None else cluster[apart]
     is_new = np.diff(key, prepend=-1) != 0
     pairs = key[is_new]
@@ -368,7 +318,7 @@ def count_pairs(outcomes: Outcomes, *, ties: Ties = "drop", ordered: bool = Fals
         digest=fingerprint([outcomes.ids, digest.hexdigest()]),
         times=nothing,
         won=nothing,
-        tied=nothing if ties == "davidson" else None,
+        tied=nothing if tied else None,
         wins=self_pairs,
         comparisons=self_pairs,
     )
@@ -427,9 +377,9 @@ def connected_parts(counts: Counts, links: npt.NDArray[np.bool_] | None = None) 
     return linked_groups(counts.first[links], counts.second[links], counts.n_items)
 
 
-def named_parts(ids: Sequence[str], parts: Sequence[Ints], shown: int = 5) -> str:
+def named_parts(ids: Sequence[str], parts: Sequence[Ints]) -> str:
     """Parts for a message: the size and the first items of each, and how many more parts there are."""
-    texts = [f"{plural(len(part), 'item')} ({listed([ids[place] for place in part], 3)})" for part in parts[:shown]]
-    if len(parts) > shown:
-        texts.append(f"{len(parts) - shown:,} more parts")
+    texts = [f"{plural(len(part), 'item')} ({listed([ids[at] for at in part], 3)})" for part in parts[:_PARTS_NAMED]]
+    if len(parts) > _PARTS_NAMED:
+        texts.append(f"{len(parts) - _PARTS_NAMED:,} more parts")
     return "; ".join(texts)

@@ -18,19 +18,20 @@ import hashlib
 import math
 import secrets
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 import polars as pl
 
 from pairscale.core.arrays import Ints
-from pairscale.core.comparisons import DROP_COPIES, as_comparisons, decided, say_copies
+from pairscale.core.comparisons import DROP_COPIES, OF_ITS_PAIR, say_copies, say_left_out
 from pairscale.core.display import PlotMixin
 from pairscale.core.errors import FitError
 from pairscale.core.notices import notice
 from pairscale.core.options import checked, require_int, require_number, require_seed
 from pairscale.core.provenance import Provenance, fingerprint
-from pairscale.core.tables import Table, listed, to_frame
-from pairscale.models.data import named_parts
+from pairscale.core.tables import Table, listed
+from pairscale.models.data import as_results, named_parts
 from pairscale.pairing.edges import linked_groups, numbered
 
 __all__ = ["EloFit", "EloRuns", "fit_elo_model"]
@@ -38,7 +39,7 @@ __all__ = ["EloFit", "EloRuns", "fit_elo_model"]
 AS_GAMES = f"each of them counts as a further game. {DROP_COPIES}"
 _SCALE = 400.0
 _LARGEST_K = 1_000_000
-_PER_RUN = {"run": pl.Int64, "reliability": pl.Float64, "reliability_weighted": pl.Float64, "foreseen": pl.Int64}
+_PER_RUN = ("reliability", "reliability_weighted")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,8 +51,7 @@ class EloRuns:
         games: decisions, the same in every order.
         k: the most points that a decision can move.
         start: the rating that every item starts with.
-        per_run: one row per order: ``run``, ``reliability``, ``reliability_weighted`` (null where no decision was
-            between unequal items), and ``foreseen``, the number of decisions between unequal items.
+        per_run: ``reliability reliability_weighted``, one row per order with a decision between unequal items.
     """
 
     runs: int
@@ -135,16 +135,23 @@ def fit_elo_model(
     runs = require_int(runs, "runs", least=1)
     k = require_int(k, "k", least=1, most=_LARGEST_K)  # ratings are in whole points
     start = require_number(start, "start")
-    number = require_seed(seed)
-    seed = secrets.randbits(48) if number is None else number
-    ids, winner, loser, notices = _decisions(elo_data)
+    given_seed = require_seed(seed)
+    seed = secrets.randbits(48) if given_seed is None else given_seed
+    rows, notices = _decisions(elo_data)
+    names = pl.concat([rows["winner"], rows["loser"]]).unique().sort()
+    ids = names.to_list()
+    winner = numbered(rows["winner"], names)
+    loser = numbered(rows["loser"], names)
     parts = linked_groups(winner, loser, len(ids))
     if len(parts) > 1:
-        names = named_parts(ids, parts)
-        notices.append(notice(f"ratings compare only within each of the {len(parts):,} parts never compared: {names}"))
+        listing = named_parts(ids, parts)
+        notices.append(
+            notice(f"ratings compare only within each of the {len(parts):,} parts never compared: {listing}")
+        )
     # Sorted, so that neither the order of the rows nor the locale changes a result.
     games = np.sort(winner * len(ids) + loser)
-    total, squares, per_run = _averaged(games, len(ids), _gains(k), runs, seed)
+    total, squares, consistency = _averaged(games, len(ids), _gains(k), runs, seed)
+    per_run = pl.DataFrame(consistency, schema=dict.fromkeys(_PER_RUN, pl.Float64), orient="row")
     mean = total / runs
     spread = np.sqrt(np.maximum(squares - total * mean, 0) / max(runs - 1, 1))
     elo = pl.DataFrame(
@@ -155,13 +162,12 @@ def fit_elo_model(
             "elo_sd": pl.Series(spread if runs > 1 else [None] * len(ids), dtype=pl.Float64),
         }
     ).sort("rank", "ID")
-    plain, weighted = per_run["reliability"].mean(), per_run["reliability_weighted"].mean()
     if verbose:
         notice(f"EloChoice: {len(games):,} decisions of {len(ids):,} items in {runs:,} random orders, k {k}")
     return EloFit(
         elo=elo,
-        reliability=plain if isinstance(plain, float) else None,
-        reliability_weighted=weighted if isinstance(weighted, float) else None,
+        reliability=cast("float | None", per_run["reliability"].mean()),
+        reliability_weighted=cast("float | None", per_run["reliability_weighted"].mean()),
         engine="EloChoice",
         fit=EloRuns(runs=runs, games=len(games), k=k, start=float(start), per_run=per_run),
         notices=tuple(notices),
@@ -174,27 +180,16 @@ def fit_elo_model(
     )
 
 
-def _decisions(elo_data: Table) -> tuple[list[str], Ints, Ints, list[str]]:
-    """The ids in code-point order, winners and losers as places among them, and what was left out."""
-    frame = to_frame(elo_data, "elo_data")
-    if frame.is_empty():
-        raise FitError("elo_data has no rows: there are no decisions to rate")
-    frame = as_comparisons(frame, "elo_data")
-    games, said = decided(frame)
-    kept = games.filter(pl.col("ID1") != pl.col("ID2"))
-    won = pl.col("better_id") == pl.col("ID1")
-    rows = kept.select(winner="better_id", loser=pl.when(won).then("ID2").otherwise("ID1"))
-    if rows.is_empty():
+def _decisions(elo_data: Table) -> tuple[pl.DataFrame, list[str]]:
+    """``winner loser`` of every decision between two items, and what was left out."""
+    frame = as_results(elo_data).table
+    kept = frame.filter(OF_ITS_PAIR & (pl.col("ID1") != pl.col("ID2")))
+    said = say_left_out(frame, kept, "a tie, no winner of the pair, or a comparison of an item with itself")
+    if kept.is_empty():
         raise FitError(f"none of the {frame.height:,} rows of elo_data has a winner and another item that lost")
-    if own := games.height - kept.height:
-        said.append(notice(f"left out {own:,} comparisons of an item with itself, as EloChoice does"))
     said += say_copies(kept, AS_GAMES)
-    names = pl.concat([rows["winner"].unique(), rows["loser"].unique()]).unique().sort()
-    if said:
-        seen = pl.concat([frame["ID1"].unique(), frame["ID2"].unique()]).unique().sort()
-        if len(unrated := seen.filter(~seen.is_in(names.implode()))):
-            said.append(notice(f"no rating, because no comparison was decided: {listed(unrated.to_list())}"))
-    return names.to_list(), numbered(rows["winner"], names), numbered(rows["loser"], names), said
+    won = pl.col("better_id") == pl.col("ID1")
+    return kept.select(winner="better_id", loser=pl.when(won).then("ID2").otherwise("ID1")), said
 
 
 def _gains(k: int) -> Ints:
@@ -203,18 +198,26 @@ def _gains(k: int) -> Ints:
     return np.floor(k / (1 + 10 ** (np.arange(-far, far + 1) / _SCALE)) + 0.5).astype(np.int64)
 
 
-def _averaged(games: Ints, n_items: int, gains: Ints, runs: int, seed: int) -> tuple[Ints, Ints, pl.DataFrame]:
-    """Per item, the sum of the ratings over all orders and of their squares; per order, the reliabilities."""
+def _averaged(
+    games: Ints, n_items: int, gains: Ints, runs: int, seed: int
+) -> tuple[Ints, Ints, list[tuple[float, float]]]:
+    """Per item, the sum of the ratings over all orders and of their squares; per order, how often the leader won.
+
+    That is the share of the games between unequal items, plain and weighted by the lead; not of an order without any.
+    """
     total = np.zeros(n_items, dtype=np.int64)
     squares = np.zeros(n_items, dtype=np.int64)
-    per_run = []
+    consistency = []
     for run in range(runs):
         order = np.random.default_rng([seed, run]).permutation(games)
         ratings, lead = _rate_in_turn(order, n_items, gains)
         total += ratings
         squares += ratings * ratings
-        per_run.append({"run": run + 1, **_consistency(lead)})
-    return total, squares, pl.DataFrame(per_run, schema=_PER_RUN)
+        unequal = lead[lead != 0]
+        if len(unequal):
+            ahead = unequal > 0
+            consistency.append((float(ahead.mean()), float(unequal[ahead].sum() / np.abs(unequal).sum())))
+    return total, squares, consistency
 
 
 def _rate_in_turn(order: Ints, n_items: int, gains: Ints) -> tuple[Ints, Ints]:
@@ -226,7 +229,8 @@ def _rate_in_turn(order: Ints, n_items: int, gains: Ints) -> tuple[Ints, Ints]:
     note = leads.append
     winners, losers = np.divmod(order, n_items)
     for winner, loser in zip(winners.tolist(), losers.tolist(), strict=True):
-        up, down = rating[winner], rating[loser]
+        up = rating[winner]
+        down = rating[loser]
         lead = up - down
         note(lead)
         if lead > far:
@@ -237,15 +241,3 @@ def _rate_in_turn(order: Ints, n_items: int, gains: Ints) -> tuple[Ints, Ints]:
         rating[winner] = up + points
         rating[loser] = down - points
     return np.array(rating, dtype=np.int64), np.array(leads, dtype=np.int64)
-
-
-def _consistency(lead: Ints) -> dict[str, float | None]:
-    """How often and how far the leader won, of the games between unequal items."""
-    foreseen = int((lead != 0).sum())
-    if not foreseen:
-        return {"reliability": None, "reliability_weighted": None, "foreseen": 0}
-    return {
-        "reliability": float((lead > 0).sum() / foreseen),
-        "reliability_weighted": float(lead[lead > 0].sum() / np.abs(lead).sum()),
-        "foreseen": foreseen,
-    }

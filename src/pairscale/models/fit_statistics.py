@@ -19,20 +19,18 @@ import polars as pl
 
 from pairscale.core.columns import judge_column
 from pairscale.core.display import ReprMixin
-from pairscale.core.errors import FitError, InputError
+from pairscale.core.errors import InputError
 from pairscale.core.notices import notice, plural
-from pairscale.core.tables import Table, listed, times_of
+from pairscale.core.options import checked
+from pairscale.core.results import Results
+from pairscale.core.tables import times_of
 from pairscale.models.bradley_terry import BTFit
-from pairscale.models.data import as_results, read_outcomes
+from pairscale.models.data import read_outcomes
 from pairscale.models.likelihood import outcome_probabilities
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import numpy.typing as npt
-
     from pairscale.core.arrays import Floats, Ints
-    from pairscale.models.data import Outcomes, Ties
+    from pairscale.models.data import Ties
 
 __all__ = ["ITEM_WORDS", "JUDGE_WORDS", "FitStatistics", "fit_statistics", "flagged", "mean_squares"]
 
@@ -68,45 +66,43 @@ class FitStatistics(ReprMixin, table="items"):
         return ", ".join(said)
 
 
-def fit_statistics(
-    bt_data: Table | BTFit, fit: BTFit | None = None, *, judge: str | Sequence[Any] | None = None
-) -> FitStatistics:
+@checked
+def fit_statistics(fit: Any, *, judge: str | None = None) -> FitStatistics:
     """Infit and outfit mean squares of every item, and of every judge.
 
+    Every comparison counts the same, also where the fit had weights.
+
     Args:
-        bt_data: the fit, from :func:`pairscale.fit` or :func:`pairscale.fit_bt_model`; or other comparisons, to be held
-            against ``fit``. Every comparison counts the same, also where the fit had weights.
-        fit: with other comparisons: the fit. Its position effect and its way with ties are kept to.
-        judge: the column that names the judge, or one name per row; without it ``judge_id``, else ``judge``.
+        fit: from :func:`pairscale.fit` or :func:`pairscale.fit_bt_model`.
+        judge: the column that names the judge; without it ``judge_id``, else ``judge``.
 
     Raises:
-        InputError: when there is no Bradley–Terry fit.
-        FitError: when no comparison is of two items with a score.
+        InputError: when it is no Bradley–Terry fit.
 
     Example:
         >>> import pairscale as ps
         >>> fit_statistics(ps.fit(ps.example_writing_results))
         <FitStatistics: 3 of 20 items misfit>
     """
-    if fit is None:
-        fit = bt_data
-        bt_data = getattr(fit, "comparisons", None)
-    if not isinstance(fit, BTFit) or bt_data is None:
-        raise InputError("fit_statistics takes a Bradley-Terry fit, ps.fit(results), or other results and a fit")
-    results = as_results(bt_data)
-    if judge is None:
-        judge = judge_column(results.table)
+    if not isinstance(fit, BTFit) or fit.comparisons is None:
+        raise InputError("fit_statistics takes a Bradley-Terry fit, ps.fit(results)")
+    judge = judge or judge_column(fit.comparisons)
     notices = []
-    if judge is None and times_of(results.table) is not None:
-        notices.append(notice("so many comparisons were counted, without their judges; none has statistics"))
+    if judge is None and times_of(fit.comparisons) is not None:
+        notices.append(notice("comparisons were counted without their judges, who have no statistics"))
     ties = cast("Ties", fit.provenance.settings.get("ties", "drop"))
-    outcomes = read_outcomes(results, ties=ties, cluster=judge)
+    outcomes = read_outcomes(Results(fit.comparisons), ties=ties, cluster=judge)
     ids = fit.theta["ID"].to_list()
     place = {name: at for at, name in enumerate(ids)}
     number = np.array([place.get(name, -1) for name in outcomes.ids], dtype=np.int64)
-    kept = _with_scores(outcomes, number, fit, notices)
-    first = number[outcomes.first[kept]]
-    second = number[outcomes.second[kept]]
+    first = number[outcomes.first]
+    second = number[outcomes.second]
+    # An item that met only itself has no score; of an item with itself, only sirt counts comparisons.
+    kept = (first >= 0) & (second >= 0)
+    if fit.engine != "sirt" or fit.position is not None or fit.ties is not None:
+        kept &= first != second
+    first = first[kept]
+    second = second[kept]
     result = outcomes.result[kept]
     times = outcomes.times[kept].astype(np.float64)
     square, variance = _residuals(first, second, result, fit)
@@ -122,23 +118,6 @@ def fit_statistics(
         judges = judges.with_columns(agreement=_agreement(first, second, result, who, size, times, fit))
         judges = flagged(judges.filter(pl.col("comparisons") > 0), "judge_id", JUDGE_WORDS)
     return FitStatistics(flagged(items, "ID", ITEM_WORDS), judges, (*outcomes.notices, *notices))
-
-
-def _with_scores(outcomes: Outcomes, number: Ints, fit: BTFit, notices: list[str]) -> npt.NDArray[np.bool_]:
-    """Which comparisons are of two items with a score; those of an item with itself count where the fit counts them."""
-    known = (number[outcomes.first] >= 0) & (number[outcomes.second] >= 0)
-    if not known.any():
-        raise FitError("no comparison of bt_data is of two items with a score in this fit")
-    if not known.all():
-        strange = [name for name, place in zip(outcomes.ids, number, strict=True) if place < 0]
-        left = int((~known).sum())
-        notices.append(notice(f"left out {left:,} of {len(known):,} comparisons: no score for {listed(strange)}"))
-    if fit.engine == "sirt" and fit.position is None and fit.ties is None:
-        return known
-    known &= outcomes.first != outcomes.second
-    if not known.any():
-        raise InputError("no comparison of bt_data is between two different items")
-    return known
 
 
 def _residuals(first: Ints, second: Ints, result: Floats, fit: BTFit) -> tuple[Floats, Floats]:

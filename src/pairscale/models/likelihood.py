@@ -29,7 +29,6 @@ from pairscale.models._information import (
     row_sums,
     solve,
 )
-from pairscale.models._progress import at_work
 from pairscale.models.data import connected_parts
 from pairscale.pairing.edges import group_labels
 
@@ -366,7 +365,6 @@ def maximise_penalised(counts: Counts, start: Parameters) -> Root:
     now, here = _penalised(counts, at)
     while here is not None and not converged and steps < _MAX_SCORING:
         steps += 1
-        at_work(f"firth: step {steps:,} over {counts.n_items:,} texts")
         spread = covariance(now.information)
         if spread is None:
             break

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy
@@ -15,7 +15,6 @@ from pairscale.core.errors import FitError, InputError
 from pairscale.core.jobs import run_tasks, values_of
 from pairscale.core.notices import notice
 from pairscale.models._information import EXACT_LIMIT, Covariance, covariance, is_exact, variances
-from pairscale.models._progress import at_work
 from pairscale.models.data import connected_parts
 from pairscale.models.likelihood import outcome_probabilities
 
@@ -25,15 +24,11 @@ if TYPE_CHECKING:
     from pairscale.models.engines import FitEngine
     from pairscale.models.likelihood import Parameters, Root
 
-__all__ = ["Interval", "Requested", "Uncertainty", "assess"]
-
-Interval = Literal["model", "robust", "bootstrap"]
-"""What intervals are made with."""
+__all__ = ["Requested", "Uncertainty", "assess"]
 
 _FEW_CLUSTERS = 20
 _RANK_DRAWS = 2_000
 _BLOCK = 20  # bootstrap rounds that share a seed, and a task
-_SINGULAR = "the information about the scores is singular"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +38,6 @@ class Requested:
     Attributes:
         level: of the intervals.
         se: whether standard errors are wanted at all.
-        interval: what intervals are made with.
         covariance: whether the full covariance is kept.
         bootstrap: how many rounds; 0 for none.
         ranks: whether the intervals of the ranks are wanted.
@@ -54,7 +48,6 @@ class Requested:
 
     level: float
     se: bool
-    interval: Interval
     covariance: bool
     bootstrap: int
     ranks: bool
@@ -93,17 +86,17 @@ def assess(counts: Counts, units: Units, root: Root, engine: FitEngine, asked: R
     if not asked.se:
         return Uncertainty()
     clustered = units.cluster is not None
-    needs_full = asked.covariance or asked.reference is not None or (asked.ranks and asked.interval != "bootstrap")
-    if (needs_full or clustered) and not is_exact(counts):
+    needs_full = asked.covariance or asked.reference is not None or clustered or (asked.ranks and not asked.bootstrap)
+    if needs_full and not is_exact(counts):
         raise InputError(
             f"covariance, reference, cluster and rank_intervals are for up to {EXACT_LIMIT:,} items, and these are "
             f"{counts.n_items:,}; rank_intervals also go with bootstrap"
         )
     full = covariance(root.information) if needs_full else None
     found = variances(root.information) if full is None else (np.diag(full.theta), full.extra)
-    if found is None:
+    if found is None or (clustered and full is None):
         if root.converged:
-            raise FitError(f"no standard errors: {_SINGULAR}")
+            raise FitError("no standard errors: the information about the scores is singular")
         return Uncertainty()
     se_mean = np.sqrt(np.maximum(found[0], 0.0))
     known = Uncertainty(se_mean, se_mean, z=NormalDist().inv_cdf((1 + asked.level) / 2))
@@ -111,14 +104,14 @@ def assess(counts: Counts, units: Units, root: Root, engine: FitEngine, asked: R
         known.se = _standard_errors(full.theta, asked.reference)
     known.interval_se = known.se
     known.extra_se = np.sqrt(np.diag(found[1]))
-    if clustered:
+    if clustered and full is not None:
         full = _robust(known, full, counts, units, root, asked)
     draws = None
     if asked.bootstrap:
-        draws, full = _bootstrap(known, full, counts, units, root, engine, asked)
-    if asked.ranks:
-        if draws is None or asked.interval != "bootstrap":
-            draws = _normal_draws(root.at.theta, full.theta, asked.seed)  # type: ignore[union-attr]
+        draws, full = _bootstrap(known, counts, units, root, engine, asked)
+    elif asked.ranks and full is not None:
+        draws = _normal_draws(root.at.theta, full.theta, asked.seed)
+    if asked.ranks and draws is not None:
         lower, upper = _rank_bounds(draws, asked.level)
         known.columns |= {"rank_lower": lower, "rank_upper": upper}
     if asked.covariance and full is not None:
@@ -136,36 +129,27 @@ def _standard_errors(spread: Floats, reference: int | None) -> Floats:
 
 
 def _robust(
-    known: Uncertainty, full: Covariance | None, counts: Counts, units: Units, root: Root, asked: Requested
-) -> Covariance | None:
-    """Add robust standard errors; the covariance of the kind that intervals are made with."""
+    known: Uncertainty, model: Covariance, counts: Counts, units: Units, root: Root, asked: Requested
+) -> Covariance:
+    """Add robust standard errors, and make intervals with them."""
     if units.n_clusters < 2:
         raise FitError("robust standard errors need at least 2 clusters; all comparisons are of one")
     if units.n_clusters < _FEW_CLUSTERS:
         said = f"robust standard errors of only {units.n_clusters} clusters are themselves unsure, and rather too small"
         known.notices.append(notice(said))
-    at_work(f"robust errors: the covariance of {counts.n_items:,} scores, {units.n_clusters:,} clusters")
-    robust = _sandwich(counts, units, root)
-    if robust is None:
-        raise FitError(f"no robust standard errors: {_SINGULAR}")
-    se = _standard_errors(robust.theta, asked.reference)
-    known.columns["se_robust"] = se
-    if asked.interval != "robust":
-        return full
-    known.interval_se = se
+    robust = _sandwich(model, counts, units, root)
+    known.interval_se = _standard_errors(robust.theta, asked.reference)
+    known.columns["se_robust"] = known.interval_se
     known.extra_se = np.sqrt(np.diag(robust.extra))
     return robust
 
 
-def _sandwich(counts: Counts, units: Units, root: Root) -> Covariance | None:
+def _sandwich(model: Covariance, counts: Counts, units: Units, root: Root) -> Covariance:
     """The covariance where the comparisons of a cluster (a judge, a task) may depend on each other.
 
     ``V (G / (G - 1) sum_g u_g u_g') V`` with V the covariance of the model, and u_g the sum over the comparisons of
-    cluster g of ``weight · (outcome - expected)`` along every parameter. None when the information is singular.
+    cluster g of ``weight · (outcome - expected)`` along every parameter.
     """
-    model = covariance(root.information)
-    if model is None:
-        return None
     size = counts.n_items
     groups = units.n_clusters
     won, _, tie = outcome_probabilities(root.at.gaps(counts), root.at.nu)
@@ -189,32 +173,23 @@ def _sandwich(counts: Counts, units: Units, root: Root) -> Covariance | None:
 
 
 def _bootstrap(
-    known: Uncertainty,
-    full: Covariance | None,
-    counts: Counts,
-    units: Units,
-    root: Root,
-    engine: FitEngine,
-    asked: Requested,
-) -> tuple[Floats, Covariance | None]:
-    """Add bootstrap standard errors; the scores of the rounds, and the covariance of the kind of the intervals."""
+    known: Uncertainty, counts: Counts, units: Units, root: Root, engine: FitEngine, asked: Requested
+) -> tuple[Floats, Covariance]:
+    """Add bootstrap standard errors, and make intervals with them; the scores of the rounds, and their covariance."""
     rounds = _resampled_fits(counts, units, root.at, engine, asked)
     failed = asked.bootstrap - len(rounds)
     if failed:
         said = f"{failed:,} of {asked.bootstrap:,} bootstrap rounds gave no estimate and were left out"
         known.notices.append(notice(said))
     theta = rounds[:, : counts.n_items]
+    spread = np.atleast_2d(np.cov(theta, rowvar=False)) if asked.covariance else np.empty(0)
     if asked.reference is not None:
         theta = theta - theta[:, [asked.reference]]
-    se = theta.std(axis=0, ddof=1)
-    known.columns["se_bootstrap"] = se
-    if asked.interval != "bootstrap":
-        return theta, full
     # Not the quantiles of the draws: scores are a little too wide apart, resampled ones twice that, and with quantiles
     # 92 % and not 95 % of simulated truths were inside.
-    known.interval_se = se
+    known.interval_se = theta.std(axis=0, ddof=1)
+    known.columns["se_bootstrap"] = known.interval_se
     known.extra_se = rounds[:, counts.n_items :].std(axis=0, ddof=1)
-    spread = np.atleast_2d(np.cov(rounds[:, : counts.n_items], rowvar=False)) if asked.covariance else np.empty(0)
     return theta, Covariance(spread, np.empty(0), np.empty(0))
 
 
@@ -233,10 +208,8 @@ def _resampled_fits(counts: Counts, units: Units, start: Parameters, engine: Fit
     blocks = [range(begin, min(begin + _BLOCK, rounds)) for begin in range(0, rounds, _BLOCK)]
     fitted = partial(_fitted_block, counts, units, start, engine, asked.seed)
     draws: list[Floats] = []
-    at_work(f"bootstrap: 0 of {rounds:,} rounds")
-    for block, done in zip(blocks, run_tasks(fitted, blocks, asked.n_jobs), strict=True):
-        at_work(f"bootstrap: {block.stop:,} of {rounds:,} rounds")
-        draws += values_of([done], "block of bootstrap rounds")[0]
+    for estimates in values_of(list(run_tasks(fitted, blocks, asked.n_jobs)), "block of bootstrap rounds"):
+        draws += estimates
     failed = rounds - len(draws)
     if failed > rounds / 2:
         raise FitError(

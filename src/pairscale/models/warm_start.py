@@ -6,51 +6,36 @@ import io
 import json
 import zipfile
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from pairscale.core.errors import InputError
-from pairscale.models.bayes import coordinates, model, sampler
-from pairscale.models.bayes.sampler import Warm
+from pairscale.models.bayes.coordinates import Learned
+from pairscale.models.bayes.model import JudgeParameters
+from pairscale.models.bayes.sampler import Warm, warm_of
 
-__all__ = ["StoredWarmStart", "packed", "unpacked", "warm_from_bytes", "warm_of", "warm_to_bytes"]
+__all__ = ["packed", "unpacked", "warm_from_bytes", "warm_to_bytes"]
 
 Array: TypeAlias = "npt.NDArray[Any]"
 
 _HEAD = "head"
-_MODULES = (sampler, coordinates, model)
+_RECORDS: dict[str, Any] = {"Warm": Warm, "JudgeParameters": JudgeParameters, "Learned": Learned}
 _BROKEN = (zipfile.BadZipFile, OSError, EOFError, ValueError, KeyError, TypeError)
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class StoredWarmStart:
-    """The part of a fit that :func:`pairscale.models.bayes.fit.fit_btl` takes as ``warm``, without its draws."""
-
-    _warm: Warm
-
-    def __repr__(self) -> str:
-        return f"<StoredWarmStart of {len(self._warm.ids):,} items, {self._warm.last.shape[1]} chains>"
-
-
-def warm_of(fit: Any) -> StoredWarmStart | None:
-    """What a later fit can start from; None when this one was not sampled by ``fit_btl``."""
-    start = getattr(fit, "_warm", None)
-    return StoredWarmStart(start) if isinstance(start, Warm) else None
-
-
 def warm_to_bytes(fit: Any) -> bytes | None:
-    """The start that a fit, or a :class:`StoredWarmStart`, gives the next one; None when it gives none."""
+    """The start that a fit gives the next one; None when it gives none."""
     warm = warm_of(fit)
     if warm is None:
         return None
     arrays: dict[str, Array] = {}
-    return packed({"start": _plain(warm._warm, arrays)}, **arrays)
+    return packed({"start": _plain(warm, arrays)}, **arrays)
 
 
-def warm_from_bytes(data: bytes) -> StoredWarmStart:
+def warm_from_bytes(data: bytes) -> Warm:
     """The way back; ``fit_btl`` takes it as ``warm`` and draws the same, bit for bit.
 
     Raises:
@@ -58,12 +43,10 @@ def warm_from_bytes(data: bytes) -> StoredWarmStart:
     """
     head, arrays = unpacked(data, "the start of a fit")
     try:
-        start = _whole(head["start"], arrays)
-    except (KeyError, TypeError, StopIteration) as error:
-        raise InputError(
-            f"these {len(data):,} bytes are not the start of a fit, or of another version of pairscale: {error!r}"
-        ) from None
-    return StoredWarmStart(start)
+        start: Warm = _whole(head["start"], arrays)
+    except (KeyError, TypeError) as error:
+        raise InputError(f"these {len(data):,} bytes are not the start of a fit: {error!r}") from None
+    return start
 
 
 def _plain(value: Any, arrays: dict[str, Array]) -> Any:
@@ -87,10 +70,8 @@ def _whole(value: Any, arrays: Mapping[str, Array]) -> Any:
     if not isinstance(value, dict):
         return value
     if "kind" in value:
-        kind: Any = next(getattr(module, value["kind"]) for module in _MODULES if hasattr(module, value["kind"]))
-        if not (isinstance(kind, type) and is_dataclass(kind)):
-            raise TypeError(value["kind"])
-        return kind(**{name: _whole(item, arrays) for name, item in value["fields"].items()})
+        fields_of = {name: _whole(item, arrays) for name, item in value["fields"].items()}
+        return _RECORDS[value["kind"]](**fields_of)
     if "array" in value:
         return arrays[value["array"]]
     if "dict" in value:

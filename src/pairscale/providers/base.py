@@ -42,7 +42,7 @@ class LLMRequest:
         seed: for providers that take one.
         logprobs: how many alternatives of each token to give with their log-probabilities.
         choices: the answers that structured output allows; None for free text.
-        endpoint: of OpenAI: ``chat.completions``, ``responses`` or ``decisions``; None chooses by the rules.
+        endpoint: of OpenAI: ``chat.completions`` or ``responses``; None chooses by the rules.
         num_ctx: of Ollama: the context's length.
         store: of OpenAI: whether it may keep the answer for later retrieval; on ``responses`` it may not unless this
             is True.
@@ -66,7 +66,7 @@ class LLMRequest:
     seed: int | None = None
     logprobs: int | None = None
     choices: tuple[str, ...] | None = None
-    endpoint: Literal["chat.completions", "responses", "decisions"] | None = None
+    endpoint: Literal["chat.completions", "responses"] | None = None
     num_ctx: int | None = None
     store: bool | None = None
     extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -114,31 +114,18 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
-class Alternative:
-    """A token that might have stood there.
-
-    Attributes:
-        token: the token.
-        logprob: the logarithm of its probability.
-    """
-
-    token: str
-    logprob: float
-
-
-@dataclass(frozen=True, slots=True)
 class TokenLogprob:
     """A token of the answer, and what else might have stood there.
 
     Attributes:
         token: the token.
         logprob: the logarithm of its probability.
-        top: the likeliest tokens of this place, this one among them.
+        top: the likeliest tokens of this place, this one among them, with their logarithms.
     """
 
     token: str
     logprob: float
-    top: tuple[Alternative, ...] = ()
+    top: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +140,6 @@ class Reply:
         object_type: the kind of reply, as the provider names it, such as ``chat.completion``.
         usage: tokens.
         logprobs: of the tokens of the visible answer, where they were asked for and given.
-        probabilities: of the choices, by name, where the provider gives them as such.
         refusal: the model's words when it declined, where they stand apart from the answer.
         service_tier: the tier that answered, where the provider says.
         problem: why the provider broke the answer off; only with the stop reason ``error``.
@@ -177,7 +163,6 @@ class Reply:
     problem: ProviderProblem | None = None
     cost: float | None = None
     raw: Any = field(default=None, repr=False)
-    probabilities: Mapping[str, float] | None = None
     call: HTTPCall | None = None
     status: int | None = None
     seconds: float | None = None

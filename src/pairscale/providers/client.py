@@ -16,7 +16,6 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from itertools import count
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qsl, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -101,7 +100,7 @@ class LLMClient:
         self,
         provider: Provider,
         *,
-        api_key: ApiKey | Key | None = None,
+        api_key: ApiKey | None = None,
         base_url: str | None = None,
         headers: Mapping[str, str] | None = None,
         timeout: float = 120.0,
@@ -122,9 +121,6 @@ class LLMClient:
         self._breaker = breaker or Breaker(provider.name)
         self._dropped: dict[str, set[str]] = {}
         self._sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, aiohttp.ClientSession] = WeakKeyDictionary()
-
-    def __repr__(self) -> str:
-        return f"<LLMClient of {self.provider.name} at {self.base_url}>"
 
     async def aclose(self) -> None:
         """Close the connections of this event loop."""
@@ -159,10 +155,6 @@ class LLMClient:
                 continue
             raise self.refused(status, headers, body)
 
-    def leave_out(self, model: str, *parameters: str) -> None:
-        """Leave fields out from now on that a model was found not to take, by this client or by another."""
-        self._dropped.setdefault(model, set()).update(parameters)
-
     def _drop(self, request: LLMRequest, parameter: str, call: HTTPCall) -> bool:
         """Leave a field out from now on; False when that cannot be done, or ``call`` had been without it."""
         dropped = self._dropped.setdefault(request.model, set())
@@ -175,7 +167,7 @@ class LLMClient:
         return True
 
     async def _send(self, call: HTTPCall) -> tuple[int, Mapping[str, str], Any, float]:
-        data = _body(call.body)
+        data = orjson.dumps(call.body)
         tried = await self._breaker.admit()
         try:
             ticket = await self.limiter.admit(len(data) // _BYTES_A_TOKEN)
@@ -219,7 +211,7 @@ class LLMClient:
 
         headers = await self.headers(call)
         try:
-            return await self._answer(self.session(), call, data, headers)
+            return await self._answer(call, data, headers)
         except TimeoutError:
             self._is_down("no answer in time", tried, may_cost=True)
             words = f"no answer within {self._timeout:g} seconds"
@@ -235,22 +227,13 @@ class LLMClient:
             words = f"{self._where()}: {message}"
             raise ProviderError("http_error", words, failure="transient", may_cost=may_cost) from None
 
-    async def _answer(
-        self, session: aiohttp.ClientSession, call: HTTPCall, data: bytes, headers: Mapping[str, str]
-    ) -> tuple[int, Mapping[str, str], bytes]:
-        async with session.request(
-            call.method,
-            joined(self.base_url, call.path),
-            data=data,
-            headers=headers,
-            allow_redirects=False,  # which would take the key along
-        ) as response:
-            content = await response.content.read(_LARGEST + 1)
-            if len(content) == response.content_length and "Content-Encoding" not in response.headers:
-                return response.status, response.headers, content  # most come whole at once
-            while len(content) <= _LARGEST and (more := await response.content.read(_LARGEST + 1)):
-                content += more
-            return response.status, response.headers, content
+    async def _answer(self, call: HTTPCall, data: bytes, headers: Mapping[str, str]) -> tuple[int, Any, bytes]:
+        async with self.request(call.method, joined(self.base_url, call.path), data=data, headers=headers) as response:
+            return response.status, response.headers, await read_at_most(response, _LARGEST)
+
+    def request(self, method: str, url: str, **options: Any) -> Any:
+        """A request of this event loop's connections, to be opened by ``async with``."""
+        return self.session().request(method, url, allow_redirects=False, **options)  # they would take the key along
 
     def _reply(self, call: HTTPCall, body: Any, status: int, headers: Mapping[str, str]) -> Reply:
         try:
@@ -335,18 +318,32 @@ class LLMClient:
         return session
 
 
+async def read_at_most(response: aiohttp.ClientResponse, most: int) -> bytes:
+    """The content of a reply; more than ``most`` bytes where there are more, but not all of them."""
+    content = await response.content.read(most + 1)
+    if len(content) == response.content_length and "Content-Encoding" not in response.headers:
+        return content  # most come whole at once
+    while len(content) <= most:
+        more = await response.content.read(most + 1)
+        if not more:
+            break
+        content += more
+    return content
+
+
 async def retrying(
     ask: Callable[[], Awaitable[T]],
     retries: int,
     jitter: random.Random | None = None,
-    sleep: Callable[[float], Awaitable[Any]] | None = None,
+    sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep,
 ) -> T:
     """Ask a provider, and again after a transient failure, at most ``retries`` times.
 
     Raises:
         ProviderError: the last failure.
     """
-    for turn in count():
+    turn = 0
+    while True:
         try:
             return await ask()
         except ProviderError as error:
@@ -354,8 +351,8 @@ async def retrying(
                 raise
             wait = pause(error.retry_after, turn, jitter)
             say_wait(wait, error.message)
-            await (sleep or asyncio.sleep)(wait)
-    raise AssertionError  # count() never ends
+        await sleep(wait)
+        turn += 1
 
 
 def pause(retry_after: float | None, turn: int, jitter: random.Random | None = None, first: float = 1.0) -> float:
@@ -423,14 +420,6 @@ def _login_of(url: str | None) -> list[Key]:
     parts = urlsplit(url or "")
     user, password = unquote(parts.username or ""), unquote(parts.password or "")
     return [Key(password), Key(f"{user}:{password}")] if password else []
-
-
-def _body(body: Mapping[str, Any]) -> bytes:
-    """A body as it is sent."""
-    try:
-        return orjson.dumps(body)
-    except TypeError:  # numbers beyond 64 bits
-        return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def base_url_of(provider: Provider, given: str | None) -> str:

@@ -175,14 +175,12 @@ def _budget(request: LLMRequest, able: Capabilities) -> int | None:
         effort = level(request, able, enabled=None)  # thoughts alone ask it to think, unless it does anyway
     if budget is None:
         return None if effort is None else _BUDGETS.get(effort, _BUDGETS["high"])
-    if effort is not None:
-        raise InputError("reasoning and thinking_budget say the same thing; leave one of them out")
     least, most = able.budget or (1, 1_000_000)
-    can_be_off = "none" in able.levels
-    if not (budget == _DYNAMIC or (budget == 0 and can_be_off) or least <= budget <= most):
-        zero = ", 0 for none" if can_be_off else ""
+    is_off = budget == 0 and "none" in able.levels
+    if effort is not None or not (budget == _DYNAMIC or is_off or least <= budget <= most):
         raise InputError(
-            f"thinking_budget of {request.model} is from {least} to {most}{zero}, or -1 for its own choice"
+            f"thinking_budget of {request.model} is from {least} to {most}, or -1 for its own choice, and goes without "
+            "reasoning, which says the same thing"
         )
     return budget
 
@@ -366,8 +364,7 @@ class GeminiBatches(BatchFormat):
 
 def _outputs(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The places where results may be."""
-    output = field(document, "metadata", "output")
-    places = (document.get("response"), output, document.get("output"), document.get("dest"))
+    places = (document.get("response"), field(document, "metadata", "output"), document.get("dest"))
     return [place for place in places if isinstance(place, dict)]
 
 

@@ -23,7 +23,6 @@ from pairscale.providers.wire import (
     stated,
     text,
     token_logprobs,
-    visible,
 )
 
 _NUM_CTX = 8192
@@ -84,7 +83,7 @@ class Ollama(Provider):
             model=body.get("model"),
             object_type=call.endpoint or "ollama.generate",
             usage=Usage(prompt, completion, None if prompt is None or completion is None else prompt + completion),
-            logprobs=visible(token_logprobs(body.get("logprobs")), content, answer),
+            logprobs=token_logprobs(body.get("logprobs")),
             raw=body,
         )
 

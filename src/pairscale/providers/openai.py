@@ -1,8 +1,7 @@
-"""OpenAI: chat completions, responses and decisions, and batches of them."""
+"""OpenAI: chat completions and responses, and batches of them."""
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Collection, Mapping
 from functools import cached_property
@@ -12,7 +11,6 @@ from urllib.parse import quote
 
 from pairscale.core.errors import InputError
 from pairscale.providers.base import (
-    CHOICE_KEY,
     HTTPCall,
     LLMRequest,
     Provider,
@@ -26,6 +24,7 @@ from pairscale.providers.batches import (
     BatchLimits,
     Draft,
     Line,
+    LineKind,
     name_of,
     reading,
     seconds_of,
@@ -34,7 +33,6 @@ from pairscale.providers.batches import (
 from pairscale.providers.wire import (
     CHAT_ENDS,
     SCHEMA_NAME,
-    amount,
     checked,
     choice_schema,
     field,
@@ -53,7 +51,6 @@ from pairscale.providers.wire import (
 
 _CHAT = "chat.completions"
 _RESPONSES = "responses"
-_DECISIONS = "decisions"
 
 
 class OpenAI(Provider):
@@ -92,16 +89,12 @@ class OpenAI(Provider):
             endpoint = "responses" if is_asked else "chat.completions"
         if endpoint == _RESPONSES:
             return _responses(request, effort, samplers)
-        if endpoint == _DECISIONS:
-            return _decisions(request)
         if endpoint != _CHAT:
-            raise InputError(f"OpenAI has no endpoint {endpoint!r}; there are {_CHAT}, {_RESPONSES} and {_DECISIONS}")
+            raise InputError(f"OpenAI has no endpoint {endpoint!r}; there are {_CHAT} and {_RESPONSES}")
         return chat_call(request, {"reasoning_effort": effort}, samplers, max_tokens="max_completion_tokens")
 
     def reply(self, call: HTTPCall, body: Any) -> Reply:
         """What the model said, from any endpoint."""
-        if call.endpoint == _DECISIONS:
-            return read_decision(body)
         return read_response(body) if call.endpoint == _RESPONSES else read_chat(body)
 
 
@@ -167,27 +160,6 @@ def _responses(request: LLMRequest, effort: str | None, samplers: Mapping[str, A
     return send("/responses", body, request, _RESPONSES)
 
 
-def _decisions(request: LLMRequest) -> HTTPCall:
-    """A request to choose between the answers of ``request.choices``."""
-    if not request.choices:
-        raise InputError("the endpoint decisions chooses between given answers; use judge_args answer='structured'")
-    for name in (
-        "temperature", "top_p", "max_tokens", "seed", "reasoning", "logprobs", "include_thoughts", "service_tier",
-    ):  # fmt: skip
-        if getattr(request, name) not in (None, False):
-            raise InputError(f"the endpoint decisions takes no {name}; leave it out")
-    question = {
-        "type": "choice",
-        "name": CHOICE_KEY,
-        "instructions": "Answer the question of the input: choose one of its samples.",
-        "choices": [{"value": choice} for choice in request.choices],
-    }
-    prompt: Any = request.prompt
-    if request.system is not None:
-        prompt = [{"type": "message", **message} for message in messages(request)]
-    return send("/decisions", {"model": request.model, "input": prompt, "questions": [question]}, request, _DECISIONS)
-
-
 def read_response(body: Any) -> Reply:
     """A reply of the responses endpoint.
 
@@ -220,31 +192,8 @@ def read_response(body: Any) -> Reply:
     )
 
 
-def read_decision(body: Any) -> Reply:
-    """The choice, as the JSON document that structured output would be, and the probabilities of all choices.
-
-    Raises:
-        ValueError: When it is not a decision.
-    """
-    answer = next(iter(objects(body, "answers")), {})
-    choice = answer.get("choice")
-    is_refusal = answer.get("type") == "refusal"
-    if not is_refusal and (answer.get("type") != "choice" or not isinstance(choice, str)):
-        raise refused(body, "a decision between given answers")
-    probabilities = {str(row.get("value")): amount(row, "probability") for row in objects(answer, "probabilities")}
-    return Reply(
-        text="" if is_refusal else json.dumps({CHOICE_KEY: choice}),
-        stop_reason="refusal" if is_refusal else "stop",
-        model=body.get("model"),
-        object_type="decision",
-        usage=_usage(body),
-        probabilities=stated(probabilities) or None,
-        raw=body,
-    )
-
-
 def _usage(body: Mapping[str, Any]) -> Usage:
-    """The tokens of a response or a decision."""
+    """The tokens of a response."""
     return Usage(
         number(body, "usage", "input_tokens"),
         number(body, "usage", "output_tokens"),
@@ -342,10 +291,7 @@ class OpenAIBatches(BatchFormat):
         if not error and status is None and body is None:
             raise ValueError("it has neither a response nor an error")
         failure = problem(status or 0, {"error": error} if error else body)
-        code = (failure.code or "") if error else ""
-        if "expired" in code:
-            return Line(custom_id, "expired", status, document, failure.message)
-        if "cancel" in code:
-            return Line(custom_id, "cancelled", status, document, failure.message)
-        shown = document if body is None else body
-        return Line(custom_id, "errored", status, shown, failure.message, parameter=failure.parameter)
+        kinds: dict[Any, LineKind] = {"batch_expired": "expired", "batch_cancelled": "cancelled"}
+        if failure.code in kinds:
+            return Line(custom_id, kinds[failure.code], status, document, failure.message)
+        return Line(custom_id, "errored", status, document if body is None else body, failure.message)

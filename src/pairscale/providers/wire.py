@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -13,7 +12,6 @@ from pairscale.core.failures import telling_code
 from pairscale.core.options import optional, require_choice, require_flag, require_int, require_number
 from pairscale.providers.base import (
     CHOICE_KEY,
-    Alternative,
     HTTPCall,
     LLMRequest,
     ProviderProblem,
@@ -41,6 +39,9 @@ _OPTIONAL = (
     "reasoning", "include_thoughts", "thinking_budget", "temperature", "top_p", "top_k", "max_tokens", "service_tier",
     "seed", "logprobs", "choices", "num_ctx", "store",
 )  # fmt: skip
+
+
+_CONFIDENCE = ", or use judge_args answer='confidence', which asks the model how sure it is"
 
 
 def checked(request: LLMRequest, provider: str, *forbidden: str) -> LLMRequest:
@@ -73,7 +74,8 @@ def forbid(request: LLMRequest, provider: str, *names: str) -> None:
     """Refuse fields that this provider has no word for."""
     for name in names:
         if getattr(request, name) is not None:
-            raise InputError(f"{provider} takes no {name}; leave it out")
+            instead = _CONFIDENCE if name == "logprobs" else ""
+            raise InputError(f"{provider} takes no {name}; leave it out{instead}")
 
 
 def planned(request: LLMRequest, able: Capabilities, *, enabled: str | None) -> tuple[str | None, dict[str, Any]]:
@@ -87,7 +89,7 @@ def planned(request: LLMRequest, able: Capabilities, *, enabled: str | None) -> 
     effort = level(request, able, enabled=enabled)
     thinks = able.thinks_unasked if effort is None else effort != "none"
     if request.logprobs is not None and not _takes(able.logprobs, thinks):
-        raise InputError(f"{request.model} gives no log-probabilities while it reasons; leave logprobs out")
+        raise InputError(f"{request.model} gives no log-probabilities while it reasons; leave them out{_CONFIDENCE}")
     return effort, sampling(request, able, thinks)
 
 
@@ -303,22 +305,6 @@ def split_thoughts(content: str, unopened: bool = False) -> tuple[str | None, st
     return thoughts.strip() or None, answer.strip()
 
 
-def visible(logprobs: tuple[TokenLogprob, ...] | None, content: str, answer: str) -> tuple[TokenLogprob, ...] | None:
-    """The tokens of the answer alone, when thoughts stood before it in ``content``."""
-    if logprobs is None or content == answer:
-        return logprobs
-    if _CLOSE not in content:
-        return ()
-    end = content.rfind(_CLOSE) + len(_CLOSE)
-    kept = []
-    position = 0
-    for token in logprobs:
-        position += len(token.token)
-        if position > end:
-            kept.append(token)
-    return tuple(kept)
-
-
 def token_logprobs(rows: Any) -> tuple[TokenLogprob, ...] | None:
     """Tokens as OpenAI, and Ollama after it, give them: ``token``, ``logprob`` and ``top_logprobs``."""
     if not isinstance(rows, list):
@@ -327,7 +313,7 @@ def token_logprobs(rows: Any) -> tuple[TokenLogprob, ...] | None:
         TokenLogprob(
             str(row["token"]),
             float(row["logprob"]),
-            tuple(Alternative(str(top["token"]), float(top["logprob"])) for top in objects(row, "top_logprobs")),
+            tuple((str(top["token"]), float(top["logprob"])) for top in objects(row, "top_logprobs")),
         )
         for row in objects(rows)
         if row.get("logprob") is not None
@@ -372,27 +358,19 @@ def _parts(body: Any) -> tuple[str, str | None, str | None]:
     if isinstance(error, Mapping):
         message = _passed_on(error)
     elif isinstance(error, str):
-        message, error = error, body
-    elif details := objects(body, "detail"):  # servers on FastAPI
-        path = details[0].get("loc")
-        named = ".".join(str(part) for part in path if part != "body") if isinstance(path, list) else None
-        return str(details[0].get("msg")), text(details[0], "type"), named
+        message = error
+        error = body
     else:
-        message, error = str(body.get("message") or body.get("detail") or body), body
+        message = str(body.get("message") or body.get("detail") or body)
+        error = body
     return message, telling_code(error.get(name) for name in ("code", "status", "type")), text(error, "param")
 
 
 def _passed_on(error: Mapping[str, Any]) -> str:
     """The message of an error, with that of the server behind a router (OpenRouter) where there is one."""
     message = str(error.get("message") or error)
-    raw = text(error, "metadata", "raw")
-    if raw is None:
-        return message
-    try:
-        behind = _parts(json.loads(raw))[0]
-    except ValueError:
-        behind = raw
-    return f"{message}: {behind[:2000]}"
+    behind = text(error, "metadata", "raw")
+    return message if behind is None else f"{message}: {behind[:2000]}"
 
 
 _UNSUPPORTED = re.compile(
@@ -464,7 +442,7 @@ def read_chat(body: Any, *, think_tags: bool = False, states_cost: bool = False)
         model=body.get("model"),
         object_type=body.get("object"),
         usage=_chat_usage(body.get("usage")),
-        logprobs=visible(_chat_logprobs(choice.get("logprobs")), content, answer),
+        logprobs=_chat_logprobs(choice.get("logprobs")),
         refusal=refusal,
         service_tier=text(body, "service_tier"),
         problem=failure,
@@ -487,18 +465,17 @@ def _content(content: Any) -> str:
 
 
 def _chat_logprobs(logprobs: Any) -> tuple[TokenLogprob, ...] | None:
-    """Log-probabilities of a chat completion, in OpenAI's shape or in the older one of lists."""
+    """Log-probabilities of a chat completion, in OpenAI's shape or in the older one of lists, which Together gives."""
     tokens = field(logprobs, "tokens")
     values = field(logprobs, "token_logprobs")
-    if field(logprobs, "content") is not None or not isinstance(tokens, list) or not isinstance(values, list):
+    if not isinstance(tokens, list) or not isinstance(values, list):
         return token_logprobs(field(logprobs, "content"))
-    tops = field(logprobs, "top_logprobs") or []
-    rows = []
-    for place, (token, value) in enumerate(zip(tokens, values, strict=False)):
-        top = tops[place] if place < len(tops) and isinstance(tops[place], dict) else {}
-        alternatives = [{"token": other, "logprob": logprob} for other, logprob in top.items()]
-        rows.append({"token": token, "logprob": value, "top_logprobs": alternatives})
-    return token_logprobs(rows)
+    tops = [*(field(logprobs, "top_logprobs") or []), *({} for _ in tokens)]
+    return tuple(
+        TokenLogprob(str(token), float(value), tuple((top or {}).items()))
+        for token, value, top in zip(tokens, values, tops, strict=False)
+        if value is not None
+    )
 
 
 def _chat_usage(usage: Any) -> Usage:

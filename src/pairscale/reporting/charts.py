@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import altair as alt
 
     from pairscale.adaptive.rank import AdaptiveResult
-    from pairscale.adaptive.state import AdaptiveState
+    from pairscale.adaptive.session import AdaptiveState
     from pairscale.evaluate.ranking import VariantsResult
     from pairscale.evaluate.result import PairwiseRunResult
     from pairscale.models.bayes.results import BayesFit
@@ -180,7 +180,7 @@ def _fit_of(source: Any) -> Any:
 
 
 def _is_posterior(fit: Any) -> bool:
-    from pairscale.adaptive.state import AdaptiveState
+    from pairscale.adaptive.session import AdaptiveState
     from pairscale.models.bayes.results import BayesFit
 
     return isinstance(fit, BayesFit | AdaptiveState)

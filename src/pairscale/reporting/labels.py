@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from pairscale.core.errors import InputError
+from pairscale.core.notices import without_notices
 from pairscale.reporting._disguise import other_names, renamed
 from pairscale.reporting._shell import table_of
 from pairscale.reporting.picture import number
@@ -113,7 +114,8 @@ def label_pairs(labels: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _agreement(labels: Sequence[Mapping[str, Any]], n_boot: int) -> Any:
-    from pairscale.checks.agreement import measure_agreement
+    from pairscale.checks.agreement import agreement
 
     given = [row for row in labels if row["preferred"] is not None]
-    return measure_agreement(given, unit="case_id", rater="labeller", label="preferred", n_boot=n_boot, seed=1)
+    with without_notices():  # the page shows them
+        return agreement(given, unit="case_id", rater="labeller", label="preferred", n_boot=n_boot, seed=1)

@@ -8,7 +8,7 @@ import signal
 import threading
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Future, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import wraps
 from typing import Any, Final, NoReturn, ParamSpec, TypeVar
@@ -25,8 +25,9 @@ T = TypeVar("T")
 P = ParamSpec("P")
 _NO_RUN: Final = object()
 _WAKE_S = 0.2
-_START_S = 5.0
 _CLOSE_S = 5.0
+_MOST_STOPS = 2
+"""The first Ctrl-C waits for open questions, the second leaves them, and a third leaves the process at once."""
 
 
 class Terminated(SystemExit):
@@ -49,7 +50,7 @@ class Interrupt:
         self.is_cut = False
         self._n_open = 0
         self._stops: list[Callable[[], None]] = []
-        self._task: asyncio.Task[Any] | None = None
+        self._task: asyncio.Task[Any] | None = None  # that is being stopped
 
     @contextmanager
     def tells(self, stop: Callable[[], None]) -> Iterator[None]:
@@ -77,6 +78,8 @@ class Interrupt:
 
     def begin(self, task: asyncio.Task[Any]) -> None:
         """Ask nothing more, and cancel the task when nothing is open."""
+        if self.is_stopping:
+            return
         self.is_stopping = True
         self._task = task
         for stop in self._stops:
@@ -86,15 +89,16 @@ class Interrupt:
             notice(f"waiting for {self._n_open:,} open {questions}; Ctrl-C again to leave them")
         self._cut_if_done()
 
-    def cut(self) -> None:
-        """Cancel the task, whatever is open."""
-        self.is_cut = True
-        if self._task is not None:
-            self._task.cancel()
+    def cut(self, task: asyncio.Task[Any]) -> None:
+        """Cancel the task once, whatever is open: a second time would cut short what it stores."""
+        if not self.is_cut:
+            self.is_stopping = True
+            self.is_cut = True
+            task.cancel()
 
     def _cut_if_done(self) -> None:
-        if self.is_stopping and not self.is_cut and self._n_open == 0:
-            self.cut()
+        if self._task is not None and self._n_open == 0:
+            self.cut(self._task)
 
 
 _INTERRUPT: ContextVar[Interrupt | None] = ContextVar("interrupt", default=None)
@@ -182,16 +186,49 @@ def resumable(run: object | None) -> Iterator[None]:
         raise
 
 
+class _Stops:
+    """Ctrl-C and SIGTERM on their way from the thread that waits to the call."""
+
+    def __init__(self, interrupt: Interrupt) -> None:
+        self.seen: list[KeyboardInterrupt | Terminated] = []
+        self._interrupt = interrupt
+        self._call: tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]] | None = None
+
+    def begun(self, task: asyncio.Task[Any]) -> None:
+        """Stop this call, also for what came before it began."""
+        self._call = (task.get_loop(), task)
+        self._deliver()
+
+    def handle(self, number: int, _frame: object) -> None:
+        """The handler of the signals."""
+        self.seen.append(Terminated() if number == signal.SIGTERM else KeyboardInterrupt())
+        if self._interrupt.is_cut or len(self.seen) > _MOST_STOPS:
+            raise self.seen[0]
+        self._deliver()
+
+    def leave(self) -> None:
+        """Cancel the call, whatever is open."""
+        self.seen += [KeyboardInterrupt(), KeyboardInterrupt()]
+        self._deliver()
+
+    def _deliver(self) -> None:
+        if self._call is None or not self.seen:
+            return
+        loop, task = self._call
+        step = self._interrupt.begin if len(self.seen) == 1 else self._interrupt.cut
+        with suppress(RuntimeError):  # the loop is closed: the call has ended
+            loop.call_soon_threadsafe(step, task)
+
+
 def _in_thread(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
     outcome: Future[T] = Future()
-    started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Task[T]]] = Future()
-
     interrupt = Interrupt()
+    stops = _Stops(interrupt)
 
     async def main() -> T:
         _INTERRUPT.set(interrupt)
         task = asyncio.ensure_future(make())
-        started.set_result((asyncio.get_running_loop(), task))
+        stops.begun(task)
         return await task
 
     def target() -> None:
@@ -202,31 +239,43 @@ def _in_thread(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
                 outcome.set_exception(error)
 
     thread = threading.Thread(target=contextvars.copy_context().run, args=(target,), name="pairscale", daemon=True)
-    with terminable():
+    with _handled(stops.handle):
+        thread.start()
         try:
-            thread.start()
             # In short waits: another thread may get the signal, and only a waking main thread sees it.
             while not outcome.done():
                 wait([outcome], _WAKE_S)
-            thread.join(_CLOSE_S)  # what was left behind, and does not end when it is cancelled, holds up nothing
-            return outcome.result()
         except (KeyboardInterrupt, Terminated):
-            wait([started], _START_S)
-            if started.done() and not outcome.done():
-                loop, task = started.result()
-                loop.call_soon_threadsafe(interrupt.begin, task)
-                try:
-                    while not outcome.done():
-                        wait([outcome], _WAKE_S)
-                except (KeyboardInterrupt, Terminated):
-                    leave_sigterm()
-                    if interrupt.is_cut:
-                        raise
-                    loop.call_soon_threadsafe(interrupt.cut)
-            thread.join()
+            if not stops.seen:  # raised by a handler of the program's own
+                stops.leave()
+                thread.join()
             raise
-        except asyncio.CancelledError:
-            raise KeyboardInterrupt from None
+        thread.join(None if stops.seen else _CLOSE_S)  # what does not end when it is cancelled holds up nothing
+    if stops.seen:
+        raise stops.seen[0]
+    try:
+        return outcome.result()
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
+
+
+@contextmanager
+def _handled(stop: Callable[[int, Any], None]) -> Iterator[None]:
+    """While the block runs, Ctrl-C and SIGTERM call ``stop`` instead of raising at any point of the waiting thread.
+
+    Handlers that the program has set itself stay in place, and outside the main thread none is set.
+    """
+    before: dict[signal.Signals, Any] = {}
+    if threading.current_thread() is threading.main_thread():
+        usual = {signal.SIGINT: (signal.default_int_handler,), signal.SIGTERM: (signal.SIG_DFL, _terminate)}
+        before = {number: signal.getsignal(number) for number in usual if signal.getsignal(number) in usual[number]}
+    for number in before:
+        signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextmanager

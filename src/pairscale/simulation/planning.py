@@ -8,9 +8,9 @@ from statistics import median
 from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
+import polars as pl
 
-from pairscale.adaptive.goals import require_goal, top_of
-from pairscale.adaptive.presets import OURS, Preset, answering_by, resolve_preset, with_goal
+from pairscale.adaptive.config import OURS, Preset, require_goal, resolve_preset, top_of, with_goal
 from pairscale.adaptive.selectors import OwnSelector, selector_for
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError
@@ -23,15 +23,13 @@ from pairscale.core.options import (
     require_int,
     require_list,
     require_number,
-    require_probability,
 )
+from pairscale.judges.simulated import SimulatedJudge
 from pairscale.models.bayes.settings import Answer
 from pairscale.simulation.run import MOST_PER_ITEM, simulate_all
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    import polars as pl
 
     from pairscale.simulation.run import SimulatedRun
 
@@ -96,19 +94,17 @@ class ComparisonPlan(ReprMixin, table="runs"):
     answer: str = "winner"
 
     def __str__(self) -> str:
-        aim = f"to reliability {self.reliability:g}" if self.reliability is not None else f"to the goal {self.goal}"
-        what = f"{self.n_items:,} items {aim}"
+        aim = f"the goal {self.goal}" if self.reliability is None else f"reliability {self.reliability:g}"
         share = f"{self.n_reached} of {self.n_seeds} simulated runs got there"
         if self.comparisons is None:
-            return f"{what}: more than {self.at_least:,} comparisons; {share}"
+            return f"{self.n_items:,} items to {aim}: more than {self.at_least:,} comparisons; {share}"
         most = "more" if self.most is None else f"{self.most:,}"
-        said = (
-            f"{what}: about {self.comparisons:,} comparisons ({self.fewest:,} to {most}), {self.per_item:.1f} per item"
-        )
+        said = f"{self.n_items:,} items to {aim}: about {self.comparisons:,} comparisons ({self.fewest:,} to {most})"
+        said += f", {self.per_item:.1f} per item"
         if self.cost is not None:
             said += f", cost {self.cost:,.2f}"
         if self.minutes is not None:
-            said += f", {_time(self.minutes)}"
+            said += f", {self.minutes:,.0f} minutes" if self.minutes < 120 else f", {self.minutes / 60:,.1f} hours"
         return said if self.most is not None else f"{said}; {share}"
 
 
@@ -184,69 +180,46 @@ def plan(
     top = top_of(require_goal(goal))
     if top is not None and top >= n:
         raise InputError(f"goal {goal!r} needs more than {top:,} items, and there are {n:,}")
-    seed = require_int(seed, "seed", least=0)
-    concurrency = require_int(concurrency, "concurrency", least=1)
     price = optional(require_number, price, "price", least=0)
     seconds = optional(require_number, seconds, "seconds", least=0)
-    sd = require_number(sd, "sd", above=0)
-    lapse = require_probability(lapse, "lapse")
-    invalid_rate = require_probability(invalid_rate, "invalid_rate")
+    seed = require_int(seed, "seed", least=0)
     seeds = require_int(seeds, "seeds", least=1)
+    SimulatedJudge("truth", bias=bias, lapse=lapse, invalid_rate=invalid_rate)  # validates them
     simulated = min(n, LARGEST)
-    size = None
+    size = None if top is None else max(1, round(top * simulated / n))
     target = None
-    stop_rule = {}
-    if top is not None:
-        size = max(1, round(top * simulated / n))
-    else:
-        target = 0.9 if wanted is None else wanted
-        stop_rule = {"eap_reliability_min": target}
-    settings = with_goal("order" if size is None else f"top:{size}", None, wanted)
-    given = answering_by(answer, stop_rule)
-    error, slopes = _judging(answer, error, judge_slopes, given)
-    adaptive, btl = resolve_preset(preset, settings, given)
-    selector = selector_for(selector, settings.get("goal", "order"))
+    model: dict[str, Any] = {"answer": require_choice(answer, "answer", get_args(Answer))}
+    if size is None:
+        target = wanted or 0.9
+        model["eap_reliability_min"] = target
+    if answer == "winner" and error is not None:
+        raise InputError("error belongs to answer='probability'; winners are drawn by their true probability")
+    if answer == "probability":
+        if judge_slopes is not None:
+            raise InputError("judge_slopes belongs to answer='winner': slopes are learned from winners")
+        error = require_number(1.0 if error is None else error, "error", above=0)
+    if judge_slopes is not None:
+        judge_slopes = require_list(judge_slopes, "judge_slopes", require_number)
+        if len(judge_slopes) < 2:
+            raise InputError(f"judge_slopes must be those of two judges or more, not {len(judge_slopes)}")
+        model["judges"] = "slopes"
+    adaptive, btl = resolve_preset(preset, with_goal("order" if size is None else f"top:{size}", None, wanted), model)
     options = {
-        "n_items": simulated, "selector": selector, "ability_sd": sd, "bias": bias, "lapse": lapse,
-        "invalid_rate": invalid_rate, "concurrency": concurrency, "checkpoints": (), "adaptive_config": adaptive,
-        "btl_config": btl, "error": error, "judge_slopes": slopes,
+        "n_items": simulated, "selector": selector_for(selector, adaptive.get("goal", "order")),
+        "ability_sd": require_number(sd, "sd", above=0), "bias": bias, "lapse": lapse, "invalid_rate": invalid_rate,
+        "concurrency": require_int(concurrency, "concurrency", least=1), "checkpoints": (),
+        "adaptive_config": adaptive, "btl_config": btl, "error": error, "judge_slopes": judge_slopes,
     }  # fmt: skip
     tasks = [options | {"seed": number} for number in range(seed, seed + seeds)]
     runs = values_of(simulate_all(tasks, n_jobs, progress), "run")
     found = replace(_plan(n, target, runs, price, seconds, concurrency), answer=answer, preset=preset)
     if top is None or size is None:
         return found
-    notices = list(found.notices)
+    notices = found.notices
     if size != top:
-        notices.append(f"they were for the top {size:,} of {simulated:,}: about the same share")
-    right = float(np.mean([_right(run, size) for run in runs])) * top / size
-    return replace(found, goal=f"top:{top}", top_right=right, notices=tuple(notices))
-
-
-def _judging(
-    answer: Answer, error: float | None, slopes: Sequence[float] | None, btl: dict[str, Any]
-) -> tuple[float | None, list[float] | None]:
-    """The error of the judge's logits and the slopes of several judges, checked; slopes change the settings."""
-    if require_choice(answer, "answer", get_args(Answer)) == "winner" and error is not None:
-        raise InputError("error belongs to answer='probability'; winners are drawn by their true probability")
-    if answer == "probability":
-        if slopes is not None:
-            raise InputError("judge_slopes belongs to answer='winner': slopes are learned from winners")
-        return 1.0 if error is None else require_number(error, "error", above=0), None
-    if slopes is None:
-        return None, None
-    given = require_list(slopes, "judge_slopes", require_number)
-    if len(given) < 2:
-        raise InputError(f"judge_slopes must be those of two judges or more, not {len(given)}")
-    btl["judges"] = "slopes"
-    return None, given
-
-
-def _right(run: SimulatedRun, top: int) -> int:
-    """How many of the K items that a run named are of the true K best."""
-    named = np.argsort(-run.theta)[:top]
-    true = np.argsort(-run.abilities)[:top]
-    return len(np.intersect1d(named, true))
+        notices += (f"they were for the top {size:,} of {simulated:,}: about the same share",)
+    right = [len(np.intersect1d(np.argsort(-run.theta)[:size], np.argsort(-run.abilities)[:size])) for run in runs]
+    return replace(found, goal=f"top:{top}", top_right=float(np.mean(right)) * top / size, notices=notices)
 
 
 def _plan(
@@ -262,51 +235,42 @@ def _plan(
     needed = [end if run.stopped_at is not None else math.inf for end, run in zip(ends, runs, strict=True)]
     middle = median(needed)
     there = sum(map(math.isfinite, needed))
-    comparisons = round(middle) if math.isfinite(middle) else None
-    asked_for_each = sum(run.asked for run in runs) / max(1, sum(run.comparisons for run in runs))
-    questions = None if comparisons is None else math.ceil(comparisons * asked_for_each)
     table = _table(runs)
+    known: dict[str, Any] = dict.fromkeys(("comparisons", "per_item", "questions", "cost", "minutes"))
+    if math.isfinite(middle):
+        comparisons = round(middle)
+        asked_for_each = sum(run.asked for run in runs) / max(1, sum(run.comparisons for run in runs))
+        questions = math.ceil(comparisons * asked_for_each)
+        known |= {"comparisons": comparisons, "per_item": comparisons / n, "questions": questions}
+        known["cost"] = None if price is None else questions * price
+        known["minutes"] = None if seconds is None else questions * seconds / in_flight / 60
     return ComparisonPlan(
         n_items=n,
         reliability=reliability,
         selector=runs[0].selector,
-        comparisons=comparisons,
-        at_least=round(median(ends)) if comparisons is None else comparisons,
+        at_least=known["comparisons"] or round(median(ends)),
         fewest=int(min(needed)) if there else None,
         most=int(max(needed)) if there == len(runs) else None,
-        per_item=None if comparisons is None else comparisons / n,
-        questions=questions,
-        cost=None if questions is None or price is None else questions * price,
-        minutes=None if questions is None or seconds is None else questions * seconds / in_flight / 60,
-        reliability_true=_mean(table["reliability_true"]),
-        spearman=_mean(table["spearman"]),
+        reliability_true=table["reliability_true"].mean(),  # type: ignore[arg-type]
+        spearman=table["spearman"].mean(),  # type: ignore[arg-type]
         n_seeds=len(runs),
         n_reached=there,
         simulated_items=size,
         notices=tuple(_notices(n, runs)),
         runs=table,
+        **known,
     )
 
 
 def _table(runs: list[SimulatedRun]) -> pl.DataFrame:
-    import polars as pl
-
+    figures = {"reliability_claimed": "reliability_claimed", "reliability_true": "reliability_true"}
+    figures["spearman"] = "spearman_eap"
     rows = []
     for run in runs:
         last = run.refits.row(-1, named=True) if run.refits.height else {}
-        rows.append(
-            {
-                "seed": run.seed,
-                "comparisons": run.comparisons,
-                "per_item": run.comparisons / run.n_items,
-                "stop_reason": run.stop_reason,
-                "reliability_claimed": last.get("reliability_claimed"),
-                "reliability_true": last.get("reliability_true"),
-                "spearman": last.get("spearman_eap"),
-            }
-        )
-    numbers = ("reliability_claimed", "reliability_true", "spearman")
-    return pl.DataFrame(rows, schema_overrides=dict.fromkeys(numbers, pl.Float64()))
+        row = {"seed": run.seed, "comparisons": run.comparisons, "per_item": run.comparisons / run.n_items}
+        rows.append(row | {"stop_reason": run.stop_reason} | {name: last.get(was) for name, was in figures.items()})
+    return pl.DataFrame(rows, schema_overrides=dict.fromkeys(figures, pl.Float64()))
 
 
 def _notices(n: int, runs: list[SimulatedRun]) -> list[str]:
@@ -314,25 +278,17 @@ def _notices(n: int, runs: list[SimulatedRun]) -> list[str]:
     said = []
     if n > size:
         said.append(f"runs of {size:,} items were simulated, and their comparisons per item taken for {n:,}")
-    short = [run for run in runs if run.stopped_at is None]
+    short = [run.stop_reason for run in runs if run.stopped_at is None]
     if short:
-        why = sorted({run.stop_reason for run in short})
-        means = {
-            "max_comparisons": f"{MOST_PER_ITEM} comparisons per item were not enough",
-            "candidate_starvation": "every pair was asked as often as is allowed",
-            "pairs_exhausted": "every pair was asked once, and repeats tell nothing new",
-            "judge_failing": "the judge declined too often",
-            "judge_flips": "the judge went by position",
-        }
-        reasons = " or ".join(means.get(reason, reason) for reason in why)
+        reasons = " or ".join(_SHORT.get(reason, reason) for reason in sorted(set(short)))
         said.append(f"{len(short)} of {len(runs)} runs did not get there: {reasons}")
     return said
 
 
-def _mean(values: pl.Series) -> float | None:
-    there = values.drop_nulls()
-    return float(there.sum() / len(there)) if len(there) else None
-
-
-def _time(minutes: float) -> str:
-    return f"{minutes:,.0f} minutes" if minutes < 120 else f"{minutes / 60:,.1f} hours"
+_SHORT = {
+    "max_comparisons": f"{MOST_PER_ITEM} comparisons per item were not enough",
+    "candidate_starvation": "every pair was asked as often as is allowed",
+    "pairs_exhausted": "every pair was asked once, and repeats tell nothing new",
+    "judge_failing": "the judge declined too often",
+    "judge_flips": "the judge went by position",
+}

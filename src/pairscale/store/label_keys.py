@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from pairscale.core.encodings import encoding_of
 from pairscale.core.errors import FileFormatError, InputError
 from pairscale.core.files import read_rows
 from pairscale.core.options import optional, require_int
@@ -32,7 +31,7 @@ def read_key(path: str | os.PathLike[str], encoding: str | None = None) -> dict[
         FileFormatError: when it is no key.
     """
     key: dict[str, dict[str, Any]] = {}
-    rows = read_rows(path, text=("case_id", "task_id", "criterion"), encoding=encoding_of(path, encoding))
+    rows = read_rows(path, text=("case_id", "task_id", "criterion"), encoding=encoding)
     for number, row in enumerate(rows, start=1):
         if row.get("first_variant") not in {"a", "b"} or row.get("case_id") is None:
             raise FileFormatError(f"{path}, row {number}: a key has case_id and first_variant, which is a or b")

@@ -7,31 +7,23 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 from sqlalchemy import Select, Text, func, literal_column, null, select, type_coerce
 
-from pairscale.core.comparisons import PANEL, with_members
-from pairscale.core.errors import InputError
-from pairscale.core.tables import FAILED, RESULTS, TIMES, listed
+from pairscale.core.comparisons import PANEL
+from pairscale.core.tables import FAILED, RESULTS
 from pairscale.store.schema import attempts, comparisons, conditions, items, pairs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
     from sqlalchemy.engine import Connection
 
-    from pairscale.store.runfile import RunFile
 
 __all__ = [
-    "PRICES_MARK", "SPENDING", "USAGE", "count_results", "dated_spending", "failed_query", "frame_of", "panels_of",
-    "read_conditions", "repeats_query", "result_blocks", "results_query", "spending_query", "usage_query",
+    "PRICES_MARK", "SPENDING", "USAGE", "dated_spending", "failed_query", "frame_of", "panels_of",
+    "read_conditions", "repeats_query", "results_query", "spending_query", "usage_query",
     "with_samples",
 ]  # fmt: skip
 
 _BLOCK = 5_000
-_OTHERS = {
-    "judge_id": conditions.c.judge_id,
-    "trait": conditions.c.trait,
-    "template_id": conditions.c.template_id,
-    "condition_id": comparisons.c.condition_id,
-}
 
 
 def results_query(condition_id: str | None, *, raw: bool) -> tuple[Select[Any], dict[str, Any]]:
@@ -63,31 +55,11 @@ def results_query(condition_id: str | None, *, raw: bool) -> tuple[Select[Any], 
     return query, schema
 
 
-def frames_of(
-    connection: Connection, query: Select[Any], schema: Mapping[str, Any], size: int = _BLOCK
-) -> Iterator[pl.DataFrame]:
-    """What a query finds, in tables of so many rows."""
-    for block in connection.execution_options(stream_results=True).execute(query).partitions(size):
-        yield pl.DataFrame(list(map(tuple, block)), schema=schema, orient="row")
-
-
 def frame_of(connection: Connection, query: Select[Any], schema: Mapping[str, Any]) -> pl.DataFrame:
-    """What a query finds, as one table."""
-    parts = list(frames_of(connection, query, schema))
-    return pl.concat(parts) if parts else pl.DataFrame(schema=schema)
-
-
-def result_blocks(connection: Connection, size: int = 50_000) -> Iterator[pl.DataFrame]:
-    """Every standing comparison in tables of so many rows, so that no more of them are in memory at a time.
-
-    Args:
-        connection: of the run file.
-        size: how many rows.
-    """
-    panels = panels_of(connection)
-    query, schema = results_query(None, raw=False)
-    for rows in frames_of(connection, query, schema, size):
-        yield with_samples(with_members(rows, panels))
+    """What a query finds, as one table; in blocks, because rows take many times their room."""
+    blocks = connection.execution_options(stream_results=True).execute(query).partitions(_BLOCK)
+    parts = (pl.DataFrame(list(map(tuple, block)), schema=schema, orient="row") for block in blocks)
+    return pl.concat([pl.DataFrame(schema=schema), *parts])
 
 
 def with_samples(frame: pl.DataFrame) -> pl.DataFrame:
@@ -158,46 +130,6 @@ def repeats_query() -> Select[Any]:
     joined = pairs.join(first, first.c.item_id == pairs.c.ID1).join(second, second.c.item_id == pairs.c.ID2)
     ranked = select(pairs.c.pair_id, which.label("which")).select_from(joined).subquery()
     return select(ranked).where(ranked.c.which > 1)
-
-
-def count_results(store: RunFile, condition_id: str | None, keep: Sequence[str]) -> pl.DataFrame:
-    """The different comparisons (of one condition, or of all), and how often each was made.
-
-    Args:
-        store: the run file.
-        condition_id: only these.
-        keep: further columns that tell them apart: ``judge_id``, ``trait``, ``template_id`` or ``condition_id``; names
-            that no result has are left out.
-
-    Returns:
-        ``ID1 ID2 better_id outcome``, the columns kept, and :data:`pairscale.core.tables.TIMES`.
-
-    Raises:
-        InputError: when a column to keep is another one of the results.
-    """
-    unknown = [name for name in keep if name in RESULTS and name not in _OTHERS]
-    keep = [name for name in keep if name in _OTHERS]
-    if unknown:
-        raise InputError(
-            f"the comparisons of a run as large as this one are counted by {listed(list(_OTHERS))} at most, not by "
-            f"{listed(unknown)}; export them to Parquet, and fit that"
-        )
-    c = comparisons.c
-    p = pairs.c
-    named: list[Any] = [p.ID1, p.ID2, c.better_id, c.outcome, *(_OTHERS[name] for name in keep)]
-    query = (
-        select(*named, func.count())
-        .select_from(comparisons.join(pairs, p.pair_id == c.pair_id))
-        .join(conditions, conditions.c.condition_id == c.condition_id)
-        .group_by(*named)
-        .order_by(*named)
-    )
-    if condition_id is not None:
-        query = query.where(c.condition_id == condition_id)
-    schema: dict[str, Any] = dict.fromkeys(("ID1", "ID2", "better_id", "outcome", *keep), pl.String())
-    schema[TIMES] = pl.Int64()
-    with store.transaction() as connection:
-        return frame_of(connection, query, schema)
 
 
 # What attempts used and cost

@@ -12,29 +12,18 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import polars as pl
 
-from pairscale.core.counting import (
-    MOST_IN_MEMORY,
-    collected,
-    columns_read,
-    count_rows,
-    is_many,
-    is_pattern,
-    scanned,
-    scanned_columns,
-    scanned_height,
-)
-from pairscale.core.encodings import encoding_of, read_bytes
-from pairscale.core.errors import InputError, TableError
-from pairscale.core.files import TABLE_SUFFIXES, read_rows, read_table
-from pairscale.core.notices import notice
+from pairscale.core.counting import collected, count_rows, is_many, is_pattern, scanned
+from pairscale.core.errors import InputError
+from pairscale.core.files import TABLE_SUFFIXES, read_table
+from pairscale.core.notices import notice, plural, without_notices
 from pairscale.core.options import checked
-from pairscale.core.results import ResultColumns, Results, read_form, text_columns
+from pairscale.core.results import ResultColumns, Results, form_columns, read_form, text_columns, usual_names
 from pairscale.core.tables import Table, id_text, listed, to_frame, unnumbered
 from pairscale.store.label_keys import key_path, known_key, read_key
 from pairscale.store.several import joined_samples, named_runs, require_one_job
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     import narwhals as nw
 
@@ -50,8 +39,6 @@ __all__ = [
     "read_criteria",
     "read_results",
 ]
-
-_HEAD = 2**20  # bytes of a file, which hold the names of its columns
 
 PEOPLE = "people"
 """The condition of people's labels in a run file that judges have answered in, too."""
@@ -91,26 +78,18 @@ def labels_variants(
         key: of labels, see :func:`read_comparisons`.
         encoding: of a text file that is not UTF-8.
     """
-    rows = read_rows(path, encoding=encoding) if not is_pattern(path) and _may_be_labels(Path(path)) else []
-    if not rows or not {"case_id", "preferred"} <= rows[0].keys():
+    if is_pattern(path):
         return False
-    if all(row.get("ID1") and row.get("ID2") for row in rows):
+    with without_notices():
+        labels = read_table(path, encoding=encoding)
+    if not {"case_id", "preferred"} <= set(labels.columns) or _has_ids(labels):
         return False
-    return key is None or _names_variants(key, encoding)
+    return key is None or "first_variant" in read_table(key, encoding=encoding).columns
 
 
-def _may_be_labels(path: Path) -> bool:
-    """Whether a file may have the columns of labels; it is read, with a notice on its encoding, only where it may."""
-    if (lazy := scanned(path)) is not None:
-        return {"case_id", "preferred"} <= set(scanned_columns(lazy, str(path)).columns)
-    if path.suffix.lower() == ".xlsx":
-        return True
-    content = read_bytes(path, _HEAD).replace(b"\0", b"")  # UTF-16 and UTF-32, too
-    return b"case_id" in content and b"preferred" in content
-
-
-def _names_variants(key: str | os.PathLike[str], encoding: str | None) -> bool:
-    return any("first_variant" in row for row in read_rows(key, encoding=encoding_of(key, encoding))[:1])
+def _has_ids(labels: pl.DataFrame) -> bool:
+    """Whether labels name the two texts of every case."""
+    return {"ID1", "ID2"} <= set(labels.columns) and not labels.select(pl.col("ID1", "ID2").has_nulls().any()).row(0)[0]
 
 
 @checked
@@ -182,42 +161,41 @@ def read_comparisons(
         key: of labels that do not say what they compare: the key of their manifest, or their table of pairs.
         encoding: of a text file that is not UTF-8.
         aloud: say by a notice what was read, if its form is one of another tool.
-        keep: of Parquet files, LazyFrames and run files of more than 200,000 comparisons, count the different ones
-            instead of reading all: the two texts and who won, and these columns. None reads all of them.
+        keep: of Parquet files and lazy tables of more than 200,000 comparisons, count the different ones instead of
+            reading all: the two texts and who won, and these columns. None reads all of them.
         every_judge: of run files, take the answers of all conditions where none is chosen.
 
     Raises:
         InputError: If the results cannot be read, or a choice is missing or belongs to another kind of file.
     """
     columns = ResultColumns(a_col, b_col, winner_col, encoding)
-    is_open = _is_open(data)
-    files: list[str] | None = None
-    if not is_open:
+    stores: list[str | RunFile] = []
+    if _is_open(data):
+        stores = [cast("RunFile", data)]
+    else:
         data, files = named_runs(data)
+        if files is None and isinstance(data, str | os.PathLike) and is_run(data) and not is_pattern(data):
+            files = [os.fspath(data)]
+        stores = list(files or ())
     is_adaptive = hasattr(data, "as_comparisons")  # a run that knows all items and how its pairs were chosen
-    is_named = isinstance(data, str | os.PathLike) and is_run(data) and not is_pattern(data)
-    if is_open or is_adaptive or files or is_named:
-        from pairscale.store.runfile import open_run
+    if (stores or is_adaptive) and (columns or key is not None or encoding is not None):
+        raise InputError("the column options, `key=` and `encoding=` belong to tables; a run file knows its columns")
+    if stores:
+        from pairscale.store.runfile import RunFile, open_run
 
-        if columns or key is not None or encoding is not None:
-            raise InputError(
-                "`a_col=`, `b_col=`, `winner_col=`, `key=` and `encoding=` belong to tables; a run file knows "
-                "its columns"
-            )
-        if is_adaptive:
-            if condition is not None:
-                raise InputError("`condition=` belongs to run files; this is one run, with the answers of its judge")
-            return cast("Comparisons", data.as_comparisons())  # type: ignore[union-attr]
-        if is_open:
-            return _of_runs([cast("RunFile", data)], condition, keep, every_judge=every_judge)
         with ExitStack() as stack:
-            stores = [stack.enter_context(open_run(file)) for file in files or [cast("str", data)]]
-            return _of_runs(stores, condition, keep, every_judge=every_judge)
+            opened = [store if isinstance(store, RunFile) else stack.enter_context(open_run(store)) for store in stores]
+            return _of_runs(opened, condition, every_judge=every_judge)
+    if is_adaptive:
+        return cast("Comparisons", data.as_comparisons())  # type: ignore[union-attr]
     found = read_criteria(data, columns, key, keep)
-    chosen, criteria = _of_criterion(found, condition, str(data) if isinstance(data, str | os.PathLike) else "data")
-    if aloud and (chosen.form is not None or chosen.unknown):
-        notice(chosen.line)
-    return Comparisons(chosen.table, f"{chosen.line}{criteria}")
+    if found.form == "labels of people" and "criterion" in found.table.columns:
+        found = replace(found, table=_of_criterion(found.table, "criterion", condition))
+    elif condition is not None:
+        raise InputError("`condition=` belongs to run files; a table of results has no conditions to choose from")
+    if aloud and (found.form is not None or found.unknown):
+        notice(found.line)
+    return Comparisons(found.table, found.line)
 
 
 def read_criteria(
@@ -242,26 +220,9 @@ def read_criteria(
     lazy = scanned(data)
     if lazy is not None:
         return _of_lazy(lazy, what, columns, key, keep)
-    table = _with_answers(_read_file(Path(data), columns), what, columns) if is_file else data
-    return _of_table(table, what, columns, key)
-
-
-def _read_file(path: Path, columns: ResultColumns) -> pl.DataFrame:
-    return read_table(path, text=partial(text_columns, given=columns), encoding=columns.encoding)
-
-
-def _with_answers(table: pl.DataFrame, what: str, columns: ResultColumns) -> pl.DataFrame:
-    there = set(table.columns)
-    if (
-        {"ID1", "ID2"} <= there
-        and not {"better_id", "better_sample", "preferred", "probability"} & there
-        and not columns
-    ):
-        raise InputError(
-            f"{what} holds pairs without answers; `pairscale judge {what} --run FILE` gets them (if it has answers, "
-            "name their column with `winner_col=`)"
-        )
-    return table
+    if is_file:
+        data = read_table(data, text=partial(text_columns, given=columns), encoding=columns.encoding)
+    return _of_table(to_frame(data, what), what, columns, key)
 
 
 def _of_lazy(
@@ -272,31 +233,31 @@ def _of_lazy(
     keep: Sequence[str] | None,
 ) -> Results:
     """Results that are not in memory: few are read, and the different ones of many are counted."""
-    names = _with_answers(scanned_columns(lazy, what), what, columns)
-    rows = scanned_height(lazy, what)
-    if keep is None and rows > MOST_IN_MEMORY:
-        raise InputError(
-            f"{what} has {rows:,} rows, and this needs each of them in memory, not only how often each stands there; "
-            "give a part of them, or a table that you have read yourself"
-        )
-    if keep is None or not is_many(rows) or "case_id" in names.columns:
+    import narwhals as nw
+
+    if keep is None or not is_many(int(collected(lazy.select(nw.len()), what).item())):
         return _of_table(collected(lazy, what), what, columns, key)
-    if key is not None:
-        raise InputError(f"`key=` belongs to labels of cases, with case_id and preferred; {what} holds none")
-    wanted = columns_read(names, what, columns)
+    names = collected(lazy.head(0), what)
+    usual = {} if columns else usual_names(names.columns)
+    names = names.rename(usual)
+    wanted = form_columns(names, what, columns)
     wanted += [name for name in keep if name in names.columns and name not in wanted]
     with unnumbered():
-        return read_form(count_rows(lazy, wanted, what), what, columns)
+        return read_form(count_rows(lazy.rename(usual), wanted, what), what, columns)
 
 
-def _of_table(table: Table, what: str, columns: ResultColumns, key: str | os.PathLike[str] | None) -> Results:
-    frame = to_frame(table, what) if not hasattr(table, "iloc") else table
-    there = set(frame.columns)
-    if {"case_id", "preferred"} <= there and not columns and not {"better_id", "better_sample"} & there:
-        return read_form(_named_cases(to_frame(frame, what), what, key, columns.encoding), what)
-    if key is not None:
+def _of_table(frame: pl.DataFrame, what: str, columns: ResultColumns, key: str | os.PathLike[str] | None) -> Results:
+    names = set(frame.columns)
+    has_answers = not names.isdisjoint({"better_id", "better_sample", "preferred", "probability"})
+    if {"ID1", "ID2"} <= names and not has_answers and not columns:
+        raise InputError(
+            f"{what} holds pairs without answers; `pairscale judge {what} --run FILE` gets them (if it has answers, "
+            "name their column with `winner_col=`)"
+        )
+    is_labels = {"case_id", "preferred"} <= names and not columns and not {"better_id", "better_sample"} & names
+    if key is not None and not is_labels:
         raise InputError(f"`key=` belongs to labels of cases, with case_id and preferred; {what} holds none")
-    return read_form(frame, what, columns)  # not the table: a stream can be read once
+    return read_form(_named_cases(frame, what, key, columns.encoding) if is_labels else frame, what, columns)
 
 
 # Labels of people.
@@ -306,32 +267,30 @@ def _named_cases(
     labels: pl.DataFrame, what: str, key: str | os.PathLike[str] | None, encoding: str | None
 ) -> pl.DataFrame:
     """Labels with the ids of the two texts of each case: their own, else those of the key or of the table of pairs."""
-    case = id_text(labels["case_id"], what)
-    who = labels["labeller"].cast(pl.String) if "labeller" in labels.columns else pl.lit("labeller")
-    twice = labels.select(case.alias("case"), who.alias("who"), preferred="preferred").drop_nulls("preferred")
-    again = twice.filter(pl.struct("case", "who").is_duplicated())
-    if again.height:
-        raise TableError(f"{what}: {again['who'][0]!r} labels {again['case'][0]!r} more than once; keep one of them")
-    own = {"ID1", "ID2"} <= set(labels.columns)
-    if own and not labels["ID1"].has_nulls() and not labels["ID2"].has_nulls():
+    if _has_ids(labels):
         return labels
+    case = id_text(labels["case_id"], what)
     known = _cases_of(labels, what, key, encoding)
-    missing = case.filter(~case.is_in(list(known))).unique(maintain_order=True).to_list()
-    if len(missing) == case.n_unique():
-        raise InputError(f"{what}: none of its cases is in the key; the first is {missing[0]!r}")
-    if missing:
-        notice(f"{what}: left out the labels of {len(missing):,} cases that are not in the key: {listed(missing)}")
-    sides = [case.replace_strict({name: ids[at] for name, ids in known.items()}, default=None) for at in (0, 1)]
-    named = labels.with_columns(sides[0].alias("ID1"), sides[1].alias("ID2"))
-    return named.filter(pl.col("ID1").is_not_null())
+    first = case.replace_strict({name: ids[0] for name, ids in known.items()}, default=None, return_dtype=pl.String)
+    second = case.replace_strict({name: ids[1] for name, ids in known.items()}, default=None, return_dtype=pl.String)
+    named = labels.with_columns(ID1=first, ID2=second).drop_nulls("ID1")
+    if named.is_empty():
+        raise InputError(f"{what}: none of its cases is in the key")
+    if named.height < labels.height:
+        notice(f"{what}: left out {plural(labels.height - named.height, 'label')} of cases that are not in the key")
+    return named
 
 
 def _cases_of(
     labels: pl.DataFrame, what: str, key: str | os.PathLike[str] | None, encoding: str | None
-) -> Mapping[str, tuple[str, str]]:
-    """The two texts of each case; of a manifest, the variants a and b."""
-    if key is not None and not _names_variants(key, encoding):
-        return _cases_of_pairs(read_table(key, encoding=encoding_of(key, encoding)), str(key))
+) -> dict[str, tuple[str, str]]:
+    """The two texts of each case: of a table of pairs, or the variants a and b of a manifest."""
+    if key is not None:
+        pairs = read_table(key, encoding=encoding)
+        if {"ID1", "ID2"} <= set(pairs.columns):
+            name = next((name for name in ("pair_uid", "custom_id") if name in pairs.columns), None)
+            names = pairs.select(pl.format("{}:{}", "ID1", "ID2") if name is None else name).to_series()
+            return dict(zip(names, pairs.select("ID1", "ID2").rows(), strict=True))
     found = read_key(key, encoding) if key is not None else known_key(Path(what), labels.to_dicts())
     if found is None:
         raise InputError(
@@ -341,40 +300,14 @@ def _cases_of(
     return {name: ("a", "b") if row["first_variant"] == "a" else ("b", "a") for name, row in found.items()}
 
 
-def _cases_of_pairs(pairs: pl.DataFrame, what: str) -> dict[str, tuple[str, str]]:
-    if not {"ID1", "ID2"} <= set(pairs.columns):
-        raise InputError(f"{what} is neither a key (case_id, first_variant) nor a table of pairs (ID1, ID2)")
-    cases: dict[str, tuple[str, str]] = {}
-    for row in pairs.iter_rows(named=True):
-        one = str(row["ID1"])
-        two = str(row["ID2"])
-        cases.setdefault(str(row.get("pair_uid") or row.get("custom_id") or f"{one}:{two}"), (one, two))
-    return cases
-
-
-def _of_criterion(found: Results, wanted: str | None, what: str) -> tuple[Results, str]:
-    """Labels of one criterion, and what to say of it; other results have none to choose from."""
-    if found.form != "labels of people" or "criterion" not in found.table.columns:
-        if wanted is not None:
-            raise InputError("`condition=` belongs to run files; a table of results has no conditions to choose from")
-        return found, ""
-    _check_criterion(found.table["criterion"].cast(pl.String), wanted, what)
-    if wanted in (None, "all"):
-        return found, ""
-    kept = found.table.filter(pl.col("criterion").cast(pl.String) == wanted)
-    return replace(found, table=kept), f"; criterion {wanted}"
-
-
-def _check_criterion(column: pl.Series, wanted: str | None, what: str) -> None:
-    """Refuse a criterion that no label has, and none where labels are under several."""
-    criteria = column.drop_nulls().unique(maintain_order=True).to_list()
-    if wanted is not None and wanted not in (*criteria, "all"):
-        raise InputError(f"no label is of the criterion {wanted!r}; there are {listed(criteria)}")
-    if len(criteria) > 1 and wanted is None:
-        raise InputError(
-            f"{what} holds labels under {len(criteria)} criteria; choose one by `condition={criteria[0]}`, or "
-            f"`condition=all`: {listed(criteria)}"
-        )
+def _of_criterion(table: pl.DataFrame, column: str, wanted: str | None) -> pl.DataFrame:
+    """The labels of one criterion; one that no label has is refused, and none where labels are under several."""
+    criteria = table[column].cast(pl.String).drop_nulls().unique(maintain_order=True).to_list()
+    if wanted == "all" or (wanted is None and len(criteria) <= 1):
+        return table
+    if wanted not in criteria:
+        raise InputError(f"these are labels of several criteria; `condition=` takes {listed(criteria, 20)} or 'all'")
+    return table.filter(pl.col(column).cast(pl.String) == wanted)
 
 
 # Run files.
@@ -386,9 +319,7 @@ def _is_open(data: object) -> bool:
     return module is not None and isinstance(data, module.RunFile)
 
 
-def _of_runs(
-    stores: Sequence[RunFile], condition: str | None, keep: Sequence[str] | None, *, every_judge: bool
-) -> Comparisons:
+def _of_runs(stores: Sequence[RunFile], condition: str | None, *, every_judge: bool) -> Comparisons:
     """The comparisons of one run file, or of several that are read together."""
     if len(stores) > 1:
         require_one_job(stores)
@@ -404,12 +335,7 @@ def _of_runs(
         conditions = conditions.filter(pl.col("condition_id") == meant)
     rows = int(conditions.select(pl.sum_horizontal("win", "tie", "flip", "abstention", "error").sum()).item())
     judges = conditions["judge_id"].drop_nulls().unique(maintain_order=True).to_list()
-    if keep is not None and is_many(rows):
-        from pairscale.store.queries import count_results
-
-        parts = [count_results(store, meant, keep) for store in stores]
-    else:
-        parts = [store.results(meant) for store in stores]
+    parts = [store.results(meant) for store in stores]
     line = f"{rows:,} comparisons of {_named(stores)}, judged by {', '.join(judges) or 'unknown'}"
     n_labels = sum(store.labels().height for store in stores)
     if n_labels:
@@ -436,11 +362,9 @@ def _of_people(stores: Sequence[RunFile], criterion: str | None) -> Comparisons 
                 "label RUN --status --out labels.jsonl`) beside the key of the manifest, and name that"
             )
         return None
-    read = read_form(table)
-    _check_criterion(table["trait"], criterion, "the run file")
-    kept = read.table if criterion in (None, "all") else read.table.filter(pl.col("trait") == criterion)
-    people = kept["judge_id"].n_unique()
-    line = f"{kept.height:,} labels of {people:,} {'person' if people == 1 else 'people'}, from {_named(stores)}"
+    kept = _of_criterion(read_form(table).table, "trait", criterion)
+    people = plural(kept["judge_id"].n_unique(), "person", "people")
+    line = f"{kept.height:,} labels of {people}, from {_named(stores)}"
     samples = joined_samples(stores)
     return Comparisons(kept, line, samples["ID"].to_list() or None, "beforehand", samples)
 

@@ -12,7 +12,7 @@ import polars as pl
 
 from pairscale.core.comparisons import Condition, key_expressions, occurrence
 from pairscale.core.errors import StoreMismatchError, TableError
-from pairscale.core.files import write_parquet_blocks, write_table
+from pairscale.core.files import write_table
 from pairscale.core.notices import notice
 from pairscale.core.options import checked
 from pairscale.core.provenance import fingerprint, utc_now
@@ -20,7 +20,6 @@ from pairscale.core.results import ORDER_KNOWN, ResultColumns
 from pairscale.core.samples import read_samples
 from pairscale.core.tables import RESULTS, Table, listed
 from pairscale.store._companion import IMPORTED, companion_of, needed_items, read_head, restore, write_companion
-from pairscale.store.queries import result_blocks
 from pairscale.store.reading import read_criteria
 from pairscale.store.runfile import RunFile, open_run
 from pairscale.store.writer import Asked, Entry
@@ -39,8 +38,8 @@ def export_results(run: str | os.PathLike[str], path: str | os.PathLike[str]) ->
 
     Failed pairs are in it too, with their outcome. A run that is still being written is exported as it is at one
     moment. Attempts, logs and the labels of people are written to a second file beside it, with ``.logs.jsonl`` after
-    its name; :func:`import_run` finds it there. Texts, requests, raw replies and the links of
-    labellers are not exported. Parquet is written in blocks, however large the run is; other tables are made in memory.
+    its name; :func:`import_run` finds it there. Texts, requests, raw replies and the links of labellers are not
+    exported.
 
     Args:
         run: The run file.
@@ -61,12 +60,7 @@ def export_results(run: str | os.PathLike[str], path: str | os.PathLike[str]) ->
         'comparisons.csv'
     """
     with open_run(run) as store, store.snapshot():
-        if Path(path).suffix.lower() == ".parquet":
-            with store.transaction() as connection:
-                blocks = (block.select(*RESULTS, "received_at") for block in result_blocks(connection))
-                target = write_parquet_blocks(blocks, path, {**RESULTS, "received_at": pl.String()})
-        else:
-            target = write_table(store.results().select(*RESULTS, "received_at"), path)
+        target = write_table(store.results().select(*RESULTS, "received_at"), path)
         write_companion(store, target)
         if not store.counts()["comparisons"] and (labels := store.labels().height):
             notice(

@@ -6,33 +6,22 @@ import json
 import random
 import re
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aiohttp import web
 
-from pairscale.core.errors import InputError
 from pairscale.testing._formats import RefusedError
 
 if TYPE_CHECKING:
     from pairscale.testing.simulator import ProviderSimulator
 
 _ENDS = ("done", "expired", "failed", "cancelled")
+_FINISHED = 0.5  # of the requests of a batch that expires or is cancelled
 _DAY_S = 86_400
-
-
-@dataclass(slots=True)
-class _File:
-    """A file that was uploaded, or that came of a batch."""
-
-    id: str
-    name: str
-    purpose: str
-    content: bytes
-    created: float
 
 
 class _Result(NamedTuple):
@@ -54,14 +43,14 @@ class _SimulatedBatch:
     model: str
     source: str | None
     requests: list[tuple[str, Mapping[str, Any]]]
-    created: float
+    created: float = field(default_factory=time.time)
     state: str = "validating"
     looks: int = 0
     cancelled: bool = False
     results: list[_Result] = field(default_factory=list[_Result])
     output: str | None = None
     errors: str | None = None
-    message: str | None = None
+    message: str = "simulated: the batch failed validation"
 
     @property
     def has_ended(self) -> bool:
@@ -88,7 +77,7 @@ class Call(NamedTuple):
     provider: str
     server: ProviderSimulator
     name: str
-    handle: Callable[[Call], Awaitable[web.Response]]
+    handle: Callable[[Batches, Call], Awaitable[web.Response]]
     counted: str
 
     @property
@@ -101,16 +90,14 @@ class Batches:
     """How the simulated batches behave; the batches themselves are in ``jobs``.
 
     A batch is validating, then running, then finishing, then it ends: one state further each time that somebody looks
-    at it, or, with ``seconds``, by the clock.
+    at it, or, with ``seconds``, by the clock. Of a batch that expires or is cancelled, half of the requests are
+    answered.
 
     Attributes:
         looks: how often one has to look until it has ended; at the most three states come before.
-        seconds: how long it takes instead, by ``clock``.
-        clock: tells the time.
+        seconds: how long it takes instead.
         ends: how batches end: ``done``, ``expired``, ``failed`` or ``cancelled``; one for all, or one for each of the
             first, in order.
-        finished: of a batch that expires or is cancelled, the share of requests that were answered before, rounded
-            down.
         failing: the share of requests that end in an error of their own; drawn by the batch and their place in it.
         gone: the share of requests of which the results say nothing; drawn likewise.
         garbage: how many lines of each file of results are no JSON.
@@ -125,9 +112,7 @@ class Batches:
 
     looks: int = 2
     seconds: float | None = None
-    clock: Callable[[], float] = time.time
     ends: str | Sequence[str] = "done"
-    finished: float = 0.5
     failing: float = 0.0
     gone: float = 0.0
     garbage: int = 0
@@ -137,14 +122,8 @@ class Batches:
     upload_faults: Sequence[int | str] = ()
     jobs: dict[str, _SimulatedBatch] = field(default_factory=dict[str, _SimulatedBatch], init=False, repr=False)
     created: int = field(default=0, init=False)
-    _files: dict[str, _File] = field(default_factory=dict[str, _File], init=False, repr=False)
-    _counts: dict[str, int] = field(default_factory=dict[str, int], init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        ends = [self.ends] if isinstance(self.ends, str) else self.ends
-        unknown = sorted(set(ends) - set(_ENDS))
-        if unknown:
-            raise InputError(f"batches end as {', '.join(_ENDS)}, not as {', '.join(unknown)}")
+    _files: dict[str, bytes] = field(default_factory=dict[str, bytes], init=False, repr=False)
+    _counts: Counter[str] = field(default_factory=Counter[str], init=False, repr=False)
 
     def call_of(self, request: web.Request, server: ProviderSimulator) -> Call | None:
         """What a request that is about batches asks for; None when it is about something else."""
@@ -152,73 +131,64 @@ class Batches:
         for method, pattern, handler, counted in _ROUTES:
             match = re.fullmatch(pattern, path)
             if method == request.method and match is not None:
-                handle = partial(handler, self)
-                return Call(request, _provider_of(request), server, match[match.lastindex or 0], handle, counted)
+                return Call(request, _provider_of(request), server, match[match.lastindex or 0], handler, counted)
         return None
 
     def fate(self, counted: str) -> int | str:
         """What happens to this request, the next of its sort."""
         faults: Sequence[int | str] = getattr(self, f"{counted}_faults", ())
-        count = self._counts.get(counted, 0)
-        self._counts[counted] = count + 1
-        return faults[count] if count < len(faults) else "ok"
+        self._counts[counted] += 1
+        return [*faults, "ok"][min(self._counts[counted] - 1, len(faults))]
 
     # Files
 
     async def _upload(self, call: Call) -> web.Response:
         form = await call.request.post()
-        purpose = str(form.get("purpose"))
-        if call.provider == "together":  # which says where to put the content
-            file = self._stored("file-", str(form.get("file_name")), purpose)
-            headers = {"Location": f"{call.server.url}/together/upload/{file.id}", "X-Together-File-Id": file.id}
-            return web.Response(status=302, headers=headers)
         part = form.get("file")
-        if not isinstance(part, web.FileField):
-            raise RefusedError(400, "there is no file in the form")
-        return web.json_response(_file_document(self._stored("file-", part.filename, purpose, part.file.read())))
+        if isinstance(part, web.FileField):
+            return web.json_response(self._file_document(self._stored("file-", part.file.read())))
+        name = self._stored("file-")  # Together says where to put the content
+        headers = {"Location": f"{call.server.url}/together/upload/{name}", "X-Together-File-Id": name}
+        return web.Response(status=302, headers=headers)
 
     async def _start_upload(self, call: Call) -> web.Response:
         """Begin Gemini's upload in two steps."""
-        body = await call.request.json() if call.request.can_read_body else {}
-        about = body.get("file") or {}
-        file = self._stored("files/f", str(about.get("displayName") or about.get("display_name") or ""), "batch")
-        where = f"{call.server.url}/upload/{file.id}"
+        where = f"{call.server.url}/upload/{self._stored('files/f')}"
         return web.json_response({}, headers={"X-Goog-Upload-URL": where, "X-Goog-Upload-Status": "active"})
 
     async def _put(self, call: Call) -> web.Response:
         """The content of a file, whole or a part of it."""
-        file = self._file(call.name)
-        file.content += await call.request.read()
+        self._files[call.name] = self._file(call.name) + await call.request.read()
         is_final = "finalize" in call.request.headers.get("X-Goog-Upload-Command", "")
         headers = {"X-Goog-Upload-Status": "final" if is_final else "active"}
-        return web.json_response({"file": _file_document(file)}, headers=headers)
+        return web.json_response({"file": self._file_document(call.name)}, headers=headers)
 
     async def _describe(self, call: Call) -> web.Response:
-        return web.json_response(_file_document(self._file(call.name)))
-
-    async def _list_files(self, _call: Call) -> web.Response:
-        return web.json_response({"object": "list", "data": [_file_document(file) for file in self._files.values()]})
+        return web.json_response(self._file_document(call.name))
 
     async def _content(self, call: Call) -> web.Response:
         name = call.name
         if name in self.jobs:
             name = str(self.jobs[name].output)
-        return web.Response(body=self._file(name).content, content_type="application/octet-stream")
+        return web.Response(body=self._file(name), content_type="application/octet-stream")
 
-    def _file(self, name: str) -> _File:
+    def _file(self, name: str) -> bytes:
         if name not in self._files:
             raise RefusedError(404, f"no such file: {name}")
         return self._files[name]
 
-    def _stored(self, prefix: str, name: str, purpose: str, content: bytes = b"") -> _File:
-        file = _File(f"{prefix}{len(self._files) + 1:06d}", name, purpose, content, self.clock())
-        self._files[file.id] = file
-        return file
+    def _file_document(self, name: str) -> dict[str, Any]:
+        """A file as its provider describes it."""
+        size = len(self._file(name))
+        if name.startswith("files/"):
+            return {"name": name, "sizeBytes": str(size), "state": "ACTIVE"}
+        document = {"id": name, "object": "file", "bytes": size, "created_at": 1, "filename": "requests.jsonl"}
+        return document | {"purpose": "batch-api", "status": "processed", "FileType": "jsonl", "Processed": True}
 
-    def _rows(self, file_id: str) -> list[Any]:
-        if file_id not in self._files:
-            raise ValueError(f"no such file: {file_id}")
-        return [json.loads(line) for line in self._files[file_id].content.splitlines() if line.strip()]
+    def _stored(self, prefix: str, content: bytes = b"") -> str:
+        name = f"{prefix}{len(self._files) + 1:06d}"
+        self._files[name] = content
+        return name
 
     # Batches
 
@@ -226,14 +196,12 @@ class Batches:
         body = await call.request.json()
         try:
             source, requests = self._requests(body)
-            if not requests or len(dict(requests)) != len(requests):
-                raise ValueError("there are no requests, or two of one name")
-        except (KeyError, ValueError, TypeError) as error:
+            model = str(requests[0][1].get("model", call.name))
+        except (KeyError, IndexError, ValueError, TypeError) as error:
             raise RefusedError(400, f"the batch cannot be made: {error}") from None
         self.created += 1
         name = f"{_DIALECTS[call.provider].prefix}{self.created:06d}"
-        model = str(requests[0][1].get("model", call.name))
-        batch = _SimulatedBatch(name, call.provider, body, model, source, requests, self.clock())
+        batch = _SimulatedBatch(name, call.provider, body, model, source, requests)
         self.jobs[name] = batch
         document = _document(batch, call.server)
         return web.json_response({"job": document} if call.provider == "together" else document)
@@ -242,14 +210,12 @@ class Batches:
         """The file with the requests, if there is one, and the requests by their names."""
         if "requests" in body:
             return None, [(row["custom_id"], row["params"]) for row in body["requests"]]
-        if "batch" not in body:
-            source = body["input_file_id"]
-            return source, [(row["custom_id"], row["body"]) for row in self._rows(source)]
-        config = body["batch"]["inputConfig"]
-        source = config.get("fileName")
-        if source is not None:
-            return source, [(row["key"], row["request"]) for row in self._rows(source)]
-        return None, [(row["metadata"]["key"], row["request"]) for row in config["requests"]["requests"]]
+        config = body.get("batch", {}).get("inputConfig", {})
+        source = body.get("input_file_id") or config.get("fileName")
+        if source is None:
+            return None, [(row["metadata"]["key"], row["request"]) for row in config["requests"]["requests"]]
+        rows = [json.loads(line) for line in self._file(source).splitlines() if line.strip()]
+        return source, [(row.get("custom_id") or row["key"], row.get("body") or row["request"]) for row in rows]
 
     async def _get(self, call: Call) -> web.Response:
         batch = self._batch(call.name)
@@ -258,23 +224,10 @@ class Batches:
 
     async def _list(self, call: Call) -> web.Response:
         mine = [batch for batch in reversed(self.jobs.values()) if batch.provider == call.provider]
-        rows = [_document(batch, call.server) for batch in mine]
-        if call.provider == "together":
-            return web.json_response(rows)
-        names = [batch.id for batch in mine]
-        query = call.request.query
-        after = query.get("after") or query.get("after_id") or query.get("pageToken")
-        start = names.index(after) + 1 if after in names else 0
-        end = start + int(query.get("limit") or query.get("pageSize") or 20)
-        shown = names[start:end]
-        document = {"object": "list", "data": rows[start:end], "has_more": end < len(names)}
-        if call.provider == "gemini":
-            document = {"operations": rows[start:end]}
-        if shown:
-            document["last_id"] = shown[-1]
-        if end < len(names):
-            document["nextPageToken"] = shown[-1]
-        return web.json_response(document)
+        rows: Any = [_document(batch, call.server) for batch in mine]
+        if call.provider != "together":
+            rows = {"object": "list", "data": rows, "operations": rows, "has_more": False}
+        return web.json_response(rows)
 
     async def _cancel(self, call: Call) -> web.Response:
         batch = self._batch(call.name)
@@ -294,7 +247,7 @@ class Batches:
         batch.looks += 1
         share = batch.looks / max(1, self.looks)
         if self.seconds is not None:
-            share = (self.clock() - batch.created) / max(self.seconds, 1e-9)
+            share = (time.time() - batch.created) / max(self.seconds, 1e-9)
         if batch.cancelled or share >= 1:
             batch.state = self._ending(batch)
             self._end(batch, server)
@@ -307,25 +260,18 @@ class Batches:
         if isinstance(self.ends, str):
             return self.ends
         place = list(self.jobs).index(batch.id)
-        return self.ends[place] if place < len(self.ends) else "done"
+        return [*self.ends, "done"][min(place, len(self.ends))]
 
     def _end(self, batch: _SimulatedBatch, server: ProviderSimulator) -> None:
-        fails = batch.state == "failed"
-        if fails and batch.provider != "anthropic":
-            batch.message = "simulated: the batch failed validation"
+        if batch.state == "failed":
             return
-        if fails:  # Anthropic's fail request by request
-            batch.state = "done"
         draw = random.Random(f"{server.behaviour.seed}|{batch.id}")  # noqa: S311 - a simulation, not a secret
         n = len(batch.requests)
-        answered = set(draw.sample(range(n), n if batch.state == "done" else int(self.finished * n)))
+        answered = set(draw.sample(range(n), n if batch.state == "done" else int(_FINISHED * n)))
         for place, (name, body) in enumerate(batch.requests):
-            if fails:
-                result = _failed(batch, name, RefusedError(400, "simulated: this request failed validation"))
-            elif place in answered:
+            result = _Result(name, batch.state, 0, {"code": 1, "message": batch.state})
+            if place in answered:
                 result = self._result(batch, server, name, body, place + 1)
-            else:
-                result = _Result(name, batch.state, 0, {"code": 1, "message": batch.state})
             if draw.random() >= self.gone:
                 batch.results.append(result)
         is_inline = batch.provider == "gemini" and batch.source is None
@@ -338,35 +284,31 @@ class Batches:
     ) -> _Result:
         # By its place, not by its name: another name is made up at each submission.
         draw = random.Random(f"{server.behaviour.seed}|{batch.id}|{number}")  # noqa: S311 - a simulation, not a secret
-        if draw.random() < self.failing:
-            return _failed(batch, name, RefusedError(500, "simulated failure of this request"))
         try:
-            document = server._reply(batch.kind, batch.model, body, number)
+            if draw.random() < self.failing:
+                raise RefusedError(500, "simulated failure of this request")
+            return _Result(name, "succeeded", 200, server._reply(batch.kind, batch.model, body, number))
         except RefusedError as refusal:
-            return _failed(batch, name, refusal)
-        return _Result(name, "succeeded", 200, document)
+            document = refusal.body(batch.kind)
+            if batch.provider == "gemini":
+                document = document["error"]
+            return _Result(name, "errored", refusal.status, document)
 
     def _write(self, batch: _SimulatedBatch) -> None:
         """The files of results: output and errors apart where the provider keeps them so."""
         dialect = _DIALECTS[batch.provider]
+        has_two = dialect.line is _openai_line
         good: list[str] = []
         bad: list[str] = []
-        for number, result in enumerate(batch.results, start=1):
-            lines = bad if dialect.parts_errors and result.fate != "succeeded" else good
-            lines.append(json.dumps(dialect.line(result, number), ensure_ascii=False))
+        for result in batch.results:
+            lines = bad if has_two and result.fate != "succeeded" else good
+            lines.append(json.dumps(dialect.line(result), ensure_ascii=False))
         good += ['{"custom_id": "torn'] * self.garbage
         prefix = "files/r" if batch.provider == "gemini" else "file-"
-        if good or not dialect.parts_errors:
-            batch.output = self._stored(prefix, "results.jsonl", "batch_output", "\n".join(good).encode()).id
+        if good or not has_two:
+            batch.output = self._stored(prefix, "\n".join(good).encode())
         if bad:
-            batch.errors = self._stored(prefix, "errors.jsonl", "batch_output", "\n".join(bad).encode()).id
-
-
-def _failed(batch: _SimulatedBatch, name: str, refusal: RefusedError) -> _Result:
-    document = refusal.body(batch.kind)
-    if batch.provider == "gemini":
-        document = document["error"]
-    return _Result(name, "errored", refusal.status, document)
+            batch.errors = self._stored(prefix, "\n".join(bad).encode())
 
 
 def _provider_of(request: web.Request) -> str:
@@ -386,7 +328,6 @@ _ROUTES = [
     ("POST", rf"{_BATCH}[:/]cancel", Batches._cancel, ""),
     ("GET", r"/batches/([^/]+)/results", Batches._content, "download"),
     ("POST", r"/files", Batches._upload, "upload"),
-    ("GET", r"/files", Batches._list_files, ""),
     ("GET", rf"{_FILE}(?:/content|:download)", Batches._content, "download"),
     ("GET", _FILE, Batches._describe, ""),
     ("POST", rf"{_FILE}/preprocess", Batches._describe, ""),
@@ -401,30 +342,7 @@ _ROUTES = [
 
 
 def _time(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat().replace("+00:00", "Z")
-
-
-def _file_document(file: _File) -> dict[str, Any]:
-    """A file as its provider describes it."""
-    if file.id.startswith("files/"):
-        return {
-            "name": file.id,
-            "displayName": file.name,
-            "sizeBytes": str(len(file.content)),
-            "state": "ACTIVE",
-            "createTime": _time(file.created),
-        }
-    return {
-        "id": file.id,
-        "object": "file",
-        "bytes": len(file.content),
-        "created_at": int(file.created),
-        "filename": file.name,
-        "purpose": file.purpose,
-        "status": "processed",
-        "FileType": "jsonl",
-        "Processed": True,
-    }
+    return datetime.fromtimestamp(seconds, UTC).isoformat()
 
 
 def _document(batch: _SimulatedBatch, server: ProviderSimulator) -> dict[str, Any]:
@@ -449,39 +367,29 @@ def _openai(batch: _SimulatedBatch, state: str) -> dict[str, Any]:
         "status": state,
         "created_at": int(batch.created),
         "expires_at": int(batch.created) + _DAY_S,
-        "errors": {"data": [{"code": "invalid", "message": batch.message}]} if batch.message else None,
-        "request_counts": {
-            "total": len(batch.requests), "completed": done, "failed": len(batch.results) - done,
-        },
+        "errors": {"data": [{"message": batch.message}]} if state == "failed" else None,
+        "request_counts": {"total": len(batch.requests), "completed": done, "failed": len(batch.results) - done},
         "metadata": batch.body.get("metadata"),
-    }  # fmt: skip
+    }
 
 
 def _together(batch: _SimulatedBatch, state: str) -> dict[str, Any]:
     return _openai(batch, state.upper()) | {
-        "progress": 100.0 if batch.results else 0.0,
-        "model_id": batch.model,
         "created_at": _time(batch.created),
         "job_deadline": _time(batch.created + _DAY_S),
-        "error": batch.message,
+        "error": batch.message if state == "failed" else None,
     }
 
 
 def _anthropic(batch: _SimulatedBatch, state: str) -> dict[str, Any]:
+    counts = {fate.replace("ll", "l"): batch.count(fate) for fate in ("succeeded", "errored", "cancelled", "expired")}
     return {
         "id": batch.id,
         "type": "message_batch",
         "processing_status": "canceling" if batch.cancelled and not batch.has_ended else state,
-        "request_counts": {
-            "processing": 0 if batch.has_ended else len(batch.requests),
-            "succeeded": batch.count("succeeded"),
-            "errored": batch.count("errored"),
-            "canceled": batch.count("cancelled"),
-            "expired": batch.count("expired"),
-        },
+        "request_counts": {"processing": 0 if batch.has_ended else len(batch.requests), **counts},
         "created_at": _time(batch.created),
         "expires_at": _time(batch.created + _DAY_S),
-        "ended_at": _time(batch.created + 1) if batch.has_ended else None,
         "results_url": None,
     }
 
@@ -489,89 +397,74 @@ def _anthropic(batch: _SimulatedBatch, state: str) -> dict[str, Any]:
 def _gemini(batch: _SimulatedBatch, state: str) -> dict[str, Any]:
     done = batch.count("succeeded")
     about: dict[str, Any] = {
-        "@type": "type.googleapis.com/google.ai.generativelanguage.v1main.GenerateContentBatch",
         "name": batch.id,
-        "model": f"models/{batch.model}",
         "displayName": batch.body["batch"].get("displayName", ""),
         "state": f"BATCH_STATE_{state.upper()}",
         "createTime": _time(batch.created),
-        "updateTime": _time(batch.created),
         "batchStats": {
             "requestCount": str(len(batch.requests)),
             "successfulRequestCount": str(done),
             "failedRequestCount": str(len(batch.results) - done),
         },
     }
-    document: dict[str, Any] = {"name": batch.id, "metadata": about}
-    if not batch.has_ended:
-        return document
-    document["done"] = True
-    if batch.message:
-        return document | {"error": {"code": 3, "message": batch.message}}
-    output: dict[str, Any] = {"responsesFile": batch.output}
-    if batch.output is None:
-        rows = [{**_gemini_reply(result), "metadata": {"key": result.custom_id}} for result in batch.results]
-        output = {"inlinedResponses": {"inlinedResponses": rows}}
-    about["output"] = output
-    return document | {"response": output}
+    document: dict[str, Any] = {"name": batch.id, "metadata": about, "done": batch.has_ended}
+    if state == "failed":
+        document["error"] = {"code": 3, "message": batch.message}
+    elif batch.has_ended:
+        output: dict[str, Any] = {"responsesFile": batch.output}
+        if batch.output is None:
+            rows = [{**_gemini_reply(result), "metadata": {"key": result.custom_id}} for result in batch.results]
+            output = {"inlinedResponses": {"inlinedResponses": rows}}
+        about["output"] = output
+        document["response"] = output
+    return document
 
 
 def _gemini_reply(result: _Result) -> dict[str, Any]:
     return {"response" if result.fate == "succeeded" else "error": result.document}
 
 
-def _gemini_line(result: _Result, _number: int) -> dict[str, Any]:
+def _gemini_line(result: _Result) -> dict[str, Any]:
     return {"key": result.custom_id, **_gemini_reply(result)}
 
 
-def _anthropic_line(result: _Result, _number: int) -> dict[str, Any]:
-    inner: dict[str, Any] = {"type": "canceled" if result.fate == "cancelled" else result.fate}
-    if result.fate == "succeeded":
-        inner["message"] = result.document
-    if result.fate == "errored":
-        inner["error"] = result.document
+def _anthropic_line(result: _Result) -> dict[str, Any]:
+    inner: dict[str, Any] = {"type": result.fate.replace("ll", "l")}
+    if result.fate in {"succeeded", "errored"}:
+        inner["message" if result.fate == "succeeded" else "error"] = result.document
     return {"custom_id": result.custom_id, "result": inner}
 
 
-def _openai_line(result: _Result, number: int) -> dict[str, Any]:
-    line: dict[str, Any] = {"id": f"batch_req_{number}", "custom_id": result.custom_id, "response": None, "error": None}
+def _openai_line(result: _Result) -> dict[str, Any]:
+    line: dict[str, Any] = {"id": result.custom_id, "custom_id": result.custom_id, "response": None, "error": None}
     if result.fate in {"expired", "cancelled"}:
         message = f"This request could not be executed before the batch {result.fate}."
         line["error"] = {"code": f"batch_{result.fate}", "message": message}
     else:
-        line["response"] = {"status_code": result.status, "request_id": f"req_{number}", "body": result.document}
+        line["response"] = {"status_code": result.status, "request_id": "req", "body": result.document}
     return line
 
 
 class _Dialect(NamedTuple):
     """How a provider speaks of batches.
 
-    ``kind`` is the format of its requests, ``prefix`` begins its ids, ``states`` are its names of our states, and
-    ``parts_errors`` says whether failed requests have a file of their own.
+    ``kind`` is the format of its requests, ``prefix`` begins its ids, and ``states`` are its names of our states.
     """
 
     kind: str
     prefix: str
     states: Mapping[str, str]
     document: Callable[[_SimulatedBatch, str], dict[str, Any]]
-    line: Callable[[_Result, int], dict[str, Any]]
-    parts_errors: bool
+    line: Callable[[_Result], dict[str, Any]]
 
 
 _ENDED = dict.fromkeys(_ENDS, "ended")
 _RUNNING = dict.fromkeys(("validating", "running", "finishing"), "in_progress")
+_OPENAI = {"running": "in_progress", "finishing": "finalizing", "done": "completed"}
+_GEMINI = {"validating": "pending", "finishing": "running", "done": "succeeded"}
 _DIALECTS = {
-    "openai": _Dialect(
-        "chat", "batch_", {"running": "in_progress", "finishing": "finalizing", "done": "completed"},
-        _openai, _openai_line, True,
-    ),
-    "together": _Dialect(
-        "chat", "batch_", {"running": "in_progress", "finishing": "in_progress", "done": "completed"},
-        _together, _openai_line, True,
-    ),
-    "anthropic": _Dialect("messages", "msgbatch_", _RUNNING | _ENDED, _anthropic, _anthropic_line, False),
-    "gemini": _Dialect(
-        "gemini", "batches/b", {"validating": "pending", "finishing": "running", "done": "succeeded"},
-        _gemini, _gemini_line, False,
-    ),
-}  # fmt: skip
+    "openai": _Dialect("chat", "batch_", _OPENAI, _openai, _openai_line),
+    "together": _Dialect("chat", "batch_", _OPENAI | {"finishing": "in_progress"}, _together, _openai_line),
+    "anthropic": _Dialect("messages", "msgbatch_", _RUNNING | _ENDED, _anthropic, _anthropic_line),
+    "gemini": _Dialect("gemini", "batches/b", _GEMINI, _gemini, _gemini_line),
+}

@@ -34,7 +34,7 @@ def read_request(kind: str, body: Mapping[str, Any], model: str = "") -> ReadReq
     """Read a request.
 
     Args:
-        kind: ``chat``, ``responses``, ``decisions``, ``messages``, ``gemini`` or ``ollama``.
+        kind: ``chat``, ``responses``, ``messages``, ``gemini`` or ``ollama``.
         body: its JSON document.
         model: the model's name when it stands in the address.
     """
@@ -47,7 +47,7 @@ def read_request(kind: str, body: Mapping[str, Any], model: str = "") -> ReadReq
     structured = _field(body)
     wants_logprobs = bool(body.get("logprobs"))
     shows = False
-    if kind in {"responses", "decisions"}:
+    if kind == "responses":
         content = body["input"]
         prompt = _joined(content if isinstance(content, str) else content[-1]["content"])
     else:
@@ -56,8 +56,6 @@ def read_request(kind: str, body: Mapping[str, Any], model: str = "") -> ReadReq
     if kind == "responses":
         wants_logprobs = "message.output_text.logprobs" in (body.get("include") or [])
         shows = bool((body.get("reasoning") or {}).get("summary"))
-    elif kind == "decisions":
-        structured = str(body["questions"][0].get("name") or "choice")
     elif kind == "messages":
         shows = (body.get("thinking") or {}).get("type") in {"enabled", "adaptive"}
     elif kind == "ollama":
@@ -118,11 +116,9 @@ def _pieces(asked: ReadRequest, reply: SimulatedReply) -> list[tuple[str, float,
 
 
 def _openai_logprobs(asked: ReadRequest, reply: SimulatedReply) -> list[dict[str, Any]]:
-    def token(text: str, logprob: float) -> dict[str, Any]:
-        return {"token": text, "logprob": logprob, "bytes": list(text.encode())}
-
+    names = ("token", "logprob")
     return [
-        token(text, logprob) | {"top_logprobs": [token(*other) for other in top]}
+        {"token": text, "logprob": logprob, "top_logprobs": [dict(zip(names, other, strict=True)) for other in top]}
         for text, logprob, top in _pieces(asked, reply)
     ]
 
@@ -140,7 +136,6 @@ def _write_chat(asked: ReadRequest, reply: SimulatedReply, number: int, body: Ma
     return {
         "id": f"chatcmpl-{number:08d}",
         "object": "chat.completion",
-        "created": 1_700_000_000 + number,
         "model": asked.model,
         "choices": [{"index": 0, "message": message, "finish_reason": finish, "logprobs": logprobs}],
         "usage": {
@@ -154,38 +149,14 @@ def _write_chat(asked: ReadRequest, reply: SimulatedReply, number: int, body: Ma
     }
 
 
-def _responses_usage(prompt: int, output: int, thoughts: int) -> dict[str, Any]:
-    return {
-        "input_tokens": prompt,
-        "input_tokens_details": {"cache_write_tokens": 0, "cached_tokens": 0},
-        "output_tokens": output + thoughts,
-        "output_tokens_details": {"reasoning_tokens": thoughts},
-        "total_tokens": prompt + output + thoughts,
-    }
-
-
-def _write_decisions(asked: ReadRequest, reply: SimulatedReply, _: int, body: Mapping[str, Any]) -> dict[str, Any]:
-    """A choice per question, with the probability of each; a refusal when there is none."""
-    answers: list[dict[str, Any]] = []
-    for question in body["questions"]:
-        values = [choice["value"] for choice in question.get("choices", [])]
-        name = question.get("name")
-        if reply.p_first is None or len(values) != 2:
-            answers.append({"type": "refusal", "name": name})
-            continue
-        first = {"value": values[0], "probability": reply.p_first}
-        second = {"value": values[1], "probability": 1 - reply.p_first}
-        chosen = first if reply.p_first >= 0.5 else second
-        decided = {"choice": chosen["value"], "confidence": chosen["probability"], "probabilities": [first, second]}
-        answers.append({"type": "choice", "name": name, **decided})
-    return {"answers": answers, "model": asked.model, "usage": _responses_usage(_tokens(asked.prompt), 1, 0)}
-
-
-def _write_responses(asked: ReadRequest, reply: SimulatedReply, number: int, body: Mapping[str, Any]) -> dict[str, Any]:
+def _write_responses(asked: ReadRequest, reply: SimulatedReply, number: int, _: Mapping[str, Any]) -> dict[str, Any]:
     part: dict[str, Any] = {"type": "refusal", "refusal": _REFUSAL}
     if reply.kind != "refusal":
         logprobs = _openai_logprobs(asked, reply)
         part = {"type": "output_text", "text": reply.text, "annotations": [], "logprobs": logprobs}
+    prompt = _tokens(asked.prompt)
+    output = _tokens(reply.text)
+    thoughts = _tokens(reply.thoughts)
     reason = {"length": "max_output_tokens", "content_filter": "content_filter"}.get(reply.kind)
     status = "incomplete" if reason else "completed"
     summary = [{"type": "summary_text", "text": reply.thoughts}] if asked.thoughts and reply.thoughts else []
@@ -193,17 +164,17 @@ def _write_responses(asked: ReadRequest, reply: SimulatedReply, number: int, bod
     return {
         "id": f"resp_{number:08d}",
         "object": "response",
-        "created_at": 1_700_000_000 + number,
         "status": status,
-        "error": None,
         "incomplete_details": {"reason": reason} if reason else None,
         "model": asked.model,
         "output": [{"type": "reasoning", "id": f"rs_{number:08d}", "summary": summary}, message],
-        "parallel_tool_calls": True,
-        "tool_choice": "auto",
-        "tools": [],
-        "temperature": body.get("temperature"),
-        "usage": _responses_usage(_tokens(asked.prompt), _tokens(reply.text), _tokens(reply.thoughts)),
+        "usage": {
+            "input_tokens": prompt,
+            "input_tokens_details": {"cache_write_tokens": 0, "cached_tokens": 0},
+            "output_tokens": output + thoughts,
+            "output_tokens_details": {"reasoning_tokens": thoughts},
+            "total_tokens": prompt + output + thoughts,
+        },
     }
 
 
@@ -227,7 +198,6 @@ def _write_anthropic(asked: ReadRequest, reply: SimulatedReply, number: int, bod
         "model": asked.model,
         "content": content,
         "stop_reason": reason,
-        "stop_sequence": None,
         "usage": {
             "input_tokens": _tokens(asked.prompt),
             "cache_creation_input_tokens": 0,
@@ -266,21 +236,16 @@ def _write_gemini(asked: ReadRequest, reply: SimulatedReply, number: int, _: Map
     return document | {"candidates": [candidate]}
 
 
-def _write_ollama(asked: ReadRequest, reply: SimulatedReply, number: int, body: Mapping[str, Any]) -> dict[str, Any]:
+def _write_ollama(asked: ReadRequest, reply: SimulatedReply, _: int, __: Mapping[str, Any]) -> dict[str, Any]:
     thinking = {"thinking": reply.thoughts} if reply.thoughts else {}
     text = _REFUSAL if reply.kind == "refusal" else reply.text
-    document: dict[str, Any] = {"response": text, **thinking}
-    if "messages" in body:
-        document = {"message": {"role": "assistant", "content": text, **thinking}}
-    logprobs = _openai_logprobs(asked, reply)
-    if logprobs:
-        document["logprobs"] = logprobs
-    return document | {
+    return {
+        "response": text,
+        **thinking,
+        "logprobs": _openai_logprobs(asked, reply) or None,
         "model": asked.model,
-        "created_at": "2026-01-01T00:00:00Z",
         "done": True,
         "done_reason": "length" if reply.kind == "length" else "stop",
-        "total_duration": 1_000_000 + number,
         "prompt_eval_count": _tokens(asked.prompt),
         "eval_count": _tokens(text),
     }
@@ -288,7 +253,6 @@ def _write_ollama(asked: ReadRequest, reply: SimulatedReply, number: int, body: 
 
 _WRITERS = {
     "chat": _write_chat,
-    "decisions": _write_decisions,
     "responses": _write_responses,
     "messages": _write_anthropic,
     "gemini": _write_gemini,
@@ -309,27 +273,21 @@ class RefusedError(Exception):
 
     def body(self, kind: str) -> dict[str, Any]:
         """The error in the provider's format."""
-        name = _ERROR_NAMES.get(kind, _ERROR_NAMES["chat"]).get(self.status)
         if kind == "messages":
-            error = {"type": name or "api_error", "message": self.message}
-            return {"type": "error", "error": error, "request_id": "req_simulated"}
+            error = {"type": _ANTHROPIC_NAMES.get(self.status, "api_error"), "message": self.message}
+            return {"type": "error", "error": error}
         if kind == "gemini":
-            return {"error": {"code": self.status, "message": self.message, "status": name or "INTERNAL"}}
+            return {"error": {"code": self.status, "message": self.message}}
         if kind == "ollama":
             return {"error": self.message}
-        code = "unsupported_parameter" if self.parameter else name
-        error_type = "invalid_request_error" if self.status < 429 else name or "server_error"
-        return {"error": {"message": self.message, "type": error_type, "param": self.parameter, "code": code}}
+        code = "unsupported_parameter" if self.parameter else None
+        return {"error": {"message": self.message, "param": self.parameter, "code": code}}
 
 
-_ERROR_NAMES = {
-    "chat": {401: "invalid_api_key", 404: "model_not_found", 429: "rate_limit_exceeded"},
-    "messages": {
-        400: "invalid_request_error",
-        401: "authentication_error",
-        404: "not_found_error",
-        429: "rate_limit_error",
-        529: "overloaded_error",
-    },
-    "gemini": {400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 404: "NOT_FOUND", 429: "RESOURCE_EXHAUSTED"},
+_ANTHROPIC_NAMES = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    404: "not_found_error",
+    429: "rate_limit_error",
+    529: "overloaded_error",
 }

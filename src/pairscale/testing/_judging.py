@@ -17,6 +17,11 @@ Quality: TypeAlias = "Mapping[str, float] | Callable[[str], float] | None"
 
 _BLOCKS = re.compile(r"<(SAMPLE_[12])(| [0-9a-f]{12})>\s*(.*?)\s*</\1\2>", re.DOTALL)
 
+_RULED = re.compile(
+    r"^[<\[#-]+[^\n]*?(SAMPLE_[12])\b[^\n]*\n(.*?)\n(?:[^\n]*\1\b[^\n]*|</\w+>)$", re.DOTALL | re.MULTILINE
+)
+"""A sample between a line of signs that names it and one that closes it, as in our own templates."""
+
 _FORM = re.compile(
     r"""(<(\w[\w-]*)>)[^<>\n]*SAMPLE_[^<>\n]*(</\2>)|(\{\s*"\w+":\s*"|\[+|\w+:[^\S\n]*)SAMPLE_[12]("\s*\}|\]+|)"""
 )
@@ -35,7 +40,6 @@ class Behaviour:
         bias: logits in favour of the first position.
         lapse: the share of answers that are a coin toss.
         error: the standard deviation of an error of its logit that belongs to the two texts, whatever their order.
-        confidence: whether it says how sure it is when a prompt asks for that.
         refusal_rate: the share of prompts that it refuses.
         malformed_rate: the share of answers without the tag that was asked for.
         empty_rate: the share of empty answers.
@@ -51,7 +55,6 @@ class Behaviour:
     bias: float = 0.0
     lapse: float = 0.0
     error: float = 0.0
-    confidence: bool = True
     refusal_rate: float = 0.0
     malformed_rate: float = 0.0
     empty_rate: float = 0.0
@@ -104,6 +107,8 @@ def samples_of(prompt: str, *, is_choice: bool = False) -> tuple[str, str] | Non
     if any(mark for _, mark, _ in blocks):
         blocks = [block for block in blocks if block[1]]
     texts = {side: text for side, _, text in reversed(blocks)}  # the first of each side
+    if len(texts) < 2:
+        texts = dict(reversed(_RULED.findall(prompt)))
     if len(texts) == 2:
         return texts["SAMPLE_1"], texts["SAMPLE_2"]
     return locate_samples(prompt, is_choice=is_choice)
@@ -142,7 +147,7 @@ def answer(prompt: str, behaviour: Behaviour, *, structured: str | None = None) 
     choice = 1 if draw() < p else 2
     text = f'{{"{structured}": "SAMPLE_{choice}"}}' if structured else _worded(prompt, texts, choice)
     sure = ""
-    if behaviour.confidence and not structured and "<CONFIDENCE>" in prompt:
+    if not structured and "<CONFIDENCE>" in prompt:
         sure = f"\n<CONFIDENCE>{100 * (p if choice == 1 else 1 - p):.0f}</CONFIDENCE>"
     return SimulatedReply(f"{text}{sure}", "stop", behaviour.thoughts, p, choice)
 

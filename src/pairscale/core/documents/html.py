@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import codecs
 import re
 from html.parser import HTMLParser
 
 from pairscale.core.documents.kinds import LONGEST_TEXT, Document, Unreadable
+from pairscale.core.encodings import decode
+from pairscale.core.errors import InputError
 
 __all__ = ["read_html"]
 
@@ -19,7 +20,6 @@ _BLOCKS = {
 _SPACE = re.compile(r"[ \t\r\n\f]+")
 _CHARSET = re.compile(rb"""<meta[^<>]{0,200}?charset\s*=\s*["']?\s*([A-Za-z0-9_.:-]{2,40})""", re.IGNORECASE)
 _HEAD = 4096
-_MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 
 
 class _Page(HTMLParser):
@@ -27,7 +27,6 @@ class _Page(HTMLParser):
         super().__init__(convert_charrefs=True)
         self._lines: list[list[str]] = [[]]
         self._inside: list[str] = []  # elements that are left out, outermost first
-        self._kept_space = 0
         self._size = 0
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:  # noqa: ARG002
@@ -40,16 +39,12 @@ class _Page(HTMLParser):
         elif tag in {"td", "th"}:
             before = "".join(self._lines[-1]).strip(" ")
             self._lines[-1] = [before, "\t"] if before else []
-        if tag == "pre":
-            self._kept_space += 1
 
     def handle_endtag(self, tag: str) -> None:
         if tag in self._inside:
             del self._inside[self._inside.index(tag) :]
         elif tag in _BLOCKS:
             self._lines.append([])
-        if tag == "pre":
-            self._kept_space = max(0, self._kept_space - 1)
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag not in _LEFT_OUT:  # <script/> has no end
@@ -61,9 +56,9 @@ class _Page(HTMLParser):
         self._size += len(data)
         if self._size > LONGEST_TEXT:
             raise Unreadable(f"its text has more than {LONGEST_TEXT:,} characters")
-        if not self._kept_space:
-            data = _SPACE.sub(" ", data)
-            data = data.lstrip(" ") if self._lines[-1][-1:] == ["\t"] else data  # the source's own, between cells
+        data = _SPACE.sub(" ", data)
+        if self._lines[-1][-1:] == ["\t"]:  # the source's own space, between cells
+            data = data.lstrip(" ")
         if data:
             self._lines[-1].append(data)
 
@@ -79,21 +74,14 @@ def read_html(content: bytes) -> Document:
     Raises:
         Unreadable: it cannot be decoded, or its text is too long.
     """
+    declared = _CHARSET.search(content[:_HEAD])
+    codec = declared[1].decode("ascii").lower() if declared else None
+    if codec in {"iso-8859-1", "latin-1", "latin1"}:
+        codec = "cp1252"  # as browsers do
     page = _Page()
-    page.feed(_decoded(content))
+    try:
+        page.feed(decode(content, "it", codec))
+    except InputError as error:
+        raise Unreadable(str(error)) from None
     page.close()
     return Document(page.text())
-
-
-def _decoded(content: bytes) -> str:
-    declared = _CHARSET.search(content[:_HEAD])
-    codec = declared[1].decode("ascii") if declared else "utf-8"
-    for mark, name in _MARKS:
-        if content.startswith(mark):
-            codec = name
-    if codec.lower() in {"iso-8859-1", "latin-1", "latin1"}:
-        codec = "cp1252"  # as browsers do
-    try:
-        return content.decode(codec)
-    except (UnicodeDecodeError, LookupError, ValueError):
-        raise Unreadable(f"it is not {codec} text; save it as UTF-8") from None

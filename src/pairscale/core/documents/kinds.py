@@ -39,11 +39,12 @@ _PACKAGES: Final = {"docx": "defusedxml", "docm": "defusedxml", "odt": "defusedx
 _ZIP = b"PK\3\4"
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _PDF = b"%PDF-"
-_PDF_WITHIN = 1024  # some programs write a few bytes before it
+_WITHIN = 1024  # some programs write a few bytes before the mark of a PDF file
 _OTHERS: Final = {
     _PDF: "a PDF file",
     _ZIP: "a zip file, as Word and OpenDocument files are",
     _OLE: "an Office file of before 2007",
+    b"{\\rtf": "an RTF file",
 }
 
 
@@ -90,15 +91,12 @@ def require_content(kind: str, content: bytes) -> None:
     Raises:
         Unreadable: that says what they look like.
     """
-    if kind == "pdf":
-        if _PDF not in content[:_PDF_WITHIN]:
-            raise Unreadable("its content is not a PDF file")
-    elif kind in _PACKAGES:
-        if content.startswith(_OLE):
-            raise Unreadable("it is protected by a password, or of a format before 2007; save it without a password")
-        if not content.startswith(_ZIP):
-            raise Unreadable(f"its content is not a file of the kind {kind}")
-    else:
-        for mark, name in _OTHERS.items():
-            if content.startswith(mark):
-                raise Unreadable(f"its content is {name}, not {kind}; give it the ending of its kind")
+    marks = {"pdf": _PDF, "docx": _ZIP, "docm": _ZIP, "odt": _ZIP}
+    if kind in marks:
+        if marks[kind] not in content[:_WITHIN]:
+            old = "; it may be protected by a password, or of a format before 2007" if content.startswith(_OLE) else ""
+            raise Unreadable(f"its content is not a file of the kind {kind}{old}")
+        return
+    for mark, name in _OTHERS.items():
+        if content.startswith(mark):
+            raise Unreadable(f"its content is {name}, not {kind}; give it the ending of its kind")

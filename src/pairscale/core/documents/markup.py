@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
-from types import MappingProxyType
 from typing import Any, ClassVar
 from xml.sax import SAXException
 from xml.sax.handler import ContentHandler, feature_namespaces
@@ -18,12 +16,9 @@ class Paragraphs(ContentHandler):
     """Collects text; the handlers of formats say what is text.
 
     Attributes:
-        notes: how many pieces of each kind were left out.
-        unread: what stands on the page and is no text, by the name of its element.
         hidden: elements whose content is left out.
     """
 
-    unread: ClassVar[Mapping[str, str]] = MappingProxyType({})
     hidden: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(self) -> None:
@@ -32,7 +27,6 @@ class Paragraphs(ContentHandler):
         self._size = 0
         self._path: list[str] = []
         self._skipped = 0  # elements that are open from the first that is left out
-        self.notes: Counter[str] = Counter()
 
     def write(self, text: str) -> None:
         """Add to the text.
@@ -47,25 +41,17 @@ class Paragraphs(ContentHandler):
 
     def text(self) -> str:
         """What was collected."""
-        return "".join(self._written)
-
-    def left_out(self) -> list[str]:
-        """What stands on the page and was not read, in words."""
-        kinds = [kind for kind in dict.fromkeys(self.unread.values()) if self.notes[kind]]
-        return [f"its {' and '.join(kinds)} were not read"] if kinds else []
+        return "".join(self._written).rstrip("\n")
 
     # Names are a namespace and a name, which is enough where one format is read.
 
     def startElementNS(self, name: tuple[str | None, str], _qname: str | None, attrs: Any) -> None:  # noqa: N802
         """As the parser calls it; formats define :meth:`start`."""
-        element = name[1]
-        if element in self.unread:
-            self.notes[self.unread[element]] += 1
-        if self._skipped or element in self.hidden:
+        if self._skipped or name[1] in self.hidden:
             self._skipped += 1
         else:
-            self.start(element, {key[1]: value for key, value in attrs.items()})
-        self._path.append(element)
+            self.start(name[1], {key[1]: value for key, value in attrs.items()})
+        self._path.append(name[1])
 
     def endElementNS(self, name: tuple[str | None, str], _qname: str | None) -> None:  # noqa: N802
         """As the parser calls it; formats define :meth:`end`."""
@@ -82,8 +68,8 @@ class Paragraphs(ContentHandler):
         """An element ends."""
 
 
-def parse(pieces: Iterable[bytes], handler: Paragraphs) -> None:
-    """Feed XML to a handler, piece by piece.
+def parse(pieces: Iterable[bytes], handler: Paragraphs) -> str:
+    """The text that a handler collects of XML, fed piece by piece.
 
     Raises:
         Unreadable: it is no XML, or it declares a document type, which could hold entities.
@@ -100,5 +86,6 @@ def parse(pieces: Iterable[bytes], handler: Paragraphs) -> None:
         parser.close()
     except DefusedXmlException:
         raise Unreadable("it declares entities, which no word processor writes; it is not read") from None
-    except SAXException:
+    except (SAXException, ValueError):  # a number that is none, among others
         raise Unreadable("it is damaged: a part of it is not XML") from None
+    return handler.text()

@@ -27,9 +27,7 @@ _RATIO: Final = 50
 _MOST: Final = 2**30
 _MOST_PARTS: Final = 20_000
 _PIECE: Final = 2**16
-_ENCRYPTED: Final = 0x1
-_READ: Final = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_ZSTANDARD}
-_DAMAGED: Final = (zipfile.BadZipFile, NotImplementedError, zlib.error, ZstdError, EOFError, OSError, ValueError)
+_DAMAGED: Final = (zipfile.BadZipFile, zlib.error, ZstdError, EOFError, OSError, ValueError)
 
 
 class Parts:
@@ -43,14 +41,9 @@ class Parts:
     """
 
     def __init__(self, content: bytes | Path) -> None:
-        if isinstance(content, bytes):
-            size = len(content)
-            source: io.BytesIO | Path = io.BytesIO(content)
-        else:
-            size = content.stat().st_size
-            source = content
+        size = len(content) if isinstance(content, bytes) else content.stat().st_size
         try:
-            self._archive = zipfile.ZipFile(source)
+            self._archive = zipfile.ZipFile(io.BytesIO(content) if isinstance(content, bytes) else content)
         except (zipfile.BadZipFile, NotImplementedError, ValueError):
             raise Unreadable("it is damaged: its directory cannot be read") from None
         self.members = self._archive.infolist()
@@ -71,18 +64,15 @@ class Parts:
         Raises:
             Unreadable: it is encrypted, damaged, compressed in an unusual way, or expands to too much.
         """
-        info = self._archive.getinfo(member) if isinstance(member, str) else member
-        if info.flag_bits & _ENCRYPTED:
-            raise Unreadable("it is protected by a password")
-        if info.compress_type not in _READ:
-            raise Unreadable("it is compressed in an unusual way; make a plain zip file of it")
         try:
-            with self._archive.open(info) as file:
+            with self._archive.open(member) as file:
                 while piece := file.read(_PIECE):
                     self._left -= len(piece)
                     if self._left < 0:
                         raise self._too_large()
                     yield piece
+        except RuntimeError:  # NotImplementedError among them
+            raise Unreadable("it is protected by a password, or compressed in an unusual way") from None
         except _DAMAGED:
             raise Unreadable("it is damaged: a part of it cannot be expanded") from None
 

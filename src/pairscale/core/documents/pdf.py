@@ -8,16 +8,12 @@ from __future__ import annotations
 import io
 import json
 import os
-import re
 import subprocess
 import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import Any
 
 from pairscale.core.documents.kinds import LONGEST_TEXT, Document, Unreadable
-
-if TYPE_CHECKING:
-    from pypdf import PageObject
 
 __all__ = ["read_pdf"]
 
@@ -32,8 +28,6 @@ _LIGATURES = str.maketrans(
     {"\ufb00": "ff", "\ufb01": "fi", "\ufb02": "fl", "\ufb03": "ffi", "\ufb04": "ffl", "\ufb05": "st", "\ufb06": "st"}
 )
 """Shapes of the typesetter's, which no one has typed."""
-_PAINTS = re.compile(rb"(?<![\w/])(?:Do|BI|sh|[fF]\*?|[bB]\*?|[sS])(?![\w*])")
-"""The operators of PDF that put an image, a shading or a path on the page."""
 
 
 def read_pdf(content: bytes) -> Document:
@@ -57,7 +51,9 @@ def read_pdf(content: bytes) -> Document:
     answer = json.loads(done.stdout)
     if "refused" in answer:
         raise Unreadable(answer["refused"])
-    return Document(**answer)
+    blank = answer["blank_pages"]
+    notes = (f"{blank:,} of its pages were skipped: no text layer",) if blank else ()
+    return Document(**answer, notes=notes)
 
 
 def main() -> None:
@@ -68,8 +64,7 @@ def main() -> None:
 
         resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     try:
-        text, pages, blank_pages = _pages(sys.stdin.buffer.read())
-        answer = {"text": text, "pages": pages, "blank_pages": blank_pages}
+        answer = _pages(sys.stdin.buffer.read())
     except Unreadable as reason:
         answer = {"refused": str(reason)}
     except Exception as error:  # noqa: BLE001 - whatever a hostile file makes a library do, one line says so
@@ -78,32 +73,22 @@ def main() -> None:
     sys.stdout.write(json.dumps(answer))
 
 
-def _pages(content: bytes) -> tuple[str, int, int]:
-    """The text of all pages, how many there are, and how many show something without a text layer."""
+def _pages(content: bytes) -> dict[str, Any]:
+    """The text of all pages, how many there are, and how many have no text layer."""
     from pypdf import PdfReader
 
-    texts: list[str] = []
-    skipped = 0
     reader = PdfReader(io.BytesIO(content))
     if reader.is_encrypted and not reader.decrypt(""):
         raise Unreadable("it is protected by a password")
-    count = len(reader.pages)
-    if count > _MOST_PAGES:
-        raise Unreadable(f"it has {count:,} pages; at most {_MOST_PAGES:,} are read")
-    for page in reader.pages:
-        texts.append(page.extract_text().translate(_LIGATURES).strip())
-        skipped += not texts[-1] and _is_painted(page)
-        if sum(map(len, texts)) > LONGEST_TEXT:
-            raise Unreadable(f"its text has more than {LONGEST_TEXT:,} characters")
+    if len(reader.pages) > _MOST_PAGES:
+        raise Unreadable(f"it has {len(reader.pages):,} pages; at most {_MOST_PAGES:,} are read")
+    texts = [page.extract_text().translate(_LIGATURES).strip() for page in reader.pages]
     if not any(texts):
         raise Unreadable("no text layer: it is a scan or a picture; make one with OCR, or type the text")
-    return "\n\n".join(filter(None, texts)), count, skipped
-
-
-def _is_painted(page: PageObject) -> bool:
-    """Whether something is on a page without text: a picture or a drawing; a page with nothing on it is no loss."""
-    content = page.get_contents()
-    return content is not None and _PAINTS.search(content.get_data()) is not None
+    text = "\n\n".join(filter(None, texts))
+    if len(text) > LONGEST_TEXT:
+        raise Unreadable(f"its text has more than {LONGEST_TEXT:,} characters")
+    return {"text": text, "pages": len(texts), "blank_pages": texts.count("")}
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from hashlib import sha256
 from typing import Any, Literal
 
@@ -24,17 +25,16 @@ from scipy.special import expit
 from pairscale._version import __version__
 from pairscale.core.arrays import Floats, Ints
 from pairscale.core.display import ReprMixin
-from pairscale.core.errors import FitError, InputError
+from pairscale.core.errors import FitError
 from pairscale.core.notices import notice
 from pairscale.core.options import ProgressMode, require_choice, require_number_or
 from pairscale.core.provenance import Provenance
 from pairscale.core.tables import times_of
 from pairscale.models.bayes.density import Density, slope_basis
 from pairscale.models.bayes.diagnostics import Diagnostics, DiagnosticsGate
-from pairscale.models.bayes.model import Cells, JudgeParameters, read_logits
+from pairscale.models.bayes.model import Answers, Cells, JudgeParameters, read_logits
 from pairscale.models.bayes.normal import N_DRAWS, Target, around_center, draw_around
 from pairscale.models.bayes.posterior import Posterior
-from pairscale.models.bayes.progress import SamplingBar
 from pairscale.models.bayes.repeats import (
     RepeatAgreement,
     count_repeats,
@@ -43,9 +43,9 @@ from pairscale.models.bayes.repeats import (
     repeat_weights,
     repeats_per_item,
 )
-from pairscale.models.bayes.sampler import Warm, sampled, warmed_up
+from pairscale.models.bayes.sampler import Warm, sampled, sampling_bar, warm_of, warmed_up
 from pairscale.models.bayes.settings import MCMCSettings, Repeats, Variant, require_repeats
-from pairscale.pairing.edges import count_cells, linked_groups, numbered
+from pairscale.pairing.edges import linked_groups, numbered
 from pairscale.pairing.table import generator
 
 __all__ = ["WEAK_SLOPE", "BTLFit", "FitEvidence", "fit_btl", "fit_btl_laplace", "judge_parameters", "read_evidence"]
@@ -79,7 +79,6 @@ class BTLFit(ReprMixin):
         notices: what to be careful with.
         provenance: how to get the same again.
         engine: what made it, for the log.
-        accept: the mean acceptance of the sampler.
         n_gradients: how many gradients of the density were computed, for all chains at once.
         error: draws of the scale of the judge's errors, in logits; of probabilities.
         n_probabilities: how many comparisons have a probability.
@@ -103,7 +102,6 @@ class BTLFit(ReprMixin):
     notices: tuple[str, ...]
     provenance: Provenance
     engine: str
-    accept: float | None = None
     n_gradients: int = 0
     error: Floats | None = None
     n_probabilities: int = 0
@@ -113,16 +111,11 @@ class BTLFit(ReprMixin):
     _warm: Warm | None = None
 
     def __repr__(self) -> str:
-        said = f"{self.posterior.n_draws:,} draws"
+        parts = [f"{self.posterior.n_items:,} items", f"{self.n_comparisons:,} comparisons"]
+        parts.append(f"{self.posterior.n_draws:,} draws")
         if self._warm is not None:
-            verdict = "diagnostics pass" if self.diagnostics.diagnostics_pass else "diagnostics FAIL"
-            said = f"{said}, {verdict}"
-        if self.error is not None:
-            said = f"{self.n_probabilities:,} with a probability, error {np.mean(self.error):.2f} logits, {said}"
-        if self.judges is not None:
-            said = f"{self.judges.height:,} judges, {int(self.judges['weak'].sum()):,} weak, {said}"
-        size = f"{self.posterior.n_items:,} items, {self.n_comparisons:,} comparisons"
-        return f"<BTLFit {self.model_variant}: {size}, {said}>"
+            parts.append(f"diagnostics {'pass' if self.diagnostics.diagnostics_pass else 'FAIL'}")
+        return f"<BTLFit {self.model_variant}: {', '.join(parts)}>"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -132,10 +125,8 @@ class FitEvidence:
     Attributes:
         names: all items.
         model: which parameters there are.
-        cells: the answers, each repeat and tie for as much evidence as it is.
-        first: per row, the item shown first.
-        second: per row, the item shown second.
-        times: how often each row stands there; None when it is once.
+        answers: the comparisons.
+        cells: the same, each repeat and tie for as much evidence as it is.
         agreement: how far repeats agree.
         judges: who judged, by number, where judges have slopes.
         n_probabilities: how many rows have a probability.
@@ -144,10 +135,8 @@ class FitEvidence:
 
     names: pl.Series
     model: JudgeParameters
+    answers: Answers
     cells: Cells
-    first: Ints
-    second: Ints
-    times: Ints | None
     agreement: RepeatAgreement
     judges: pl.Series | None
     n_probabilities: int
@@ -179,9 +168,10 @@ def fit_btl(
     near_stop: bool = False,
     gate: DiagnosticsGate | None = None,
     repeats: Repeats = "independent",
+    approximate: bool = False,
     progress: ProgressMode = False,
 ) -> BTLFit:
-    """Fit once, with draws from the exact posterior.
+    """Fit once, with draws from the exact posterior or from the normal approximation.
 
     Args:
         rows: ``ID1 ID2 better_id``; a missing ``better_id`` is a tie, half a win for each. With ``probability``, a row
@@ -189,7 +179,7 @@ def fit_btl(
         ids: all items.
         model_variant: which faults the judge may have.
         settings: how to sample.
-        seed: of the sampler.
+        seed: of the draws.
         prior_sd: of the scores, one for all or one for each, or ``learned``.
         prior_mean: of the scores, one for each; 0 by default.
         warm: an earlier fit of fewer comparisons of the same items; its coordinates and draws are the start.
@@ -197,73 +187,55 @@ def fit_btl(
         gate: other limits than the default ones.
         repeats: how to count repeats of a pair: ``independent``, each is new evidence; ``learned``, by how far repeats
             agree beyond what the scores explain; or that excess agreement, from 0 (independent) to 1 (nothing new).
+        approximate: take the normal approximation, which needs neither settings nor warm. With a slope per judge the
+            mode is far from the mass of the posterior, so that judges are sampled all the same.
         progress: show a bar when standard error is a terminal.
     """
-    settings = settings or MCMCSettings()
     evidence = read_evidence(rows, ids, judge_parameters(model_variant, prior_sd, prior_mean), repeats)
     names = tuple(evidence.names)
+    if approximate and evidence.judges is None:
+        return _approximated(evidence, gate or DiagnosticsGate.for_items(len(names)), near_stop, seed)
+    settings = settings or MCMCSettings()
     density = Density(evidence.cells, evidence.model)
-    start = getattr(warm, "_warm", None)
+    start = warm_of(warm)
     if start is not None and (start.ids != names or start.model != evidence.model):
         start = None
-    with SamplingBar(settings.iter_warmup + settings.iter_sampling, show=progress) as tick:
+    with sampling_bar(settings.iter_warmup + settings.iter_sampling, show=progress) as tick:
         begun = warmed_up(density, start, settings, generator(seed), tick)
         found = sampled(begun, settings, near_stop, gate, tick)
     draws = {name: found.draws[:, :, at] for name, at in density.row.items()}
     epsilon = expit(draws["u"]) if "u" in draws else None
     b = _mean_position(evidence, draws)
-    posterior = Posterior.from_chains(names, found.theta, epsilon, b, found.diagnostics, in_place=True)
+    posterior = Posterior.from_chains(names, found.theta, epsilon, b, found.diagnostics)
     how = {"warm": begun.warm, "coordinates": "learned" if begun.learned else "unlearned", **asdict(settings)}
     flat = {name: values.ravel() for name, values in draws.items()}
     fit = _fit(evidence, posterior, flat, "lock-step HMC", how, seed)
     return replace(
         fit,
         notices=(*fit.notices, *map(notice, begun.fallbacks)),
-        accept=found.accept,
         n_gradients=begun.sampler.gradients,
         _warm=found.warm_start(names, evidence.model, begun),
     )
 
 
-def fit_btl_laplace(
-    rows: pl.DataFrame,
-    ids: Sequence[str],
-    model_variant: Variant = "btl_e_b",
-    settings: MCMCSettings | None = None,
-    seed: int | None = None,
-    *,
-    prior_sd: float | Literal["learned"] | Sequence[float] | Floats = 1.0,
-    prior_mean: Sequence[float] | Floats | None = None,
-    warm: Any = None,
-    near_stop: bool = False,
-    gate: DiagnosticsGate | None = None,
-    repeats: Repeats = "independent",
-) -> BTLFit:
-    """Fit once, by a normal approximation; takes what :func:`fit_btl` takes, and needs neither settings nor warm.
+fit_btl_laplace = partial(fit_btl, approximate=True)
+"""Fit once, by the normal approximation."""
 
-    With a slope per judge the mode is far from the mass of the posterior, so that judges are sampled all the same.
-    """
-    if "judge_id" in rows.columns and rows["judge_id"].n_unique() > 1:
-        return fit_btl(
-            rows, ids, model_variant, settings, seed, prior_sd=prior_sd, prior_mean=prior_mean, warm=warm,
-            near_stop=near_stop, gate=gate, repeats=repeats,
-        )  # fmt: skip
-    evidence = read_evidence(rows, ids, judge_parameters(model_variant, prior_sd, prior_mean), repeats)
+
+def _approximated(evidence: FitEvidence, gate: DiagnosticsGate, near_stop: bool, seed: int | None) -> BTLFit:
     n = len(evidence.names)
-    gate = DiagnosticsGate.for_items(n) if gate is None else gate
     required = gate.ess_bulk_min_near_stop if near_stop else gate.ess_bulk_min
     size = max(N_DRAWS, 2 * math.ceil(required / 2))
     target = Target(evidence.cells, evidence.model)
     x, draws = draw_around(target, size, generator(seed))
-    theta = target.abilities(x)
-    diagnostics = gate.judge(divergences=0, max_rhat=1.0, min_ess_bulk=float(size), near_stop=near_stop)
+    theta = x[:, :n] if evidence.model.prior_mean is None else x[:, :n] + np.array(evidence.model.prior_mean)
     posterior = Posterior(
         tuple(evidence.names),
         theta - theta.mean(axis=1, keepdims=True),
         expit(draws["u"]) if "u" in draws else None,
         x[:, n].copy() if evidence.model.position else None,
         1,
-        diagnostics,
+        gate.judge(divergences=0, max_rhat=1.0, min_ess_bulk=float(size), near_stop=near_stop),
     )
     return _fit(evidence, posterior, draws, "laplace", {}, seed)
 
@@ -276,60 +248,61 @@ def read_evidence(rows: pl.DataFrame, ids: Sequence[str], model: JudgeParameters
     """
     repeats = require_repeats(repeats)
     names = pl.Series(list(ids), dtype=pl.String)
-    first, second = numbered(rows["ID1"], names), numbered(rows["ID2"], names)
-    first_won = rows["better_id"] == rows["ID1"]
+    won = (rows["better_id"] == rows["ID1"]).cast(pl.Float64).fill_null(0.5).to_numpy()
     counted = times_of(rows)
-    times = None if counted is None else counted.to_numpy()
+    answers = Answers(
+        numbered(rows["ID1"], names), numbered(rows["ID2"], names), won, len(names),
+        None if counted is None else counted.to_numpy(),
+    )  # fmt: skip
     settings: dict[str, Any] = {"prior_sd": "learned" if model.prior_sd is None else model.prior_sd, "repeats": repeats}
-    judges, judge, known = None, None, 0
+    judges = None
+    n_probabilities = 0
     if "probability" in rows.columns:
         model = replace(model, lapse=False, probabilities=True)
         settings["answer"] = "probability"
         probability = rows["probability"].cast(pl.Float64).fill_nan(None)
-        known = len(probability) - probability.null_count()
-        cells, agreement = _read_probabilities(first, second, first_won, probability, len(names), model, repeats)
+        n_probabilities = len(probability) - probability.null_count()
+        cells, agreement = _read_probabilities(answers, probability, model, repeats)
     else:
         if "judge_id" in rows.columns:
-            judges = rows["judge_id"].unique().sort()
             settings["judges"] = "slopes"
-            if len(judges) > 1:
-                judge = numbered(rows["judge_id"], judges)
-                model = replace(model, lapse=False, prior_sd=None, judges=len(judges))
-        cells, agreement = count_repeats(first, second, first_won, len(names), model, repeats, times, judge)
+            who = rows["judge_id"].unique().sort()
+            if len(who) > 1:
+                judges = who
+                answers = replace(answers, judge=numbered(rows["judge_id"], who))
+                model = replace(model, lapse=False, prior_sd=None, judges=len(who))
+        cells, agreement = count_repeats(answers, model, repeats)
     settings["model_variant"] = next(name for name, has in _VARIANTS.items() if has == (model.lapse, model.position))
     if repeats != "independent":
         settings["repeat_agreement"] = agreement.rho
-    judges = judges if judge is not None else None
-    return FitEvidence(names, model, cells, first, second, times, agreement, judges, known, settings)
+    return FitEvidence(names, model, answers, cells, agreement, judges, n_probabilities, settings)
 
 
 def _read_probabilities(
-    first: Ints, second: Ints, first_won: pl.Series, probability: pl.Series, n: int, model: JudgeParameters,
-    repeats: Repeats,
-) -> tuple[Cells, RepeatAgreement]:  # fmt: skip
+    answers: Answers, probability: pl.Series, model: JudgeParameters, repeats: Repeats
+) -> tuple[Cells, RepeatAgreement]:
     """Probabilities as logits, each repeat for as much evidence as it is, and how far repeats agree."""
     if probability.null_count() == len(probability):
         raise FitError(
             "no comparison has a probability, so there is no unit for the scores; use answer='winner', or ask a judge "
             "that gives probabilities"
         )
-    result = first_won.cast(pl.Float64).fill_null(0.5).to_numpy()
-    answers = read_logits(first, second, result, probability, n)
-    has_repeats = len(np.unique(answers.pair)) < len(first)
-    rho = 0.0 if repeats in ("independent", "learned") else float(repeats)
-    if repeats == "learned" and has_repeats:
+    logits = read_logits(answers, probability)
+    counted = repeat_agreement(answers, logits, model, 0.0 if repeats == "learned" else repeats)
+    rho = counted.rho
+    if repeats == "learned" and len(np.unique(answers.pair)) < len(answers.first):
         rho = 1.0
         for _ in range(_ROUNDS):
-            target = Target(replace(answers, times=repeat_weights(first, second, n, rho)), model)
+            target = Target(replace(logits, times=repeat_weights(answers, rho)), model)
             center, _ = around_center(target)
-            b = float(center.mean[n]) if model.position else 0.0
+            b = float(center.mean[answers.n_items]) if model.position else 0.0
             before = rho
-            rho = learn_shared_error(answers, b, math.exp(target.noise(center.judge)))
+            rho = learn_shared_error(logits, b, math.exp(target.noise(center.judge)))
             if abs(rho - before) < _SETTLED:
                 break
-    cells = replace(answers, times=repeat_weights(first, second, n, rho))
-    how: Literal["independent", "given", "learned"] = repeats if repeats in ("independent", "learned") else "given"
-    return cells, replace(repeat_agreement(first, second, first_won, cells, model, rho), how=how)
+    if repeats == "learned":
+        counted = replace(counted, rho=rho, how="learned")
+    return replace(logits, times=repeat_weights(answers, rho)), counted
 
 
 def _mean_position(evidence: FitEvidence, draws: Mapping[str, Floats]) -> Floats | None:
@@ -347,9 +320,12 @@ def _fit(
     seed: int | None,
 ) -> BTLFit:  # fmt: skip
     """The result, from draws of the judge's parameters."""
-    model, cells, n = evidence.model, evidence.cells, len(evidence.names)
-    first, second = evidence.first, evidence.second
-    pos_A, pos_B = (np.bincount(side, evidence.times, n).astype(np.int64) for side in (first, second))
+    model = evidence.model
+    cells = evidence.cells
+    answers = evidence.answers
+    n = answers.n_items
+    pos_A = np.bincount(answers.first, answers.times, n).astype(np.int64)
+    pos_B = np.bincount(answers.second, answers.times, n).astype(np.int64)
     engine = f"pairscale {__version__}"
     if model.probabilities:
         engine += " logits"
@@ -357,8 +333,7 @@ def _fit(
         engine += " judge slopes"
     if method == "laplace":
         engine += " laplace"
-    judges, slopes = (None, None) if evidence.judges is None else _judges(evidence, draws)
-    inputs = {"comparisons": _digest(cells)}
+    judges, slopes = _judges(evidence, draws)
     return BTLFit(
         posterior=posterior,
         diagnostics=posterior.diagnostics,  # type: ignore[arg-type]
@@ -367,12 +342,12 @@ def _fit(
         degree=pos_A + pos_B,
         pos_count_A=pos_A,
         pos_count_B=pos_B,
-        repeated_pairs=repeats_per_item(first, second, n, evidence.times),
-        n_unique_pairs=len(count_cells(np.minimum(first, second), np.maximum(first, second), n)[0]),
+        repeated_pairs=repeats_per_item(answers.first, answers.second, n, answers.times),
+        n_unique_pairs=len(np.unique(replace(answers, judge=None).pair)),
         prior_sd=np.exp(draws["t"]) if "t" in draws else None,
         repeat_agreement=evidence.agreement,
         notices=tuple(notice(text) for text in _warnings(evidence)),
-        provenance=Provenance(method, evidence.settings | dict(how), seed, inputs),
+        provenance=Provenance(method, evidence.settings | dict(how), seed, {"comparisons": _digest(cells)}),
         engine=engine,
         error=np.exp(draws["s"]) if "s" in draws else None,
         n_probabilities=evidence.n_probabilities,
@@ -385,12 +360,13 @@ def _fit(
 def _warnings(evidence: FitEvidence) -> list[str]:
     """What to be careful with."""
     said = []
-    missing = len(evidence.first) - evidence.n_probabilities
+    answers = evidence.answers
+    missing = len(answers.first) - evidence.n_probabilities
     if evidence.model.probabilities and missing:
         said.append(
-            f"{missing:,} of {len(evidence.first):,} comparisons have no probability; they count by their winner alone"
+            f"{missing:,} of {len(answers.first):,} comparisons have no probability; they count by their winner alone"
         )
-    groups = linked_groups(evidence.first, evidence.second, len(evidence.names))
+    groups = linked_groups(answers.first, answers.second, answers.n_items)
     apart = sum(len(group) > 1 for group in groups)
     if apart > 1:
         said.append(f"{apart:,} groups were never compared; only the prior says how far apart they are")
@@ -403,12 +379,12 @@ def _digest(cells: Cells) -> str:
     return sha256(b"".join(parts)).hexdigest()[:16]
 
 
-def _judges(evidence: FitEvidence, draws: Mapping[str, Floats]) -> tuple[pl.DataFrame, Floats]:
-    """The table of the judges, and draws of their slopes in its order."""
-    basis = slope_basis(evidence.cells)
+def _judges(evidence: FitEvidence, draws: Mapping[str, Floats]) -> tuple[pl.DataFrame | None, Floats | None]:
+    """The table of the judges, and draws of their slopes in its order; nothing when judges are pooled."""
     who = evidence.judges
-    if basis is None or who is None:  # pragma: no cover
-        raise InputError("judges without slopes have no table")
+    basis = slope_basis(evidence.cells)
+    if who is None or basis is None:
+        return None, None
     slopes = 1 + np.stack([draws[name] for name in evidence.model.slope_names], axis=1) @ basis.T
     levels = (0.025, 0.5, 0.975)
     low, middle, high = np.quantile(slopes, levels, axis=0)
@@ -420,7 +396,7 @@ def _judges(evidence: FitEvidence, draws: Mapping[str, Floats]) -> tuple[pl.Data
         numbers |= {"position_lower": lower, "position_upper": upper}
     share = np.asarray(evidence.cells.share)
     table = pl.DataFrame(
-        {"judge_id": who, "n": np.rint(share * len(evidence.first)).astype(np.int64), **numbers},
+        {"judge_id": who, "n": np.rint(share * len(evidence.answers.first)).astype(np.int64), **numbers},
         schema_overrides=dict.fromkeys(numbers, pl.Float64),
     )
     table = table.with_columns(weak=pl.col("slope") < WEAK_SLOPE).sort("slope", "judge_id", descending=[True, False])

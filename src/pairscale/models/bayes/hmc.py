@@ -31,7 +31,6 @@ _DIVERGENCE = 1000.0
 _LONGEST_STEP = 0.9  # two or three steps a path: a turn is exact for any step, the kicks are not
 _MOST_STEPS = 6.0  # per path, in units of those that the usual step makes
 _SHORTEST = 1e-3  # of the usual step: adaptation goes no further down
-_STUCK = 0.01  # of the usual step
 _COLLAPSED = 0.1  # of the usual step: coordinates that need shorter steps do not fit the density
 _JITTER = (0.7, 1.3)  # of the length of a path, so that no direction comes round to where it began every time
 # Dual averaging, with the constants of Hoffman and Gelman (2014).
@@ -93,11 +92,6 @@ class LockStepHMC:
     def collapsed(self) -> bool:
         """Whether these coordinates do not fit: the step is far below the usual one, or the density is not finite."""
         return not (self.step > _COLLAPSED * self.usual and bool(np.isfinite(self._value).all()))
-
-    @property
-    def stuck(self) -> bool:
-        """Whether the chains do not move at all; with a step that is only short they do, at more gradients per draw."""
-        return not (self.step > _STUCK * self.usual and bool(np.isfinite(self._value).all()))
 
     def move(self, density: LogDensity, z: Floats) -> None:
         """Continue in other coordinates: the same chains, at ``z`` of another density."""

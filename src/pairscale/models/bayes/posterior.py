@@ -19,14 +19,12 @@ from scipy.special import entr
 
 from pairscale._version import __version__
 from pairscale.core.errors import InputError
-from pairscale.core.options import require_number, require_probability
-from pairscale.core.tables import listed
 from pairscale.models.bayes.convergence import BLOCK, by_rank
 from pairscale.models.bayes.logs import ITEM_LOG
 from pairscale.models.reliability import eap_reliability
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     import numpy.typing as npt
 
@@ -35,8 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ItemSummary", "Posterior", "item_log", "model_columns", "round_figures"]
 
-_THETA_LEVELS = {"p2.5": 0.025, "p5": 0.05, "p50": 0.5, "p95": 0.95, "p97.5": 0.975}
-_RANK_LEVELS = {"p2.5": 0.025, "p5": 0.05, "p50": 0.5, "p95": 0.95, "p97.5": 0.975}
+_LEVELS = {"p2.5": 0.025, "p5": 0.05, "p50": 0.5, "p95": 0.95, "p97.5": 0.975}
 _TOP = 20
 _SIBLINGS = "devices/system/cpu/cpu[0-9]*/topology/thread_siblings_list"
 _BOUNDARY = 2  # so many ranks on either side of the last of the top
@@ -77,7 +74,7 @@ class Posterior:
 
     Attributes:
         ids: the items.
-        theta: of shape (draws, items), each draw with mean 0; of thousands of items in single precision.
+        theta: of shape (draws, items), each draw with mean 0.
         epsilon: the lapse rate of each draw; None when the model has none.
         b: the position bias of each draw; None when the model has none.
         chains: how many chains the draws come from.
@@ -92,26 +89,11 @@ class Posterior:
     diagnostics: Diagnostics | None = None
 
     def __post_init__(self) -> None:
-        if self.theta.ndim != 2 or self.theta.shape[1] != len(self.ids) or not self.ids:
-            raise InputError(f"theta must have a column for each of {len(self.ids):,} items, not {self.theta.shape}")
-        if len(set(self.ids)) < len(self.ids):
-            twice = sorted({name for name in self.ids if self.ids.count(name) > 1})
-            raise InputError(f"ids must be unique; more than once: {listed(twice)}")
-        n_draws = len(self.theta)
-        if n_draws < 2 or self.chains < 1 or n_draws % self.chains:
-            raise InputError(f"{n_draws:,} draws of {self.chains} chains: give two or more, the same for each chain")
-        for name in ("epsilon", "b"):
-            values = getattr(self, name)
-            if values is not None and values.shape != (n_draws,):
-                raise InputError(f"{name} must have one number for each of {n_draws:,} draws, not {values.shape}")
-            if values is not None and not np.isfinite(values).all():
-                raise InputError(f"{name} has draws that are not finite")
-        if not np.isfinite(self.theta).all():
-            raise InputError("theta has draws that are not finite")
-
-    def __repr__(self) -> str:
-        n_draws, n_items = self.theta.shape
-        return f"<Posterior of {n_items:,} items: {n_draws:,} draws from {self.chains} chains>"
+        if self.theta.ndim != 2 or self.theta.shape[1] != len(self.ids) or not np.isfinite(self.theta).all():
+            raise InputError(
+                f"theta must have a row for each draw and a column for each of {len(self.ids):,} items, all of them "
+                f"finite; it has the shape {self.theta.shape}"
+            )
 
     @classmethod
     def from_chains(
@@ -121,8 +103,6 @@ class Posterior:
         epsilon: npt.NDArray[Any] | None = None,
         b: npt.NDArray[Any] | None = None,
         diagnostics: Diagnostics | None = None,
-        *,
-        in_place: bool = False,
     ) -> Posterior:
         """A posterior from arrays by draw and chain; each draw of theta is centred.
 
@@ -132,19 +112,12 @@ class Posterior:
             epsilon: of shape (draws, chains).
             b: of shape (draws, chains).
             diagnostics: what the gate said of them.
-            in_place: keep ``theta`` itself, centred, in its precision; nothing else may use it.
         """
-        if theta.ndim != 3:
-            raise InputError(f"theta must have the shape (draws, chains, items), not {theta.shape}")
-        chains = theta.shape[1]
         rows = theta.reshape(-1, theta.shape[2])
-        into = rows if in_place else None
-        mean = rows.mean(axis=1, keepdims=True, dtype=np.float64)
-        centred = np.subtract(rows, mean, into, dtype=np.float64, casting="same_kind")
-        flat_epsilon, flat_b = (
-            None if x is None else np.asarray(x, dtype=np.float64).reshape(-1) for x in (epsilon, b)
-        )
-        return cls(tuple(ids), centred, flat_epsilon, flat_b, chains, diagnostics)
+        centred = rows - rows.mean(axis=1, keepdims=True)
+        flat_epsilon = None if epsilon is None else epsilon.reshape(-1)
+        flat_b = None if b is None else b.reshape(-1)
+        return cls(tuple(ids), centred, flat_epsilon, flat_b, theta.shape[1], diagnostics)
 
     @property
     def n_items(self) -> int:
@@ -159,30 +132,22 @@ class Posterior:
     @cached_property
     def items(self) -> ItemSummary:
         """The summary of each item, computed when it is first asked for."""
-        mean, sd = np.empty(self.n_items), np.empty(self.n_items)
-        theta = {name: np.empty(self.n_items) for name in _THETA_LEVELS}
-        for block, rows in _columns(self.theta):
-            mean[block], sd[block] = rows.mean(axis=1), rows.std(axis=1, ddof=1)
-            _fill_quantiles(theta, block, rows, _THETA_LEVELS)
+        mean, sd, theta = _summed_up(self.theta)
         ranks = _draw_ranks(self.theta)
-        rank_mean, rank_sd, p_top = np.empty(self.n_items), np.empty(self.n_items), np.empty(self.n_items)
-        rank = {name: np.empty(self.n_items) for name in _RANK_LEVELS}
-        for block, doubled in _columns(ranks):
-            rows = doubled / 2
-            rank_mean[block], rank_sd[block] = rows.mean(axis=1), rows.std(axis=1, ddof=1)
-            p_top[block] = (rows <= _top(self.n_items)).mean(axis=1)
-            _fill_quantiles(rank, block, rows, _RANK_LEVELS)
+        rank_mean, rank_sd, rank = _summed_up(ranks)
+        p_top = (ranks <= 2 * _top(self.n_items)).mean(axis=0)
         order = np.lexsort((np.array(self.ids), -mean))
-        return ItemSummary(mean, sd, theta, rank_mean, rank_sd, rank, p_top, order)
+        in_places = {name: values / 2 for name, values in rank.items()}
+        return ItemSummary(mean, sd, theta, rank_mean / 2, rank_sd / 2, in_places, p_top, order)
 
 
 def item_log(
     posterior: Posterior,
     refit_id: int,
-    degree: npt.ArrayLike,
-    pos_count_A: npt.ArrayLike,
-    pos_count_B: npt.ArrayLike,
-    repeated_pairs: npt.ArrayLike,
+    degree: Ints,
+    pos_count_A: Ints,
+    pos_count_B: Ints,
+    repeated_pairs: Ints,
 ) -> pl.DataFrame:
     """The item log of one fit: one row per item, in the order of the posterior's ids.
 
@@ -198,18 +163,10 @@ def item_log(
         The columns of ``ITEM_LOG``. ``pos_A_rate`` is missing for an item that was in none.
     """
     found = posterior.items
-    counts = {
-        name: _per_item(posterior, name, values)
-        for name, values in (
-            ("degree", degree),
-            ("pos_count_A", pos_count_A),
-            ("pos_count_B", pos_count_B),
-            ("repeated_pairs", repeated_pairs),
-        )
-    }
     above = _neighbours(posterior.theta, found.order)[0]
     before, after = np.full((2, posterior.n_items), np.nan)
-    before[found.order[1:]], after[found.order[:-1]] = above, above
+    before[found.order[1:]] = above
+    after[found.order[:-1]] = above
     columns: dict[str, Any] = {
         "refit_id": np.full(posterior.n_items, refit_id),
         "ID": posterior.ids,
@@ -219,7 +176,10 @@ def item_log(
         "rank_mean": found.rank_mean,
         "rank_sd": found.rank_sd,
         **{f"rank_{name}": values for name, values in found.rank.items()},
-        **counts,
+        "degree": degree,
+        "pos_count_A": pos_count_A,
+        "pos_count_B": pos_count_B,
+        "repeated_pairs": repeated_pairs,
         "adjacent_prev_prob": before,
         "adjacent_next_prob": after,
         "top_prob": pl.Series([None] * posterior.n_items, dtype=pl.Float64),
@@ -234,9 +194,9 @@ def item_log(
 
 def round_figures(
     posterior: Posterior,
-    degree: npt.ArrayLike,
-    pos_count_A: npt.ArrayLike,
-    pos_count_B: npt.ArrayLike,
+    degree: Ints,
+    pos_count_A: Ints,
+    pos_count_B: Ints,
     *,
     near_tie_p_low: float = 0.40,
     near_tie_p_high: float = 0.60,
@@ -251,7 +211,6 @@ def round_figures(
     of the squared correlation of the EAP with the scores: what the squared correlation with the truth is expected to
     be. It does not depend on how sure the unit of the scale is, which a lapse rate and a learned spread leave open and
     which no order depends on. ``pos_balance_sd`` is the standard deviation over items of ``pos_count_A - pos_count_B``.
-    What N = 1 leaves undefined is missing.
 
     Args:
         posterior: the draws.
@@ -260,46 +219,39 @@ def round_figures(
         pos_count_B: per item, in how many of them it was shown second.
         near_tie_p_low: the lowest ``p_adj`` of a near tie.
         near_tie_p_high: the highest.
-
-    Raises:
-        InputError: when there is not one count for each item, or the limits are not 0 <= low <= high <= 1.
     """
-    high = require_probability(near_tie_p_high, "near_tie_p_high")
-    low = require_number(near_tie_p_low, "near_tie_p_low", least=0, most=high)
     found = posterior.items
-    times = _per_item(posterior, "degree", degree)
-    balance = _per_item(posterior, "pos_count_A", pos_count_A) - _per_item(posterior, "pos_count_B", pos_count_B)
+    balance = np.asarray(pos_count_A) - np.asarray(pos_count_B)
     width = found.theta["p97.5"] - found.theta["p2.5"]
     variance = found.theta_sd**2
     entropy = _boundary_entropy(found)
     p_adj, difference_sd = _neighbours(posterior.theta, found.order)
-    near = (p_adj >= low) & (p_adj <= high)
-    several = posterior.n_items > 1
-    eap_variance = float(found.theta_mean.var(ddof=1)) if several else None
-    spread = several and bool(eap_variance or variance.any())
+    near = (p_adj >= near_tie_p_low) & (p_adj <= near_tie_p_high)
+    eap_variance = float(found.theta_mean.var(ddof=1))
+    has_spread = eap_variance > 0 or bool(variance.any())
     return {
-        "mean_degree": float(times.mean()),
-        "min_degree": int(times.min()),
-        "pos_balance_sd": float(balance.std(ddof=1)) if several else None,
+        "mean_degree": float(np.mean(degree)),
+        "min_degree": int(np.min(degree)),
+        "pos_balance_sd": float(balance.std(ddof=1)),
         **_parameter("epsilon", posterior.epsilon),
         **_parameter("b", posterior.b),
         "ci95_theta_width_mean": float(width.mean()),
         "ci95_theta_width_median": float(np.median(width)),
         "ci95_theta_width_p90": float(np.quantile(width, 0.9)),
         "ci95_theta_width_max": float(width.max()),
-        "near_tie_adj_frac": float(near.mean()) if several else None,
+        "near_tie_adj_frac": float(near.mean()),
         "near_tie_adj_count": int(near.sum()),
-        "p_adj_median": float(np.median(p_adj)) if several else None,
+        "p_adj_median": float(np.median(p_adj)),
         "cov_trace_theta": float(variance.sum()),
         "cov_logdet_diag_theta": float(np.log(variance).sum()) if (variance > 0).all() else None,
         **{f"post_sd_theta_p{p}": float(np.quantile(found.theta_sd, p / 100)) for p in (10, 50, 90)},
-        "top20_boundary_entropy_mean": float(entropy.mean()) if several else None,
-        "top20_boundary_entropy_p90": float(np.quantile(entropy, 0.9)) if several else None,
-        "nn_diff_sd_mean": float(difference_sd.mean()) if several else None,
-        "nn_diff_sd_p90": float(np.quantile(difference_sd, 0.9)) if several else None,
-        "reliability_EAP": eap_reliability(found.theta_mean, found.theta_sd) if spread else None,
-        "theta_sd_eap": None if eap_variance is None else eap_variance**0.5,
-        "reliability_r2": _expected_r2(posterior.theta, found.theta_mean) if several else None,
+        "top20_boundary_entropy_mean": float(entropy.mean()),
+        "top20_boundary_entropy_p90": float(np.quantile(entropy, 0.9)),
+        "nn_diff_sd_mean": float(difference_sd.mean()),
+        "nn_diff_sd_p90": float(np.quantile(difference_sd, 0.9)),
+        "reliability_EAP": eap_reliability(found.theta_mean, found.theta_sd) if has_spread else None,
+        "theta_sd_eap": eap_variance**0.5,
+        "reliability_r2": _expected_r2(posterior.theta, found.theta_mean),
     }
 
 
@@ -353,30 +305,31 @@ def _expected_r2(theta: Floats, mean: Floats) -> float | None:
     size = float(centred @ centred)
     if size <= 0:
         return None
-    height = len(theta) if theta.dtype == np.float64 else max(1, BLOCK // theta.shape[1])
-    parts = []
-    for start in range(0, len(theta), height):
-        rows = theta[start : start + height].astype(np.float64, copy=False)
-        along, squares = rows @ centred, rows.var(axis=1) * rows.shape[1]
-        parts.append(along**2 / np.maximum(squares * size, 1e-300))
-    return float(np.mean(np.concatenate(parts)))
+    along = theta @ centred
+    squares = theta.var(axis=1) * theta.shape[1]
+    return float(np.mean(along**2 / np.maximum(squares * size, 1e-300)))
 
 
-def _columns(draws: npt.NDArray[Any]) -> Iterator[tuple[slice, Floats]]:
-    """The columns as rows of doubles, some at a time."""
+def _summed_up(draws: npt.NDArray[Any]) -> tuple[Floats, Floats, dict[str, Floats]]:
+    """Mean, standard deviation and quantiles of each column; some columns at a time."""
+    n = draws.shape[1]
+    mean = np.empty(n)
+    sd = np.empty(n)
+    quantiles = {name: np.empty(n) for name in _LEVELS}
     width = max(1, BLOCK // len(draws))
-    for start in range(0, draws.shape[1], width):
+    last = len(draws) - 1
+    for start in range(0, n, width):
         block = slice(start, start + width)
-        yield block, np.array(draws[:, block].T, dtype=np.float64, order="C")
-
-
-def _fill_quantiles(into: dict[str, Floats], block: slice, rows: Floats, levels: dict[str, float]) -> None:
-    rows.sort(axis=1)
-    last = rows.shape[1] - 1
-    for name, level in levels.items():
-        below = int(last * level)
-        low, high = rows[:, below], rows[:, min(below + 1, last)]
-        into[name][block] = low + (high - low) * (last * level - below)
+        rows = np.array(draws[:, block].T, dtype=np.float64, order="C")
+        mean[block] = rows.mean(axis=1)
+        sd[block] = rows.std(axis=1, ddof=1)
+        rows.sort(axis=1)
+        for name, level in _LEVELS.items():
+            below = int(last * level)
+            low = rows[:, below]
+            high = rows[:, min(below + 1, last)]
+            quantiles[name][block] = low + (high - low) * (last * level - below)
+    return mean, sd, quantiles
 
 
 def _draw_ranks(theta: Floats) -> npt.NDArray[Any]:
@@ -403,7 +356,8 @@ def _boundary_entropy(found: ItemSummary) -> Floats:
 
 def _neighbours(theta: Floats, order: Ints) -> tuple[Floats, Floats]:
     """Of each item and the next in order: how often it is above in the draws, and the sd of the difference."""
-    above, sd = np.empty(len(order) - 1), np.empty(len(order) - 1)
+    above = np.empty(len(order) - 1)
+    sd = np.empty(len(order) - 1)
     width = max(1, BLOCK // len(theta))
     for start in range(0, len(above), width):
         members = theta[:, order[start : start + width + 1]]
@@ -416,14 +370,7 @@ def _neighbours(theta: Floats, order: Ints) -> tuple[Floats, Floats]:
 def _parameter(name: str, draws: Floats | None) -> dict[str, float | None]:
     """Mean and quantiles of a parameter of the whole model; missing when the model does not have it."""
     if draws is None:
-        return {f"{name}_mean": None, **{f"{name}_{level}": None for level in _THETA_LEVELS}}
-    values = np.quantile(draws, list(_THETA_LEVELS.values()))
-    quantiles = {f"{name}_{level}": float(value) for level, value in zip(_THETA_LEVELS, values, strict=True)}
+        return {f"{name}_mean": None, **{f"{name}_{level}": None for level in _LEVELS}}
+    values = np.quantile(draws, list(_LEVELS.values()))
+    quantiles = {f"{name}_{level}": float(value) for level, value in zip(_LEVELS, values, strict=True)}
     return {f"{name}_mean": float(draws.mean()), **quantiles}
-
-
-def _per_item(posterior: Posterior, name: str, values: npt.ArrayLike) -> Ints:
-    counts = np.asarray(values)
-    if counts.shape != (posterior.n_items,) or counts.dtype.kind not in "iu":
-        raise InputError(f"{name} must be one whole number for each of {posterior.n_items:,} items")
-    return counts.astype(np.int64)

@@ -14,12 +14,12 @@ from pairscale.core.comparisons import AS_NEW, BY_ADDED, say_copies, says_who_st
 from pairscale.core.display import PlotMixin
 from pairscale.core.errors import InputError
 from pairscale.core.notices import notice
-from pairscale.core.options import ProgressMode, require_choice, require_seed
+from pairscale.core.options import ProgressMode, require_choice, require_int, require_list, require_seed
 from pairscale.core.tables import TIMES, Table, listed
 from pairscale.models.bayes.fit import BTLFit, fit_btl, judge_parameters
 from pairscale.models.bayes.logs import ITEM_FIGURES, round_log_row, summarize_items
 from pairscale.models.bayes.posterior import item_log, model_columns
-from pairscale.models.bayes.rows import BayesTies, read_rows, sizes_of
+from pairscale.models.bayes.rows import BayesTies, read_rows
 from pairscale.models.bayes.settings import MCMCSettings, Repeats, Variant
 from pairscale.pairing.table import generator
 
@@ -120,7 +120,9 @@ def fit_bayes_btl_mcmc(
     rows, names, said = read_rows(results, ids, ties)
     said += say_copies(rows, AS_NEW if repeats == "independent" else BY_ADDED)
     rows = rows.select("ID1", "ID2", "better_id", cs.by_name(TIMES, require_all=False))
-    sizes = sizes_of(pair_counts, rows.height)
+    sizes = [rows.height]
+    if pair_counts is not None:
+        sizes = sorted(require_list(pair_counts, "pair_counts", require_int, least=1, most=rows.height))
     seed = require_seed(seed)
     base = seed if settings.seed is None else settings.seed
     if base is None:
@@ -129,31 +131,37 @@ def fit_bayes_btl_mcmc(
         rows = rows[generator(base).permutation(rows.height)]
     fits: list[BTLFit] = []
     for size in sizes:
+        given: dict[str, Any] = {"prior_sd": prior_sd, "repeats": repeats, "progress": progress}
         warm = fits[-1] if fits else None
-        fits.append(
-            fit_btl(
-                rows[:size], names, model_variant, settings, base,
-                prior_sd=prior_sd, warm=warm, repeats=repeats, progress=progress,
-            )
-        )  # fmt: skip
-    return gathered(fits, [*said, *fits[-1].notices, *_say_narrow(fits[-1], prior_sd)])
+        fits.append(fit_btl(rows[:size], names, model_variant, settings, base, warm=warm, **given))
+    return gathered(fits, said)
 
 
 def gathered(fits: Sequence[BTLFit], notices: Iterable[str]) -> BayesFit:
-    """Fits of growing parts of the same results as one result."""
-    items = [
-        item_log(fit.posterior, at, fit.degree, fit.pos_count_A, fit.pos_count_B, fit.repeated_pairs)
-        for at, fit in enumerate(fits, start=1)
-    ]
+    """Fits of growing parts of the same results as one result, with what was said of the rows."""
+    items = []
     rounds = []
     before = 0
     for at, fit in enumerate(fits, start=1):
-        rounds.append(_round_row(fit, at, before))
+        counts = (fit.degree, fit.pos_count_A, fit.pos_count_B)
+        items.append(item_log(fit.posterior, at, *counts, fit.repeated_pairs))
+        columns: dict[str, Any] = {
+            "refit_id": at,
+            "timestamp": fit.provenance.created_at,
+            "model_variant": fit.model_variant,
+            "total_pairs_done": fit.n_comparisons,
+            "new_pairs_since_last_refit": fit.n_comparisons - before,
+            "n_unique_pairs_seen": fit.n_unique_pairs,
+            **model_columns(fit.posterior, fit.diagnostics, *counts, fit.engine),
+        }
+        if fit.repeat_agreement.how != "independent":
+            columns["repeat_agreement"] = fit.repeat_agreement.rho
+        rounds.append(round_log_row(**columns))
         before = fit.n_comparisons
-    said = list(notices)
-    judges = fits[-1].judges
-    if judges is not None and judges["weak"].any():
-        said.append(notice(weak_words(judges.filter("weak")["judge_id"].to_list())))
+    last = fits[-1]
+    said = [*notices, *last.notices, *_say_narrow(last)]
+    if last.judges is not None and last.judges["weak"].any():
+        said.append(notice(weak_words(last.judges.filter("weak")["judge_id"].to_list())))
     return BayesFit(items, pl.concat(items), pl.concat(rounds), list(fits), tuple(said))
 
 
@@ -163,29 +171,17 @@ def weak_words(weak: Sequence[str]) -> str:
     return f"{listed(list(weak), 10)} {verb}: a slope below a third of the mean slope says little about the texts"
 
 
-def _round_row(fit: BTLFit, refit_id: int, before: int) -> pl.DataFrame:
-    columns: dict[str, Any] = {
-        "refit_id": refit_id,
-        "timestamp": fit.provenance.created_at,
-        "model_variant": fit.model_variant,
-        "total_pairs_done": fit.n_comparisons,
-        "new_pairs_since_last_refit": fit.n_comparisons - before,
-        "n_unique_pairs_seen": fit.n_unique_pairs,
-        **model_columns(fit.posterior, fit.diagnostics, fit.degree, fit.pos_count_A, fit.pos_count_B, fit.engine),
-    }
-    if fit.repeat_agreement.how != "independent":
-        columns["repeat_agreement"] = fit.repeat_agreement.rho
-    return round_log_row(**columns)
-
-
-def _say_narrow(fit: BTLFit, prior_sd: float | Literal["learned"]) -> list[str]:
+def _say_narrow(fit: BTLFit) -> list[str]:
     """That the scores spread wider than their prior allows for."""
-    found = float(fit.posterior.items.theta_mean.std(ddof=1)) if fit.posterior.n_items >= _MANY_ITEMS else 0.0
-    if isinstance(prior_sd, str) or found < _WIDER * prior_sd:
+    prior_sd = fit.provenance.settings["prior_sd"]
+    if fit.prior_sd is not None or fit.posterior.n_items < _MANY_ITEMS:
+        return []
+    spread = float(fit.posterior.items.theta_mean.std(ddof=1))
+    if spread < _WIDER * prior_sd:
         return []
     return [
         notice(
-            f"the scores have a standard deviation of {found:.1f}, and their prior one of {prior_sd:g}: the scores at "
+            f"the scores have a standard deviation of {spread:.1f}, and their prior one of {prior_sd:g}: the scores at "
             "both ends are drawn to the middle and their intervals do not cover; use prior_sd='learned'"
         )
     ]

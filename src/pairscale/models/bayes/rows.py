@@ -6,17 +6,16 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import polars as pl
 
-from pairscale.core.comparisons import OF_ITS_PAIR, as_comparisons, decided, say_left_out
+from pairscale.core.comparisons import OF_ITS_PAIR, as_comparisons, say_left_out
 from pairscale.core.errors import FitError, InputError
-from pairscale.core.notices import notice
-from pairscale.core.options import require_choice, require_int, require_list
+from pairscale.core.options import require_choice
 from pairscale.core.results import read_probabilities
-from pairscale.core.tables import Table, listed, require_columns, require_ids, times_of, to_frame
+from pairscale.core.tables import Table, listed, require_columns, require_ids, to_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
-__all__ = ["PROBABILITY", "BayesTies", "read_graded_rows", "read_rows", "sizes_of"]
+__all__ = ["PROBABILITY", "BayesTies", "read_graded_rows", "read_rows"]
 
 BayesTies = Literal["drop", "half"]
 """What to do with ties: leave them out, or count half a win each."""
@@ -34,8 +33,14 @@ def read_rows(results: Table, ids: Iterable[Any] | None, ties: BayesTies) -> tup
         ties: what to do with ties and flips; kept ones have no ``better_id``.
     """
     require_choice(ties, "ties", get_args(BayesTies))
-    rows, said = decided(results) if ties == "drop" else _with_ties(results)
-    return _of_items(rows, ids, said)
+    frame = as_comparisons(results)
+    if ties == "drop":
+        kept = frame.filter(OF_ITS_PAIR)
+        why = "a tie, no winner, or a winner that is not of the pair"
+    else:
+        kept = frame.filter(OF_ITS_PAIR | _is_tie(frame))
+        why = "no winner and no tie, or a winner that is not of the pair"
+    return _of_items(kept, ids, say_left_out(frame, kept, why))
 
 
 def read_graded_rows(results: Table, ids: Iterable[Any] | None) -> tuple[pl.DataFrame, list[str], list[str]]:
@@ -51,8 +56,7 @@ def read_graded_rows(results: Table, ids: Iterable[Any] | None) -> tuple[pl.Data
     frame = as_comparisons(results)
     require_columns(frame, [PROBABILITY], "answer='probability'")
     frame = frame.with_columns(read_probabilities(frame[PROBABILITY], "results"))
-    tied = _is_tie(frame)
-    kept = frame.filter(pl.col(PROBABILITY).is_not_null() | OF_ITS_PAIR | (pl.col("better_id").is_null() & tied))
+    kept = frame.filter(pl.col(PROBABILITY).is_not_null() | OF_ITS_PAIR | _is_tie(frame))
     return _of_items(kept, ids, say_left_out(frame, kept, "no probability, no winner and no tie"))
 
 
@@ -60,33 +64,18 @@ def _of_items(
     rows: pl.DataFrame, ids: Iterable[Any] | None, said: list[str]
 ) -> tuple[pl.DataFrame, list[str], list[str]]:
     """The comparisons of two different items, and the ids of all."""
-    own = rows.filter(pl.col("ID1") == pl.col("ID2"))
-    themselves, times = own["ID1"].to_list(), times_of(own)
-    if themselves:
-        n = len(themselves) if times is None else int(times.sum())
-        left = f"left out {n:,} comparisons of a sample with itself: {listed(themselves)}"
-        said.append(notice(left))
-        rows = rows.filter(pl.col("ID1") != pl.col("ID2"))
-    if rows.height == 0:
+    apart = rows.filter(pl.col("ID1") != pl.col("ID2"))
+    said += say_left_out(rows, apart, "comparisons of a sample with itself")
+    if apart.is_empty():
         raise FitError("no comparison has a winner; there is nothing to fit")
-    seen = pl.concat([rows["ID1"], rows["ID2"].alias("ID1")]).unique().sort().to_list()
+    seen = pl.concat([apart["ID1"], apart["ID2"].alias("ID1")]).unique().sort().to_list()
     if ids is None:
-        return rows, seen, said
-    if isinstance(ids, str):
-        raise InputError("ids must be a list of ids, not a text")
+        return apart, seen, said
     names = require_ids(to_frame({"ID": list(ids)}, "ids"), ["ID"], "ids")["ID"].to_list()
-    if len(set(names)) < len(names):
-        raise InputError("ids must be unique")
-    if unknown := sorted(set(seen) - set(names)):
-        raise InputError(f"results: {listed(unknown)} not among ids")
-    return rows, names, said
-
-
-def _with_ties(results: Table) -> tuple[pl.DataFrame, list[str]]:
-    """The rows with a winner of their own pair or a tie; the rest is said."""
-    frame = as_comparisons(results)
-    kept = frame.filter(OF_ITS_PAIR | (pl.col("better_id").is_null() & _is_tie(frame)))
-    return kept, say_left_out(frame, kept, "no winner and no tie, or a winner that is not of the pair")
+    unknown = sorted(set(seen) - set(names))
+    if unknown or len(set(names)) < len(names):
+        raise InputError(f"ids must be unique, and name every sample of the results; missing: {listed(unknown)}")
+    return apart, names, said
 
 
 def _is_tie(frame: pl.DataFrame) -> pl.Expr:
@@ -95,14 +84,4 @@ def _is_tie(frame: pl.DataFrame) -> pl.Expr:
         tied = pl.col("outcome").cast(pl.String).is_in(_CLOSE)
     elif "result" in frame.columns:
         tied = pl.col("result").cast(pl.Float64, strict=False) == 0.5
-    return tied.fill_null(value=False)
-
-
-def sizes_of(pair_counts: Sequence[int] | None, available: int) -> list[int]:
-    """How many of the first comparisons each fit takes."""
-    if pair_counts is None:
-        return [available]
-    sizes = sorted(set(require_list(pair_counts, "pair_counts", require_int, least=1, most=available)))
-    if not sizes:
-        raise InputError("pair_counts must have one number or more")
-    return sizes
+    return pl.col("better_id").is_null() & tied.fill_null(value=False)

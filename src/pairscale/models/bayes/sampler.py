@@ -18,15 +18,18 @@ log says so at level INFO.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pairscale.core.arrays import Floats
 from pairscale.core.errors import SamplerError
+from pairscale.core.options import ProgressMode, require_progress
 from pairscale.models.bayes.convergence import likely_worst
 from pairscale.models.bayes.coordinates import Coordinates, Learned
 from pairscale.models.bayes.density import Density
@@ -37,14 +40,10 @@ from pairscale.models.bayes.model import JudgeParameters
 if TYPE_CHECKING:
     from pairscale.models.bayes.settings import MCMCSettings
 
-__all__ = ["MANY", "PATH", "Begun", "Sampled", "Warm", "sampled", "warmed_up"]
+__all__ = ["PATH", "Begun", "Sampled", "Warm", "sampled", "sampling_bar", "warm_of", "warmed_up"]
 
 _LOG = logging.getLogger("pairscale")
 _TEACH = 100  # so many draws of the warm-up can teach other coordinates
-MANY = 5_000
-"""Of more items, draws are kept in single precision and once: a copy of them all would be a gigabyte."""
-_AT_A_TIME = 50  # transitions, of so many items
-_TAUGHT = 500  # draws that a later fit of so many items learns from
 _SUSPECTS = 24  # of each kind are judged before all the others
 _HALVINGS = 2  # of the step, when draws diverge
 PATH = 1.7  # a little more than a quarter turn of a unit normal: means and spreads both mix well
@@ -88,28 +87,42 @@ class Sampled:
     """The draws of a fit.
 
     Attributes:
-        draws: (draws, chains, parameters), abilities as they were drawn, less ``shift``.
-        theta: (draws, chains, items), centred; of many items, the same memory as ``draws``.
+        draws: (draws, chains, parameters), abilities as they were drawn.
+        theta: (draws, chains, items), centred.
         diagnostics: what the gate said.
         accept: the mean acceptance.
-        shift: (draws, chains, 1), what was taken from the abilities of a draw to centre them; zero of few items.
     """
 
     draws: Floats
     theta: Floats
     diagnostics: Diagnostics
     accept: float
-    shift: Floats
 
     def warm_start(self, ids: tuple[str, ...], model: JudgeParameters, begun: Begun) -> Warm:
         """What a later fit can start from."""
-        step = 2 if len(ids) <= MANY else max(2, self.draws.shape[0] * self.draws.shape[1] // _TAUGHT)
-        every_other = self.draws[::step]
+        every_other = self.draws[::2]
         flat = every_other.reshape(-1, every_other.shape[2]).T  # parameters as rows
-        if len(ids) > MANY:
-            flat = flat.astype(np.float64)
-            flat[: len(ids)] += self.shift[::step].ravel()
         return Warm(ids, model, self.draws[-1].T, *begun.coordinates.learn(flat), begun.sampler.step)
+
+
+def warm_of(fit: Any) -> Warm | None:
+    """What a later fit can start from; None when this one was not sampled by ``fit_btl``."""
+    start = fit if isinstance(fit, Warm) else getattr(fit, "_warm", None)
+    return start if isinstance(start, Warm) else None
+
+
+@contextmanager
+def sampling_bar(total: int, *, show: ProgressMode) -> Iterator[Callable[[], None]]:
+    """A progress bar over transitions, where it is wanted and standard error is a terminal; what to call for each."""
+    if require_progress(show) == "none" or not sys.stderr.isatty():
+        yield lambda: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("sampling", total=total)
+        yield lambda: progress.update(task, advance=1)
 
 
 def warmed_up(
@@ -196,16 +209,24 @@ def _drawn(
     The parameters that look worst are judged first. If one of them does not pass, the whole does not, and its figures
     say how many draws are missing.
     """
-    density, most = begun.coordinates.posterior, settings.extend * settings.iter_sampling
-    n, planned = density.n, settings.iter_sampling
-    draws = _room(0, settings.chains, density)
-    shift = np.zeros((0, settings.chains, 1))
-    divergences, accepted = 0, 0.0
+    density = begun.coordinates.posterior
+    most = settings.extend * settings.iter_sampling
+    planned = settings.iter_sampling
+    kept: list[Floats] = []
+    divergences = 0
+    accepted = 0.0
     while True:
-        draws, more, accept = _with_more(draws, begun, planned, tick)
-        divergences, accepted = divergences + more, accepted + accept
-        theta, shift = _centred(density, draws, shift)
-        judge = draws[:, :, n:]
+        missing = planned - len(kept)
+        done = begun.sampler.advance(missing, adapt=False, on_draw=tick)
+        kept += [begun.coordinates.to_x(z) for z in done.positions]
+        divergences += done.divergences
+        accepted += done.accept * missing
+        draws = np.stack(kept).transpose(0, 2, 1)
+        theta = draws[:, :, : density.n]
+        if density.prior_mean is not None:
+            theta = theta + density.prior_mean
+        theta = theta - theta.mean(axis=2, keepdims=True)
+        judge = draws[:, :, density.n :]
         final = planned == most
         if not final:
             suspects = theta[:, :, likely_worst(theta, _SUSPECTS)]
@@ -214,47 +235,8 @@ def _drawn(
         if final or diagnostics.diagnostics_pass:
             diagnostics = judge_draws([theta, judge], divergences)
             if final or diagnostics.diagnostics_pass:
-                return Sampled(draws, theta, diagnostics, accepted / planned, shift)
+                return Sampled(draws, theta, diagnostics, accepted / planned)
         planned = min(_enough(planned, diagnostics), most)
-
-
-def _with_more(draws: Floats, begun: Begun, planned: int, tick: Callable[[], None]) -> tuple[Floats, int, float]:
-    """So many draws of each chain, the first of them as they are; divergences and the sum of acceptances of the others.
-
-    Of many items, transitions are made some at a time: their positions are doubles.
-    """
-    grown = _room(planned, draws.shape[1], begun.coordinates.posterior)
-    at, divergences, accepted = len(draws), 0, 0.0
-    grown[:at] = draws
-    while at < planned:
-        n = planned - at if begun.coordinates.posterior.n <= MANY else min(_AT_A_TIME, planned - at)
-        done = begun.sampler.advance(n, adapt=False, on_draw=tick)
-        accepted += done.accept * n
-        divergences += done.divergences
-        for z in done.positions:
-            grown[at] = begun.coordinates.to_x(z).T
-            at += 1
-    return grown, divergences, accepted
-
-
-def _room(planned: int, chains: int, density: Density) -> Floats:
-    """Room for draws (draws, chains, parameters); sums depend on what lies beside what, to the last bit."""
-    if density.n > MANY:
-        return np.empty((planned, chains, density.size), dtype=np.float32)
-    return np.empty((planned, density.size, chains)).transpose(0, 2, 1)
-
-
-def _centred(density: Density, draws: Floats, shift: Floats) -> tuple[Floats, Floats]:
-    """The abilities of draws, centred, and what was taken from them in ``draws``: of many items, they are one array."""
-    theta = draws[:, :, : density.n]
-    if density.prior_mean is not None:
-        theta = theta + density.prior_mean
-    mean = theta.mean(axis=2, keepdims=True, dtype=np.float64)
-    if density.n <= MANY or not np.shares_memory(theta, draws):
-        return theta - mean, np.zeros((len(draws), *shift.shape[1:]))
-    theta -= mean
-    mean[: len(shift)] += shift  # what is left of the mean of those that were centred before is rounding
-    return theta, mean
 
 
 def _enough(n: int, found: Diagnostics) -> int:

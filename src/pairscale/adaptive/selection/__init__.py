@@ -1,0 +1,1 @@
+"""How the next pair is chosen: what is known so far, the document's rounds, and the gain of information."""

@@ -1,0 +1,385 @@
+"""What was asked and answered so far, as arrays: everything that a selector looks at.
+
+Items are numbers from 0, in the order in which they came in. All counts are over committed comparisons (§2.1); pairs
+that are being asked right now are counted beside them. Nothing here is computed from the history: each answer changes a
+few cells, so a step costs the same at the start and after fifty thousand.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pairscale.models import trueskill
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from pairscale.core.arrays import Floats, Ints
+
+    Flags = npt.NDArray[np.bool_]
+
+__all__ = ["ENOUGH_REPEATS", "FIRST_ANSWERS", "TIE", "Ledger", "RepeatCounts"]
+
+FIRST_ANSWERS = 10
+"""A judge that is asked for probabilities and gives none in this many answers gives none."""
+
+TIE = -1
+"""A tie in the history, where a win of the first is 1 and one of the second 0."""
+
+WORTHLESS = 0.90
+"""From this agreement of repeats on, a pair that was asked is not worth asking again."""
+
+ENOUGH_REPEATS = 30
+"""Repeats that there must be before anything is decided on how they agree."""
+
+_FLIP_LEVEL = 0.95
+
+
+@dataclass(slots=True)
+class RepeatCounts:
+    """How the judge answers when a pair is asked again.
+
+    An answer is compared with the last one on the same pair in the other order, and with the last one in the same
+    order. A tie and a win neither agree nor contradict each other.
+
+    Attributes:
+        n_reversed: answers on a pair that had one in the other order.
+        n_flips: of these, with the opposite winner.
+        n_same_order: answers on a pair that had one in the same order.
+        n_agreeing: of all these, with the same answer.
+        points_of_first: comparisons won by the text shown first; a tie is half.
+        once: the pairs with one answer, the lower number first. Its order is part of a run: reversed pairs are drawn
+            from it.
+    """
+
+    n_reversed: int = 0
+    n_flips: int = 0
+    n_same_order: int = 0
+    n_agreeing: int = 0
+    points_of_first: float = 0.0
+    once: list[tuple[int, int]] = field(default_factory=list)
+    _place: dict[tuple[int, int], int] = field(default_factory=dict)  # where a pair is in ``once``
+    _last: dict[tuple[int, int], float] = field(default_factory=dict)  # Y, by first and second
+
+    @property
+    def n_repeats(self) -> int:
+        """Answers on a pair that had one before, in either order."""
+        return self.n_reversed + self.n_same_order
+
+    def committed(self, a: int, b: int, y: float, *, times: int, orders_agree: bool | None) -> None:
+        """Take in an answer.
+
+        Args:
+            a: the item that stood first.
+            b: the other one.
+            y: what the first got.
+            times: answers on this pair before.
+            orders_agree: of a judge that is asked in both orders at once, whether both gave the same answer.
+        """
+        self.points_of_first += y
+        other = self._last.get((b, a))
+        if other is not None:
+            self.n_reversed += 1
+            self.n_flips += abs(other + y - 1) == 1
+            self.n_agreeing += other + y == 1
+        same = self._last.get((a, b))
+        if same is not None:
+            self.n_same_order += 1
+            self.n_agreeing += same == y
+        if orders_agree is not None:
+            self.n_reversed += 1
+            self.n_flips += not orders_agree
+            self.n_agreeing += orders_agree
+        self._last[a, b] = y
+        pair = (min(a, b), max(a, b))
+        if times == 0:
+            self._place[pair] = len(self.once)
+            self.once.append(pair)
+        elif pair in self._place:  # the last one takes its place
+            place = self._place.pop(pair)
+            last = self.once.pop()
+            if last != pair:
+                self.once[place] = last
+                self._place[last] = place
+
+    def columns(self, committed: int) -> dict[str, Any]:
+        """The columns of the round log."""
+        return {
+            "n_reversed": self.n_reversed,
+            "n_flips": self.n_flips,
+            "n_repeated_same_order": self.n_same_order,
+            "n_repeats_agreeing": self.n_agreeing,
+            "first_win_rate": self.points_of_first / committed if committed else None,
+        }
+
+    def flips_more_than(self, share: float) -> bool:
+        """Whether the judge changes its answer with the order in more than this share of pairs, surely enough.
+
+        It does if, after 30 reversed pairs or more, the lower 95 % limit of the share of flips is above it. The limit
+        holds over all looks, because every answer is one: a judge whose chance of a flip never exceeds the share is
+        paused in at most one of twenty runs, however long they are. The chance of a judge without a preference for a
+        position is at most one half, for texts that are equally good.
+        """
+        if self.n_reversed < ENOUGH_REPEATS or share >= 1:
+            return False
+        from pairscale.checks.effect import surely_above
+
+        return surely_above(self.n_flips, self.n_reversed, share, _FLIP_LEVEL)
+
+
+class Ledger:
+    """The counts and beliefs of a run.
+
+    Attributes:
+        n: how many items there are.
+        mu: per item, the TrueSkill mean.
+        sigma: per item, the TrueSkill standard deviation.
+        degree: per item, committed comparisons (``deg`` of the document).
+        first: per item, those in which it stood first (``pos_count_A``).
+        second: per item, those in which it stood second (``pos_count_B``).
+        recent: per item, those among the last ``window`` (``recent_deg``).
+        open_degree: per item, comparisons that are being asked right now.
+        set_aside: per item, whether it is no longer asked about: the judge never answers, or it was withdrawn.
+        withdrawn: per item, whether it was withdrawn.
+        seen: per pair (in both orders), committed comparisons (``pair_obs_count``).
+        closed: per pair (in both orders), whether it cannot be asked now: in flight, resting or given up.
+        given_up: the pairs that are not asked any more, because there were too many invalid answers on them.
+        committed: how many comparisons are committed.
+        n_unique_pairs: how many different pairs are among them.
+        judges: the names of the judges of a panel that have answered.
+        repeats: how the answers on pairs that were asked again agree.
+        discount: the share of its worth that a pair loses once it has an answer; 0 when repeats are not discounted.
+        top: how many texts at the top the run is for; None when it is for the whole order.
+        counts_ranks: whether pairs are chosen by the errors of ranks they remove, not by the determinant, where the
+            selector is ``information``.
+    """
+
+    def __init__(self, n: int, window: int, mu: Floats | None = None, sigma: Floats | None = None) -> None:
+        self.n = n
+        self.mu = np.full(n, trueskill.MU) if mu is None else np.array(mu, dtype=np.float64)
+        self.sigma = np.full(n, trueskill.SIGMA) if sigma is None else np.array(sigma, dtype=np.float64)
+        for name in ("degree", "first", "second", "recent", "open_degree", "_open_lead", "_invalid_in_row"):
+            setattr(self, name, np.zeros(n, dtype=np.int64))  # _open_lead: of those being asked, first less second
+        self.set_aside = np.zeros(n, dtype=np.bool_)
+        self.withdrawn = np.zeros(n, dtype=np.bool_)
+        self.seen = np.zeros((n, n), dtype=np.uint8)
+        self.closed = np.eye(n, dtype=np.bool_)
+        self.given_up: set[tuple[int, int]] = set()
+        self.committed = 0
+        self.n_unique_pairs = 0
+        self.judges: list[str] = []
+        self.repeats = RepeatCounts()
+        self.discount = 0.0
+        self.top: int | None = None
+        self.counts_ranks = False
+        self._last_first = np.zeros((n, n), dtype=np.bool_)  # [i, j]: i stood first when the two last met
+        self._window: Ints = np.zeros((window, 2), dtype=np.int64)
+        self._resting: set[tuple[int, int]] = set()
+        self._invalid: Counter[tuple[int, int]] = Counter()
+        self._log: list[tuple[int, int, int]] = []
+        self._probabilities: list[float] = []
+        self._judged_by: list[int] = []
+
+    degree: Ints
+    first: Ints
+    second: Ints
+    recent: Ints
+    open_degree: Ints
+    _open_lead: Ints
+    _invalid_in_row: Ints
+
+    # What there is
+
+    @property
+    def history(self) -> npt.NDArray[np.int32]:
+        """The committed comparisons in their order: first, second, 1 when the first won (0 if not, :data:`TIE`)."""
+        return np.array(self._log, dtype=np.int32).reshape(-1, 3)
+
+    @property
+    def probabilities(self) -> Floats:
+        """Per committed comparison, the probability that the first is better; NaN where none was given."""
+        return np.array(self._probabilities, dtype=np.float64)
+
+    @property
+    def judged_by(self) -> Ints:
+        """Per committed comparison, who judged, as a number of ``judges``; 0 where a run has one judge."""
+        return np.array(self._judged_by, dtype=np.int64)
+
+    @property
+    def has_probabilities(self) -> bool:
+        """Whether any committed comparison has a probability."""
+        return any(not np.isnan(probability) for probability in self._probabilities)
+
+    @property
+    def min_degree(self) -> int:
+        """The fewest comparisons of an item that is still asked about."""
+        there = self.degree[~self.set_aside]
+        return int(there.min()) if there.size else 0
+
+    @property
+    def repeats_are_worthless(self) -> bool:
+        """Whether the judge repeats itself so well that a pair with an answer is not asked again."""
+        return self.discount >= WORTHLESS
+
+    @property
+    def busy(self) -> Ints:
+        """Per item, recent comparisons and those being asked: what star caps go by."""
+        return self.recent + self.open_degree
+
+    def order(self, i: int, j: int) -> tuple[int, int]:
+        """Which of the two stands first (§7.6): the other than last time, else the one that stood second more often."""
+        if self.seen[i, j]:
+            return (j, i) if self._last_first[i, j] else (i, j)
+        lead_i = self.first[i] - self.second[i] + self._open_lead[i]
+        lead_j = self.first[j] - self.second[j] + self._open_lead[j]
+        if lead_i == lead_j:
+            return min(i, j), max(i, j)
+        return (i, j) if lead_i < lead_j else (j, i)
+
+    def resting(self, left: Ints, right: Ints) -> Flags:
+        """Per item of the left and of the right, whether the two rest, and may be asked again."""
+        rests = np.zeros((self.n, self.n), dtype=np.bool_)
+        for i, j in self._resting:
+            rests[i, j] = rests[j, i] = True
+        return rests[np.ix_(left, right)]
+
+    def reversible(self) -> list[tuple[int, int]]:
+        """The pairs that were asked once and may be asked now."""
+        aside = self.set_aside
+        return [pair for pair in self.repeats.once if not (self.closed[pair] or aside[pair[0]] or aside[pair[1]])]
+
+    def all_asked(self) -> bool:
+        """Whether every pair of the items that are asked about has an answer, or was given up."""
+        there = np.flatnonzero(~self.set_aside)
+        if self.n_unique_pairs + len(self.given_up) < len(there) * (len(there) - 1) // 2:
+            return False
+        unasked = np.triu(self.seen == 0, 1)
+        unasked[self.set_aside] = unasked[:, self.set_aside] = False
+        return not any((int(i), int(j)) not in self.given_up for i, j in np.argwhere(unasked))
+
+    def times(self, first: int, second: int) -> int:
+        """How often two were asked before, in either order, with an answer and in vain."""
+        return int(self.seen[first, second]) + self._invalid[min(first, second), max(first, second)]
+
+    # What happens
+
+    def open(self, a: int, b: int) -> None:
+        """A pair is being asked: it and its items count as used."""
+        self.closed[a, b] = self.closed[b, a] = True
+        self._resting.discard((min(a, b), max(a, b)))
+        self.open_degree[[a, b]] += 1
+        self._open_lead[a] += 1
+        self._open_lead[b] -= 1
+
+    def drop(self, a: int, b: int) -> None:
+        """A pair is not being asked any more, and counts as if it had never been."""
+        self.closed[a, b] = self.closed[b, a] = False
+        self.open_degree[[a, b]] -= 1
+        self._open_lead[a] -= 1
+        self._open_lead[b] += 1
+
+    def commit(
+        self,
+        a: int,
+        b: int,
+        y: float,
+        *,
+        orders_agree: bool | None = None,
+        probability: float | None = None,
+        judge: str | None = None,
+    ) -> None:
+        """A valid answer: a stood first, and won when y is 1; 0.5 is a tie."""
+        self.drop(a, b)
+        self.repeats.committed(a, b, y, times=int(self.seen[a, b]), orders_agree=orders_agree)
+        winner, loser = (a, b) if y else (b, a)
+        moved = trueskill.update_tie if y == 0.5 else trueskill.update
+        after = moved(*map(float, (self.mu[winner], self.sigma[winner], self.mu[loser], self.sigma[loser])))
+        self.mu[winner], self.sigma[winner] = after.mu_winner, after.sigma_winner
+        self.mu[loser], self.sigma[loser] = after.mu_loser, after.sigma_loser
+        self.degree[[a, b]] += 1
+        self.first[a] += 1
+        self.second[b] += 1
+        self.n_unique_pairs += not self.seen[a, b]
+        if self.seen[a, b] < 255:
+            self.seen[a, b] += 1
+            self.seen[b, a] += 1
+        self._last_first[a, b] = True
+        self._last_first[b, a] = False
+        self._invalid_in_row[[a, b]] = 0
+        slot = self.committed % len(self._window)
+        if self.committed >= len(self._window):
+            self.recent[self._window[slot]] -= 1
+        self._window[slot] = a, b
+        self.recent[[a, b]] += 1
+        self._log.append((a, b, TIE if y == 0.5 else int(y)))
+        self._probabilities.append(np.nan if probability is None else probability)
+        if judge is not None and judge not in self.judges:
+            self.judges.append(judge)
+        self._judged_by.append(0 if judge is None else self.judges.index(judge))
+        self.committed += 1
+
+    def reject(self, a: int, b: int, *, is_error: bool, pair_limit: int, item_limit: int) -> list[int]:
+        """An answer that is none: the pair rests for the round, or is given up.
+
+        An error (the judge could not be reached) makes the pair rest but counts against no text.
+
+        Returns:
+            Items that are set aside from now on.
+        """
+        self.drop(a, b)
+        self.closed[a, b] = self.closed[b, a] = True
+        pair = (min(a, b), max(a, b))
+        if is_error:
+            self._resting.add(pair)
+            return []
+        self._invalid[pair] += 1
+        (self._resting if self._invalid[pair] < pair_limit else self.given_up).add(pair)
+        self._invalid_in_row[[a, b]] += 1
+        fallen = [item for item in pair if self._invalid_in_row[item] >= item_limit and not self.set_aside[item]]
+        self.set_aside[fallen] = True
+        return fallen
+
+    def wake(self) -> None:
+        """A new round: pairs that rested may be asked again."""
+        for i, j in self._resting:
+            self.closed[i, j] = self.closed[j, i] = False
+        self._resting.clear()
+
+    def forgive(self, *, pair_limit: int, item_limit: int) -> None:
+        """Other limits on invalid answers: what is below them now may be asked about again, from the next round on."""
+        below = {pair for pair in self.given_up if self._invalid[pair] < pair_limit}
+        self.given_up -= below
+        self._resting |= below
+        self.set_aside &= (self._invalid_in_row >= item_limit) | self.withdrawn
+
+    def withdraw(self, items: Sequence[int]) -> None:
+        """Items are no longer asked about, whatever their answers were; these stay."""
+        self.withdrawn[list(items)] = self.set_aside[list(items)] = True
+
+    def join(self, more: int, window: int, mu: Floats | None = None, sigma: Floats | None = None) -> None:
+        """More items, numbered behind the others; ``window`` is the new length of what counts as recent."""
+        fresh = Ledger(more, 1, mu, sigma)
+        for name, old in vars(self).items():
+            if not isinstance(old, np.ndarray) or name == "_window":
+                continue
+            if old.ndim == 1:
+                setattr(self, name, np.concatenate([old, getattr(fresh, name)]))
+            else:
+                setattr(self, name, np.pad(old, (0, more)))
+        self.n += more
+        np.fill_diagonal(self.closed, True)
+        self.resize_window(window)
+
+    def resize_window(self, window: int) -> None:
+        """Another number of comparisons counts as recent: the one time that the history is read again."""
+        self._window = np.zeros((window, 2), dtype=np.int64)
+        self.recent = np.zeros(self.n, dtype=np.int64)
+        for at in range(max(0, self.committed - window), self.committed):
+            a, b, _ = self._log[at]
+            self._window[at % window] = a, b
+            self.recent[[a, b]] += 1
