@@ -135,7 +135,7 @@ def test_a_run_before_its_first_call_has_no_judge_and_no_figures():
 def test_status_report_and_watch_page_name_the_preset(tmp_path):
     from pairscale.adaptive.status import adaptive_status
     from pairscale.people.watch import look_at
-    from pairscale.reporting.page import write_report
+    from pairscale.reporting.verbs import write_report
 
     run = tmp_path / "run.db"
     out = ps.rank(samples(8), judge=simulated(), run=run, steps=20, **QUICK)

@@ -97,7 +97,7 @@ def _option(name: str) -> str:
 
 def require_chart(path: str | Path) -> None:
     """Refuse the file of a chart before any work is done."""
-    from pairscale.reporting.charts import require_chart_file
+    from pairscale.reporting.vega import require_chart_file
 
     require_chart_file(Path(path), "--chart")
 

@@ -27,7 +27,7 @@ _PANELS = {
     "People": "labellers labels_per_case instructions host port url owner_token plain terminal status",
     "Columns": "id_col text_col input_col output_col a_col b_col winner_col encoding strict skip_unreadable unit rater "
     "label",
-    "Output": "run save save_path manifest out as_json columns chart chart_kind progress summary step_summary junit "
+    "Output": "run save save_path manifest out as_json columns chart chart_kind progress summary junit "
     "again title interactive",
 }
 """Options by what they are about; all others come first, and belong to one command."""

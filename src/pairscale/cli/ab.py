@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import pairscale as ps
@@ -137,5 +138,6 @@ def _document(found: ps.PairwiseRunResult) -> dict[str, Any]:
     for name, figure in figures.items():
         document[name] = {key: figure(key) for key in found.keys}
     document["controlled"] = {key: asdict(found.controlled(key)) for key in found.keys if found.control}
+    document["agreement"] = {f"{x} / {y}": asdict(found.agreement(x, y)) for x, y in combinations(found.keys, 2)}
     document["prices_as_of"] = ", ".join(found.prices_as_of) or None
     return document | {"by_tag": _by_tag(found), "cases": found.frame()}

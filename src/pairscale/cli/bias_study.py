@@ -55,7 +55,7 @@ def command(
         n_pairs: Maximum number of pairs, drawn at random.
         seed: The same seed gives the same pairs.
         published: Show the published study of five templates instead, and ask nothing.
-        chart: Draw the study, beside the published one: svg, png, html or json, by the ending.
+        chart: Draw the study, beside the published one: svg, png, pdf, html or json, by the ending.
     """
     from pairscale.checks.published import published_template_study
     from pairscale.checks.templates import template_study
@@ -80,9 +80,7 @@ def command(
         judgements = read_table(data, encoding=arguments["encoding"])
         study = template_study(judgements, level=arguments["level"], n_jobs=arguments["n_jobs"])
     if chart is not None:
-        from pairscale.reporting.charts import save_chart, study_chart
-
-        save_chart(study_chart(study, None if published else published_template_study()), chart)
+        study.plot(chart, beside=None if published else published_template_study())
         say(f"wrote the chart to {chart}")
     if study.source is not None and not emit.is_screen:
         say(f"note: {study.source}")

@@ -27,7 +27,7 @@ def command(emit: Output, *, folder: str | Path = "pairscale-demo", seed: int = 
     import polars as pl
 
     from pairscale.models.correlations import spearman
-    from pairscale.reporting.page import write_report
+    from pairscale.reporting.verbs import write_report
 
     run, report = _fresh(Path(folder))
     samples = ps.example_writing_samples

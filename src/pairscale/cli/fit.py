@@ -45,6 +45,9 @@ def command(
     fit_statistics: bool = False,
     chart: str | Path | None = None,
     chart_kind: Literal["scores", "ranks", "wins"] = "scores",
+    width: int | None = None,
+    font_size: float | None = None,
+    no_title: bool = False,
     columns: Literal["short", "all"] | None = None,
 ) -> None:
     """Turn comparisons into scores, ranks, intervals and a reliability.
@@ -62,9 +65,12 @@ def command(
         data: A run file, several or their folder, people's labels, a table of results of any known form, or
             'parts/*.parquet'.
         fit_statistics: For bt: also show how well each text and each judge fits the scores (infit, outfit).
-        chart: Draw the result: svg, png, html or json, by the ending.
+        chart: Draw the result: svg, png, pdf, html or json, by the ending.
         chart_kind: What to draw: scores; ranks (bt and bayes; adds rank intervals to the table of bt); wins: who beats
             whom.
+        width: With --chart: its width in pixels.
+        font_size: With --chart: the size of names and numbers in pixels.
+        no_title: With --chart: neither title nor notes.
         columns: short: rank, ID, score and interval; all. By default the screen shows short, and --out writes all.
     """
     from pairscale.core.samples import with_kept
@@ -94,7 +100,8 @@ def command(
         names += kept
     short = items.select(names)
     if chart is not None:
-        _draw(fit, known.table, chart_kind, chart)
+        look: dict[str, Any] = {"title": "" if no_title else None, "width": width, "font_size": font_size}
+        _draw(fit, known.table, chart_kind, chart, look)
     tables = {}
     if fit_statistics:
         statistics = ps.fit_statistics(fit)
@@ -145,9 +152,7 @@ def _bradley_terry(
     lines = [f"{ranking.height:,} items, {n_comparisons:,} comparisons, engine {fit.engine}"]
     lines += _figures({"reliability": (fit.reliability,)})
     if fit.reliability is not None and fit.reliability < 0:
-        from pairscale.reporting.messages import BELOW_ZERO
-
-        lines[-1] += f": {BELOW_ZERO}"
+        lines[-1] += ": the errors of the scores are larger than their spread, so that the order says little"
     figures: dict[str, tuple[float | None, ...]] = {"prior standard deviation of the scores": (fit.prior_sd,)}
     if fit.position is not None:
         figures["preference for the first position, in logits"] = (
@@ -209,14 +214,13 @@ def _figures(figures: Mapping[str, Sequence[float | None]]) -> list[str]:
     return lines
 
 
-def _draw(fit: BTFit | BayesFit | EloFit, table: pl.DataFrame, kind: str, path: str | Path) -> None:
-    from pairscale.reporting.charts import rank_chart, save_chart, score_chart, win_matrix
+def _draw(
+    fit: BTFit | BayesFit | EloFit, table: pl.DataFrame, kind: str, path: str | Path, look: Mapping[str, Any]
+) -> None:
+    from pairscale.reporting.charts import plot
 
     if kind == "wins":
-        drawn = win_matrix(table, fit)
-    elif kind == "ranks":
-        drawn = rank_chart(fit)
+        plot(table, kind, path, order=fit, **look)
     else:
-        drawn = score_chart(fit)
-    save_chart(drawn, path)
+        plot(fit, kind, path, **look)
     say(f"wrote the chart to {path}")

@@ -51,7 +51,7 @@ def command(arguments: dict[str, Any], emit: Output, *, out: str | Path | None =
 
     names = ("samples", "a_col", "b_col", "winner_col", "encoding", "key")
     reading = ResultsReading(**{name: arguments.pop(name) for name in names})
-    made = written_report(**arguments, out=None if out is None else Path(out), reading=reading)
+    made = written_report(arguments.pop("run"), reading, out=None if out is None else Path(out), **arguments)
     say(f"written: {made.path}")
     again = arguments["again"]
     if again is not None:

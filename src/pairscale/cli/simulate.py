@@ -39,15 +39,13 @@ def command(arguments: dict[str, Any], emit: Output, *, chart: str | Path | None
         sd: Standard deviation of the abilities, in logits; several with commas, or repeated.
         concurrency: Questions open at once; several with commas, or repeated.
         fit: laplace (fast, approximate), or exact (the sampler of real runs).
-        chart: Draw the study: svg, png, html or json, by the ending.
+        chart: Draw the study: svg, png, pdf, html or json, by the ending.
     """
     if chart is not None:
         require_chart(chart)
     study = ps.simulate(**arguments)
     if chart is not None:
-        from pairscale.reporting.charts import save_chart, simulation_chart
-
-        save_chart(simulation_chart(study), chart)
+        study.plot(chart)
         say(f"wrote the chart to {chart}")
 
     def show() -> None:
