@@ -90,11 +90,11 @@ def command(
 
     With --without-texts and --pseudonyms the page can be shared: it then holds no text, and no name of one.
     """
-    from pairscale.reporting.results import ResultsReading
+    from pairscale.reporting.results import named
     from pairscale.reporting.verbs import written_report
 
     made = written_report(
-        opt.single(run), ResultsReading(samples, **vars(columns), key=key), out=out, title=title, kind=kind,
+        opt.single(run), named(samples=samples, **vars(columns), key=key), out=out, title=title, kind=kind,
         condition=condition, without_texts=without_texts, pseudonyms=pseudonyms, again=again, interactive=interactive,
     )  # fmt: skip
     say(f"written: {made.path}")
