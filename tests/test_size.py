@@ -8,7 +8,7 @@ MOST = {
     "__init__.py": 100, "adaptive": 31_650, "ag2.py": 500, "auditing.py": 1_150, "batch.py": 750, "checks": 13_400,
     "cli": 24_000, "collect": 16_250, "core": 20_200, "datasets": 2_650, "evaluate": 57_750, "integrations": 1_050,
     "judges": 11_650, "models": 38_900, "pairing": 2_050, "people": 9_350, "providers": 19_750, "r": 7_800,
-    "reporting": 21_150, "runtime": 5_400, "simulation": 4_800, "store": 17_150, "testing": 6_800,
+    "reporting": 21_100, "runtime": 5_400, "simulation": 4_800, "store": 17_150, "testing": 6_800,
 }  # fmt: skip
 """Lower a number when its package has shrunk; to raise one needs a reason in the commit."""
 

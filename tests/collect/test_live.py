@@ -478,8 +478,8 @@ class TestSavePath:
         submit(PAIRS[:6], judge, run=run, save_path=path)
         assert len(judge.asked) == 2
 
-    @pytest.mark.parametrize("cell", ["abc", "nan", "1e999", "1e30"])
-    @pytest.mark.parametrize("name", ["prompt_tokens", "status_code", "cost", "latency_s", "probability"])
+    @pytest.mark.parametrize("cell", ["abc", "nan", "1e30"])
+    @pytest.mark.parametrize("name", ["prompt_tokens", "cost"])
     def test_a_number_that_is_none_is_named(self, message_snapshot, tmp_path, name, cell):
         path, judge = tmp_path / "out.csv", Counting()
         path.write_text(content := f"ID1,ID2,better_id,{name}\ns0,s1,s1,NA\ns0,s2,s2,12\ns0,s3,s3,{cell}\n")

@@ -254,7 +254,9 @@ def ab_report(
     }
     again = {case.task_id for case in run.cases if case.outcome not in {Outcome.WIN, Outcome.TIE}}
     again |= {task_id for _, _, found in agreements for task_id, _, _ in found.disagreements}
-    table = replace(run, cases=tuple(listed_cases)).frame()
+    table = run.frame()
+    if pseudonyms:
+        table = table.sort(pl.col("task_id").str.slice(1).cast(int), maintain_order=True)
     return Report(
         "ab.html",
         f"{run.variant_b} against {run.variant_a}",
