@@ -48,7 +48,7 @@ def names() -> dict[str, list[str]]:
     """The public names by their package, in the order of the stub; AG2's stand with those of ``evaluate``."""
     found = defaultdict(list)
     for module, name in re.findall(r"^from \.(\S*) import (\w+) as", STUB.read_text("utf-8"), re.MULTILINE):
-        found["evaluate" if module == "compat.ag2" else module.split(".")[0]].append(name)
+        found["evaluate" if module == "ag2" else module.split(".")[0]].append(name)
     return found
 
 
@@ -62,7 +62,7 @@ def pages() -> dict[str, str]:
         main += [f"## {title}", "", *_entries(name for name in by_package[package] if name not in _VERBS)]
     main += ["## Errors", "", "::: pairscale.core.errors", ""]
     more = [_HEAD.format(title="The R manual's names", lead=_LEAD_R)]
-    more += _entries(by_package["compat"])
+    more += _entries(by_package["r"])
     return {"reference.md": "\n".join(main), "reference-r.md": "\n".join(more)}
 
 

@@ -26,7 +26,7 @@ from scipy.special import expit
 import pairscale as ps
 from pairscale.models.bayes.density import Density
 from pairscale.models.bayes.fit import WEAK_SLOPE
-from pairscale.models.bayes.model import JudgeParameters, count_outcomes
+from pairscale.models.bayes.model import Answers, JudgeParameters, count_outcomes
 from pairscale.models.correlations import spearman
 from validation.rows import DATA, KeptRows
 
@@ -53,9 +53,8 @@ def made_by() -> str:
     rng = np.random.default_rng(1)
     first, judge = rng.integers(0, 5, 30), rng.integers(0, 3, 30)
     second = (first + rng.integers(1, 5, 30)) % 5
-    result = pl.Series(rng.choice([0.0, 0.5, 1.0], 30))
-    first_won = (result == 1).set(result == 0.5, None)
-    cells = count_outcomes(first, second, first_won, 5, position=True, judge=judge)
+    answers = Answers(first, second, rng.choice([0.0, 0.5, 1.0], 30), 5, judge=judge)
+    cells = count_outcomes(answers, position=True)
     density = Density(cells, JudgeParameters(lapse=False, position=True, prior_sd=None, judges=3))
     x = rng.normal(0, 0.7, (density.size, 4))
     x[:5] *= np.exp(x[-1])  # scores, not standardised ones

@@ -18,7 +18,7 @@ from scipy import stats
 
 from pairscale.models.bayes.density import slope_basis
 from pairscale.models.bayes.fit import fit_btl
-from pairscale.models.bayes.model import SLOPE_SD, count_outcomes
+from pairscale.models.bayes.model import SLOPE_SD, Answers, count_outcomes
 from validation.judges_slopes import made_by
 from validation.rows import DATA, KeptRows
 
@@ -38,7 +38,7 @@ def calibrated(number: int) -> dict[str, Any]:
     judge = rng.permutation(np.arange(_PAIRS) % _JUDGES)
     first = rng.integers(0, _TEXTS, _PAIRS)
     second = (first + rng.integers(1, _TEXTS, _PAIRS)) % _TEXTS
-    basis = slope_basis(count_outcomes(first, second, pl.Series(first >= 0), _TEXTS, position=True, judge=judge))
+    basis = slope_basis(count_outcomes(Answers(first, second, np.ones(_PAIRS), _TEXTS, judge=judge), position=True))
     assert basis is not None
     slopes = 1 + basis @ rng.normal(0, SLOPE_SD, _JUDGES - 1)
     eta, b, spread = rng.normal(0, 1, _TEXTS), rng.normal(0, 0.5, _JUDGES), abs(rng.normal(0, 2.5))

@@ -12,7 +12,7 @@ CHILD = textwrap.dedent("""
     import json, resource, sys
     import polars as pl
     import pairscale as ps
-    from pairscale.compat.batch_multi import llm_resume_multi_batches, llm_submit_pairs_multi_batch
+    from pairscale.r import llm_resume_multi_batches, llm_submit_pairs_multi_batch
 
     folder, n, backend, model = sys.argv[1], int(sys.argv[2]), *sys.argv[3:]
     texts = ["Some words that stand for a text. " * 30 + "x" * k for k in range(400)]

@@ -7,8 +7,7 @@ import pytest
 from tests.batching import MODELS, pairs_of, simulator
 
 import pairscale as ps
-from pairscale.compat import batch_multi as multi
-from pairscale.compat import batch_pipelines as pipelines
+from pairscale import r
 from pairscale.core.errors import InputError
 from pairscale.runtime import Progress
 
@@ -35,7 +34,6 @@ def judged(**settings):
 @pytest.mark.parametrize(
     ("settings", "lines"),
     [
-        ({}, [1, 2, 3, 4, 5, 6]),  # about twenty lines in all
         ({"status_every": 2}, [2, 4, 6]),
         ({"status_every": 4}, [4, 6]),
         ({"status_every": 100}, [6]),
@@ -58,16 +56,6 @@ def test_a_line_says_failures_and_cost(capsys):
     assert capsys.readouterr().err.startswith("judging: 6 of 6, 6 failed, ")
     judged(status_every=6)
     assert "of 6, $" in capsys.readouterr().err
-
-
-def test_many_pairs_have_about_twenty_lines(capsys):
-    with simulator() as running, pytest.MonkeyPatch.context() as patch:
-        for name, value in running.environment().items():
-            patch.setenv(name, value)
-        ps.submit_openai_pairs_live(pairs_of(15), MODEL, parallel=True, workers=4)  # 105 pairs
-    said = capsys.readouterr().err.splitlines()
-    assert len(said) == 18
-    assert said[-1].startswith("judging: 105 of 105")
 
 
 @pytest.mark.parametrize("value", [0, -1, True, 2.5, "3"])
@@ -139,11 +127,9 @@ def files(folder):
     (True, None, 4), (False, None, 0), (False, True, 4), (True, False, 0),
 ])  # fmt: skip
 def test_keep_jsonl(submitted, resumed, left, tmp_path):
-    multi.llm_submit_pairs_multi_batch(PAIRS, MODEL, n_segments=2, output_dir=tmp_path, keep_jsonl=submitted)
+    r.llm_submit_pairs_multi_batch(PAIRS, MODEL, n_segments=2, output_dir=tmp_path, keep_jsonl=submitted)
     assert len(files(tmp_path)) == 2  # the requests
-    done = multi.llm_resume_multi_batches(
-        output_dir=tmp_path, interval_seconds=0.01, per_job_delay=0, keep_jsonl=resumed
-    )
+    done = r.llm_resume_multi_batches(output_dir=tmp_path, interval_seconds=0.01, per_job_delay=0, keep_jsonl=resumed)
     assert done.combined is not None
     assert done.combined.height == 6
     assert len(files(tmp_path)) == left
@@ -159,19 +145,19 @@ def is_reply(text) -> bool:
 @pytest.mark.slow
 @pytest.mark.usefixtures("server")
 def test_raw_replies_of_many_batches(tmp_path):
-    multi.llm_submit_pairs_multi_batch(PAIRS, MODEL, output_dir=tmp_path / "said", include_raw=True)
-    done = multi.llm_resume_multi_batches(output_dir=tmp_path / "said", interval_seconds=0.01)
+    r.llm_submit_pairs_multi_batch(PAIRS, MODEL, output_dir=tmp_path / "said", include_raw=True)
+    done = r.llm_resume_multi_batches(output_dir=tmp_path / "said", interval_seconds=0.01)
     assert all(map(is_reply, done.combined["raw_response"]))
-    multi.llm_submit_pairs_multi_batch(PAIRS, MODEL, output_dir=tmp_path / "not")
+    r.llm_submit_pairs_multi_batch(PAIRS, MODEL, output_dir=tmp_path / "not")
     options = {"output_dir": tmp_path / "not", "interval_seconds": 0.01}
-    assert "raw_response" not in multi.llm_resume_multi_batches(**options).combined.columns
-    assert all(map(is_reply, multi.llm_resume_multi_batches(**options, include_raw=True).combined["raw_response"]))
+    assert "raw_response" not in r.llm_resume_multi_batches(**options).combined.columns
+    assert all(map(is_reply, r.llm_resume_multi_batches(**options, include_raw=True).combined["raw_response"]))
 
 
 @pytest.mark.usefixtures("server")
 def test_raw_replies_of_a_batch_that_was_not_waited_for(tmp_path):
-    made = pipelines.llm_submit_pairs_batch(PAIRS, "openai", MODEL, include_raw=True, poll=False, run=tmp_path / "r.db")
-    found = next(table for _ in range(50) if (table := pipelines.llm_download_batch_results(made)).height == 6)
+    made = r.llm_submit_pairs_batch(PAIRS, "openai", MODEL, include_raw=True, poll=False, run=tmp_path / "r.db")
+    found = next(table for _ in range(50) if (table := r.llm_download_batch_results(made)).height == 6)
     assert all(map(is_reply, found["raw_response"]))
 
 

@@ -4,14 +4,12 @@ import polars as pl
 import pytest
 from tests.batching import MODELS, pairs_of, simulator
 
-import pairscale as ps
-from pairscale.compat import batch_pipelines as pipelines
-from pairscale.compat.batch_parse import (
+from pairscale import r
+from pairscale.r import (
     parse_anthropic_batch_output,
     parse_gemini_batch_output,
     parse_openai_batch_output,
 )
-from pairscale.core.errors import InputError
 
 PARSERS = {
     "openai": parse_openai_batch_output,
@@ -31,7 +29,7 @@ def server(monkeypatch):
 
 def judged(provider="openai", n=4, **settings):
     settings = {"interval_seconds": 0.01, "verbose": False} | settings
-    return pipelines.llm_submit_pairs_batch(pairs_of(n), provider, MODELS[provider], **settings)
+    return r.llm_submit_pairs_batch(pairs_of(n), provider, MODELS[provider], **settings)
 
 
 def answers(table):
@@ -64,41 +62,13 @@ def test_a_pair_in_both_orders_is_two_rows_each_as_it_was_shown(tmp_path):
     assert all(winner == max(one, two) for one, two, winner in answers(table))
 
 
-@pytest.mark.usefixtures("server")
-def test_a_file_far_from_its_run_file_is_refused_until_the_run_file_is_named(message_snapshot, tmp_path):
-    done = judged(run=tmp_path / "run.db")
-    alone = tmp_path / "elsewhere" / "out.jsonl"
-    alone.parent.mkdir()
-    alone.write_bytes(done.batch_output_path.read_bytes())
-    with pytest.raises(InputError) as refused:
-        parse_openai_batch_output(alone)
-    message_snapshot(refused)
-    assert answers(parse_openai_batch_output(alone, run=tmp_path / "run.db")) == answers(done.results)
-    names = parse_openai_batch_output(alone, run=tmp_path / "run.db").select("custom_id", "ID1", "ID2")
-    assert answers(parse_openai_batch_output(alone, requests_tbl=names)) == answers(done.results)
-
-
-@pytest.mark.usefixtures("server")
-def test_a_run_file_that_does_not_know_the_batch_is_refused(message_snapshot, tmp_path):
-    done = judged(run=tmp_path / "run.db")
-    ps.submit_pairs(pairs_of(2), "lexical", run=tmp_path / "other.db", progress=False)
-    with pytest.raises(InputError) as refused:
-        parse_openai_batch_output(done.batch_output_path, run=tmp_path / "other.db")
-    message_snapshot(refused)
-    with pytest.raises(InputError) as refused:
-        parse_openai_batch_output(done.batch_output_path, run=tmp_path / "none.db")
-    message_snapshot(refused)
-
-
 def test_names_that_do_not_say_their_ids_are_named(tmp_path, caplog):
     line = '{"custom_id": "%s", "response": {"status_code": 200, "body": {"object": "chat.completion", "choices": []}}}'
     path = tmp_path / "results.jsonl"
     path.write_text("\n".join(line % name for name in ("pair_17", "pair_18", "EXP_a_vs_b")), "utf-8")
     assert parse_openai_batch_output(path)["ID1"].to_list() == [None, None, "a"]
-    assert "2 names of requests do not say which two samples they are of: pair_17, pair_18; pass requests_tbl" in (
-        caplog.text
-    )
+    assert "2 names of requests without known samples: pair_17, pair_18; pass requests_tbl" in caplog.text
     caplog.clear()
     known = pl.DataFrame({"custom_id": ["pair_17", "EXP_a_vs_b"], "ID1": ["x", "a"], "ID2": ["y", "b"]})
     assert parse_openai_batch_output(path, requests_tbl=known)["ID1"].to_list() == ["x", None, "a"]
-    assert "1 name of requests does not stand in requests_tbl: pair_18" in caplog.text
+    assert "1 name of requests without known samples: pair_18" in caplog.text

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 import re
+import runpy
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ from tests.strategies import GOLDEN
 
 import pairscale as ps
 
+ROOT = Path(__file__).parents[2]
 LINES = (GOLDEN / "manual-usage.txt").read_text("utf-8").splitlines()
 INDEX = (GOLDEN / "manual-index.txt").read_text("utf-8").split()
 REQUIRED = object()
@@ -108,3 +111,15 @@ def test_defaults_are_those_of_the_manual(name: str) -> None:
         else:
             assert ours == default, argument
             assert type(ours) is bool or not isinstance(default, bool), argument
+
+
+def test_every_entry_is_in_the_module_and_reached_from_the_top() -> None:
+    names = set(INDEX) - {"print.adaptive_state", "print.pairwiseLLM_cost_estimate"}
+    assert set(ps.r.__all__) == names
+    assert [name for name in names | set(ps.results.__all__) | set(ps.ag2.__all__) if not hasattr(ps, name)] == []
+    assert not hasattr(ps, "fit_bt_modle")
+
+
+def test_the_stubs_are_written_from_the_tables() -> None:
+    for path, text in runpy.run_path(str(ROOT / "tools/r_stub.py"))["stubs"]().items():
+        assert path.read_text("utf-8") == text, "run: python tools/r_stub.py"

@@ -53,20 +53,6 @@ def test_steps_that_were_committed_are_ok():
     assert out.state.step_log["status"].replace("committed", "ok").equals(log["status"])
 
 
-def test_a_judge_without_a_key_fails_when_it_is_asked(message_snapshot, keys, monkeypatch):
-    texts = {"ID": "a", "text": "Rain."}, {"ID": "b", "text": "It is raining, as it has all week."}
-    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
-        monkeypatch.delenv(name)
-    judge = ps.make_adaptive_judge_llm("openai", "gpt-4.1")
-    both = ps.make_adaptive_judge_llm("anthropic", "claude-sonnet-4-5", judge_args={"both_orders": True})
-    for asked in (judge, both):
-        with pytest.raises(InputError) as refused:
-            asked(*texts)
-        message_snapshot(refused)
-    monkeypatch.setenv("OPENAI_API_KEY", "simulated-key")
-    assert judge(*texts)["Y"] == 0
-
-
 def test_a_fit_function_of_r_is_refused_before_anything_is_asked(message_snapshot):
     state = ps.adaptive_rank_start(["a", "b", "c"], seed=1)
     asked = []

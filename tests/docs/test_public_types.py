@@ -152,7 +152,7 @@ def test_types_are_what_is_there_at_run_time() -> None:
     parts = [(where, ".".join(where.split(".")[:-1]), said) for where, _, said in found]
     wrong = [(where, said) for where, kind, said in parts if {where, kind} & homes and not said.startswith(UNDERSTOOD)]
     # R's fits take further options by ** under several names each, and help() shows ours.
-    named = re.compile(r"pairscale\.compat\.fits\..* does not have parameter")
+    named = re.compile(r"pairscale\.r\.fits\..* does not have parameter")
     assert [one for one in wrong if not named.match(" ".join(one))] == []
 
 

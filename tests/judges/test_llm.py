@@ -470,7 +470,7 @@ def test_settings_that_change_no_answer_leave_it(settings):
         ({"price": {"in": 1}}, "price"),
         ({"price": {"input": -1, "output": 1}}, "price"),
         ({"api_key": "with blank"}, "blanks"),
-        ({"provider_args": {"colour": 1}}, "no setting"),
+        ({"provider_args": {"colour": 1}}, "colour"),
         ({"extra": 5}, "wrong value"),
     ],
 )

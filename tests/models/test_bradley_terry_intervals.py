@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from pairscale.core.errors import FitError, InputError
+from pairscale.core.errors import FitError
 from pairscale.models.bradley_terry import BTFit, fit_bt_model
 
 
@@ -164,50 +164,6 @@ def test_ranks_lie_in_their_intervals(options: dict[str, Any]) -> None:
     assert upper.max() == 12
     narrow = fit_bt_model(data, rank_intervals=True, level=0.5, **options).theta
     assert ((narrow["rank_upper"] - narrow["rank_lower"]) <= (upper - lower)).all()
-
-
-def test_win_probability(message_snapshot) -> None:
-    data, _ = simulated(8, 400, 9)
-    fit = fit_bt_model(data, engine="mle", covariance=True)
-    theta, c = column(fit, "theta"), by_id(fit)
-    got = fit.win_probability("002", "005")
-    gap, se = theta[2] - theta[5], np.sqrt(c[2, 2] + c[5, 5] - 2 * c[2, 5])
-    for value, at in ((got.probability, 0), (got.lower, -1.959964), (got.upper, 1.959964)):
-        assert value == pytest.approx(1 / (1 + np.exp(-(gap + at * se))), abs=1e-6)
-    other = fit.win_probability("005", "002")
-    assert (other.probability, other.lower) == pytest.approx((1 - got.probability, 1 - (got.upper or 0)))
-    assert (fit.win_probability("002", "002").probability, got.tie) == (0.5, 0)
-    # The reference does not matter, nor a wider level for the probability.
-    again = fit_bt_model(data, engine="mle", covariance=True, reference="000").win_probability("002", "005", level=0.99)
-    assert again.probability == pytest.approx(got.probability)
-    assert again.upper is not None
-    assert got.upper is not None
-    assert again.upper > got.upper
-    bare = fit_bt_model(data, engine="mle").win_probability("002", "005")
-    assert (bare.lower, bare.upper) == (None, None)
-    with pytest.raises(InputError) as refused:
-        fit.win_probability("002", "x")
-    message_snapshot(refused)
-
-
-def test_win_probability_with_ties() -> None:
-    data, _ = simulated(5, 400, 10)
-    data = data.with_columns(result=pl.when(pl.int_range(pl.len()) % 4 == 0).then(0.5).otherwise("result"))
-    fit = fit_bt_model(data, engine="mle", ties="davidson")
-    there, back = fit.win_probability("001", "003"), fit.win_probability("003", "001")
-    assert there.probability + back.probability + there.tie == pytest.approx(1)
-    assert there.tie == pytest.approx(back.tie)
-
-
-def test_parts_have_no_probability_between_them(message_snapshot) -> None:
-    rows = [("a", "b", 1), ("b", "a", 1), ("x", "y", 1), ("y", "x", 1)]
-    fit = fit_bt_model(
-        pl.DataFrame(rows, schema=["object1", "object2", "result"], orient="row"), unconnected="separate"
-    )
-    assert fit.win_probability("a", "b").probability == pytest.approx(0.5)
-    with pytest.raises(InputError) as refused:
-        fit.win_probability("a", "x")
-    message_snapshot(refused)
 
 
 # Do the intervals hold what they promise?

@@ -15,8 +15,18 @@ from pairscale.models.bayes import density as density_module
 from pairscale.models.bayes.coordinates import Coordinates
 from pairscale.models.bayes.density import Density
 from pairscale.models.bayes.fit import fit_btl, fit_btl_laplace
-from pairscale.models.bayes.model import DF, LOG_PRIORS, Cells, JudgeParameters, Probabilities, Winners, count_outcomes
+from pairscale.models.bayes.model import (
+    DF,
+    LOG_PRIORS,
+    Answers,
+    Cells,
+    JudgeParameters,
+    Probabilities,
+    Winners,
+    count_outcomes,
+)
 from pairscale.models.bayes.normal import Target, around_center
+from pairscale.models.bayes.precision import Precision
 
 N = 6
 WINNERS = [JudgeParameters(lapse, position, sd) for lapse in (0, 1) for position in (0, 1) for sd in (1.0, None)]
@@ -28,7 +38,7 @@ every_model = pytest.mark.parametrize("model", MODELS, ids=str)
 
 
 @dataclass
-class Answers:
+class Rows:
     """Rows as they come: who stood first and second, who won, who judged, and the logit with its kind."""
 
     first: np.ndarray
@@ -39,7 +49,7 @@ class Answers:
     kind: np.ndarray
 
 
-def answers(m: int = 40, seed: int = 1) -> Answers:
+def answers(m: int = 40, seed: int = 1) -> Rows:
     rng = np.random.default_rng(seed)
     first = rng.integers(0, N, m)
     second = (first + rng.integers(1, N, m)) % N
@@ -48,18 +58,19 @@ def answers(m: int = 40, seed: int = 1) -> Answers:
     judge = np.append(np.arange(3), rng.choice(3, m - 3, p=(0.6, 0.3, 0.1)))
     kind = rng.choice([0, 0, 0, 1, -1], m)
     z = np.where(kind == 0, rng.normal(0, 2, m), kind * rng.choice([0.0, 5.0], m))
-    return Answers(first, second, won, judge, z, kind)
+    return Rows(first, second, won, judge, z, kind)
 
 
-def cells_of(rows: Answers, model: JudgeParameters) -> Cells:
+def cells_of(rows: Rows, model: JudgeParameters) -> Cells:
     if model.probabilities:
         ones = np.ones(len(rows.z))
         return Cells(rows.first, rows.second, ones, ones, N, z=rows.z, kind=rows.kind)
     judge = rows.judge if model.judges > 1 else None
-    return count_outcomes(rows.first, rows.second, pl.Series(rows.won), N, position=bool(model.position), judge=judge)
+    given = Answers(rows.first, rows.second, rows.won.astype(float), N, judge=judge)
+    return count_outcomes(given, position=bool(model.position))
 
 
-def slow_density(x: np.ndarray, rows: Answers, model: JudgeParameters, slopes: np.ndarray) -> float:
+def slow_density(x: np.ndarray, rows: Rows, model: JudgeParameters, slopes: np.ndarray) -> float:
     """The model as it is written down, one answer after the other."""
     at = dict(zip(model.names, x[N:], strict=True))
     tau = np.exp(at["t"]) if "t" in at else np.asarray(model.prior_sd)
@@ -187,8 +198,7 @@ def test_the_mode_of_the_approximation_is_that_of_the_density(model: JudgeParame
     free = [*range(N), *(density.row[name] for name in model.position_names)]
     assert np.abs(gradient[free]).max() < 0.6  # it ends when a step is below .05
     averages = target.averages(mode, None, target.start())
-    of_judge = target.slope(target.start())
-    found = target.gradient(averages.slope, mode, target.precision(target.start()), of_judge)
+    found = target.gradient(averages.slope, mode, target.start())
     np.testing.assert_allclose(found, gradient[free, 0], atol=1e-9)
 
 
@@ -199,9 +209,11 @@ def test_the_matrix_of_the_approximation_is_the_curvature_of_the_density(model: 
     judge, x = target.start(), density.start()
     free = [*range(N), *(density.row[name] for name in model.position_names)]
     x[free] = 0.5 * np.random.default_rng(3).normal(size=(len(free), 1))
-    curvature = target.likelihood.terms(target.predictors(x[free, 0], judge), target.noise(judge)).curvature
-    factor = target.factor(np.ones(len(curvature)), target.precision(judge), target.slope(judge))
-    found = factor._matrix(curvature * cells.times, target.precision(judge))  # type: ignore[union-attr]
+    curvature = target.likelihood.terms(target.predictors(x[free, 0], judge)[0], target.noise(judge)).curvature
+    factor = target.factor(np.ones(len(curvature)), judge)
+    factor.weight = curvature * cells.times
+    Precision.__init__(factor, cells, factor.weight, factor.slope, factor.columns, factor.prior, factor.linear_prior)
+    found = factor.matrix()  # type: ignore[union-attr]
     for at, row in enumerate(free):
         step = 1e-5 * np.eye(density.size)[:, [row]]
         up, down = (density(x + sign * step, value=False)[1][free, 0] for sign in (1, -1))

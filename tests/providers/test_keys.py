@@ -14,6 +14,7 @@ from urllib.parse import quote
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.providers import careless
 from tests.providers.careless import CarelessSimulator
 
 import pairscale as ps
@@ -22,7 +23,7 @@ from pairscale.core.errors import InputError, JudgeError, PairscaleError
 from pairscale.providers.catalog import provider_named
 from pairscale.providers.keys import KEY_VARIABLES, Key, Redactor, _in_a_shell, find_key
 from pairscale.runtime import ask_once
-from pairscale.testing import Behaviour, Faults, ProviderSimulator, simulator
+from pairscale.testing import Behaviour, Faults, ProviderSimulator
 
 PLANTED = "pl4nted-Zebra_9817236450-key"  # looks like no provider's: only being known gives it away
 MODELS = {
@@ -151,9 +152,9 @@ def test_ordinary_base64_and_percents_stay():
 @contextlib.contextmanager
 def encoding(server):
     """Let a server that repeats the key write it in another way at every answer."""
-    forms, plain = itertools.cycle(forms_of(PLANTED)), simulator._with_key
+    forms, plain = itertools.cycle(forms_of(PLANTED)), careless.with_key
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(simulator, "_with_key", lambda document, key: plain(document, next(forms) if key else key))
+        patch.setattr(careless, "with_key", lambda document, key: plain(document, next(forms) if key else key))
         yield
 
 
@@ -220,7 +221,7 @@ def pair() -> ps.JudgePair:
 
 
 def test_a_key_in_an_adaptive_run_and_its_report(tmp_path, monkeypatch, said):
-    from pairscale.reporting.page import write_report
+    from pairscale.reporting.verbs import write_report
 
     with CarelessSimulator(faults=Faults(script=[500, 429])) as server:
         out = ps.adaptive_rank(
@@ -427,7 +428,6 @@ def test_an_argument_goes_before_the_environment(monkeypatch):
     assert find_key(openai, None).reveal() == "from-environment"
     assert find_key(openai, "").reveal() == "from-environment"
     assert find_key(openai, " given ").reveal() == "given"
-    assert find_key(openai, Key("made")).reveal() == "made"
 
 
 @pytest.mark.parametrize(

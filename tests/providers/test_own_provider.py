@@ -22,11 +22,9 @@ from pairscale.testing import ProviderSimulator
 def forget() -> Iterator[None]:
     """What a test registers, the next one must not find."""
     before = dict(catalog._registered)
-    catalog._installed.cache_clear()
     yield
     catalog._registered.clear()
     catalog._registered.update(before)
-    catalog._installed.cache_clear()
 
 
 class Elsewhere(Compatible):
@@ -62,7 +60,6 @@ def test_a_server_that_speaks_openai(message_snapshot, monkeypatch: pytest.Monke
     assert register_provider(Elsewhere) is Elsewhere
     assert "elsewhere" in PROVIDERS
     assert list(PROVIDERS)[-1] == "elsewhere"
-    assert len(PROVIDERS) == len(list(PROVIDERS))
     with ProviderSimulator() as server:
         monkeypatch.setenv("ELSEWHERE_BASE_URL", f"{server.url}/v1")
         with pytest.raises(InputError) as refused:
@@ -98,64 +95,6 @@ def test_it_has_no_batches(message_snapshot) -> None:
     message_snapshot(refused)
 
 
-def test_a_package_names_its_provider(message_snapshot, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """As pip leaves it: a module, and the names that it wants to be known by."""
-    code = (
-        "from pairscale.providers.compatible import Compatible\n"
-        "class Farm(Compatible):\n    name, base_url = 'farm', 'https://farm.example.org/v1'\n"
-        "class Halfway:\n    name = 'halfway'\n"
-    )
-    names = "farm = farm:Farm\nhalfway = farm:Halfway\ngone = nowhere:Gone"
-    installed(tmp_path, monkeypatch, "farm", code, names)
-    assert {"farm", "halfway", "gone"} <= set(PROVIDERS)
-    assert provider_named("farm").base_url == "https://farm.example.org/v1"
-    with ProviderSimulator() as server:
-        settings = {"base_url": f"{server.url}/v1"}
-        assert ps.submit_pairs(PAIRS, "farm:small", judge_args=settings).results.height == PAIRS.height
-    with pytest.raises(InputError) as refused:
-        provider_named("halfway")
-    message_snapshot(refused)
-    with pytest.raises(InputError) as refused:
-        provider_named("gone")
-    message_snapshot(refused)
-
-
-def installed(folder: Path, monkeypatch: pytest.MonkeyPatch, package: str, code: str, entry_points: str) -> None:
-    """A package as pip leaves it."""
-    (folder / f"{package}.py").write_text(code)
-    about = folder / f"{package}-1.0.dist-info"
-    about.mkdir()
-    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
-    (about / "entry_points.txt").write_text(f"[pairscale.providers]\n{entry_points}\n")
-    monkeypatch.syspath_prepend(str(folder))
-    catalog._installed.cache_clear()
-
-
-BARN = "from pairscale.providers.compatible import Compatible\nclass Barn(Compatible):\n    name = 'barn'\n"
-
-
-def test_a_package_that_ends_the_process_cannot_be_used(
-    message_snapshot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    installed(tmp_path, monkeypatch, "exiting", "raise SystemExit('no licence')", "exiting = exiting:Any")
-    with pytest.raises(InputError) as refused:
-        provider_named("exiting")
-    message_snapshot(refused)
-
-
-def test_a_package_takes_no_name_that_is_not_its_own(
-    message_snapshot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    installed(tmp_path, monkeypatch, "barn", BARN, "shed = barn:Barn\nlexical = barn:Barn\nopenai = barn:Barn")
-    register_provider(type("Barn", (Compatible,), {"name": "barn", "base_url": "https://mine.example.org/v1"}))
-    with pytest.raises(InputError) as refused:
-        provider_named("shed")
-    message_snapshot(refused)
-    assert provider_named("barn").base_url == "https://mine.example.org/v1"
-    assert "lexical" not in PROVIDERS
-    assert provider_named("openai").base_url == "https://api.openai.com/v1"
-
-
 def test_a_provider_that_cannot_be_made_says_why(message_snapshot) -> None:
     @register_provider
     class Picky(Compatible):
@@ -184,12 +123,6 @@ def test_names_that_are_refused(name: str | None, said: str) -> None:
         register_provider(type("Odd", (Compatible,), {"name": name}))
     with pytest.raises(UnknownNameError):
         provider_named("odd")
-
-
-def test_what_lacks_a_member_is_refused(message_snapshot) -> None:
-    with pytest.raises(InputError) as refused:
-        register_provider(type("Half", (), {"name": "half"}))
-    message_snapshot(refused)
 
 
 def test_settings_of_ones_own(message_snapshot) -> None:

@@ -164,14 +164,6 @@ def test_a_price_ends_on_its_last_day(monkeypatch, day, price):
     assert price_of("gemini", "gemini-3.8-flash").input == price
 
 
-def test_a_price_that_has_ended_is_none(monkeypatch):
-    table = {"prices": [{"provider": "mine", "model": "^m", "input": 1, "output": 2, "until": "2026-11-30"}]}
-    monkeypatch.setattr(catalog, "today", lambda: date(2026, 11, 30))
-    assert price_of("mine", "m", table).output == 2
-    monkeypatch.setattr(catalog, "today", lambda: date(2026, 12, 1))
-    assert price_of("mine", "m", table) is None
-
-
 def test_servers_of_ones_own_cost_nothing():
     for provider in ("ollama", "vllm", "sglang", "lmstudio"):
         assert price_of(provider, "anything").is_free
@@ -188,15 +180,13 @@ def added(folder, *rows, **more):
     return add_rows(path)
 
 
-def test_prices_of_ones_own_come_first_and_are_replaced(tmp_path, caplog):
+def test_prices_of_ones_own_come_first_and_are_replaced(tmp_path):
     target, n, replaced = added(tmp_path, ROW, {**ROW, "provider": "mine", "model": "."})
     assert (n, replaced, target) == (2, 0, own_file())
     found = price_of("openai", "gpt-6-sol")
     assert (found.input, found.as_of, found.source) == (1.5, "2026-11-01", "a letter")
     assert price_of("openai", "gpt-6-luna").input == 0.1
     assert price_of("mine", "whatever").output == 7.5
-    assert "no provider is called mine" in caplog.text
-    assert "openai" not in caplog.text
     assert added(tmp_path, {**ROW, "input": 1.25}, as_of="2026-11-02")[1:] == (1, 1)
     assert (price_of("openai", "gpt-6-sol").input, price_of("openai", "gpt-6-sol").as_of) == (1.25, "2026-11-02")
     assert price_of("mine", "whatever").as_of == "2026-11-01"
@@ -209,25 +199,21 @@ def test_prices_of_ones_own_come_first_and_are_replaced(tmp_path, caplog):
         ({"unit": "USD per token"}, "unit: must be 'USD per million tokens'"),
         ({"unit": None}, "convert the prices first"),
         ({"as_of": "last week"}, "must be a date"),
-        ({"as_of": "2999-01-01"}, "lies in the future"),
         ({"as_of": 20261101}, "must be a date"),
         ({"source": " "}, "source: must say where"),
         ({"prices": []}, "holds no rows"),
         ({"prices": "none"}, "prices: Expected array"),
-        ({"prices": [ROW, ROW]}, "two rows of openai:"),
         ({"prices": [{**ROW, "input": -1}]}, "row 1: input: Expected float >= 0"),
         ({"prices": [{**ROW, "input": True}]}, "row 1.*input"),
         ({"prices": [{**ROW, "output": "7"}]}, "row 1.*output"),
         ({"prices": [ROW, {**ROW, "model": "x", "input": 0.00000125}]}, "row 2.*is it that of one token"),
         ({"prices": [{**ROW, "input": 2_000_000}]}, "row 1"),
-        ({"prices": [{**ROW, "cached": 3}]}, "cached 3 is more than input"),
         ({"prices": [{**ROW, "batch": 50}]}, "share that batches cost"),
         ({"prices": [{**ROW, "model": "(["}]}, "regular expression"),
         ({"prices": [{**ROW, "inputs": 1}]}, "row 1: Object contains unknown field inputs"),
         ({"prices": [{"provider": "openai", "model": "m", "input": 1}]}, "row 1: Object missing required field output"),
         ({"prices": [7]}, "row 1: Expected object"),
         ({"prices": [{**ROW, "until": "soon"}]}, "row 1: until: must be a date"),
-        ({"prices": [{**ROW, "from": "2026-12-01", "until": "2026-11-30"}]}, "lies before from"),
         ({"prices": [{**ROW, "source": " "}]}, "row 1: source"),
         ({"prices": [{**ROW, "source": 7}]}, "row 1: source"),
         ({"prices": [{**ROW, "model": ""}]}, "row 1: model"),
@@ -249,9 +235,9 @@ def test_nonsense_is_refused_and_nothing_is_written(tmp_path, change, words):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ('{"unit": NaN}', "is not JSON"),
+        ('{"unit": NaN}', "cannot be read as JSON"),
         ("[1]", "Expected object, got array"),
-        ("{", "is not JSON"),
+        ("{", "cannot be read as JSON"),
         ("[" * 100_000, "Expected object, got array"),
     ],
 )
@@ -301,20 +287,7 @@ def test_models_by_family(provider, model, expected):
     assert (found and (found.input, found.output)) == expected
 
 
-def test_a_table_of_ones_own_goes_first():
-    table = {"as_of": "2026-01-01", "prices": [{"provider": "openai", "model": "^gpt-5", "input": 9, "output": 9}]}
-    assert price_of("openai", "gpt-5.1", table).input == 9
-    assert price_of("openai", "gpt-4.1", table).input == 2.0
-
-
 @pytest.mark.parametrize("price", [{"input": -1, "output": 1}, {"input": "x", "output": 1}, {"in": 1}, {"input": 1}])
 def test_prices_that_are_none(price):
     with pytest.raises(InputError, match="price"):
         price_of("openai", "gpt-5.1", price)
-
-
-def test_a_bad_pattern_in_a_table_that_is_passed_is_refused(message_snapshot):
-    table = {"as_of": "2026-01-01", "prices": [{"provider": "openai", "model": "(", "input": 1, "output": 2}]}
-    with pytest.raises(InputError) as refused:
-        price_of("openai", "gpt-4.1", table)
-    message_snapshot(refused)

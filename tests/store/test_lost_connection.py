@@ -2,7 +2,7 @@
 
 import pytest
 
-from pairscale.core.errors import StoreConnectionError, StoreMismatchError, StoreReadOnlyError
+from pairscale.core.errors import StoreConnectionError, StoreReadOnlyError
 from pairscale.store.policies import JournalWriter
 from pairscale.store.runfile import open_run
 from pairscale.store.writer import Entry
@@ -69,17 +69,3 @@ def test_a_journal_waits_for_a_database_that_is_away(monkeypatch, caplog):
     assert tries == [1, 0, 1]  # tried, connected again, written
     assert "it is away. Trying again for 2 minutes" in caplog.text
     assert "the run can be written again; everything is in it" in caplog.text
-
-
-def test_another_process_that_has_continued_the_run_is_not_overwritten(message_snapshot, monkeypatch):
-    with open_run(None, write=True) as store:
-        entries = [Entry(rows=[("step_log", {"step_id": 1})])]
-        with monkeypatch.context() as lost:
-            fail_writes(lost, store, ["late"])
-            with pytest.raises(StoreConnectionError):
-                store.writer.commit(entries)
-        with store.writer.changing() as change:
-            change.set_fact("by", "another")
-        with pytest.raises(StoreMismatchError) as refused:
-            store.writer.commit(entries)
-        message_snapshot(refused)

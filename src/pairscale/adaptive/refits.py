@@ -398,7 +398,8 @@ def fit_function(fit_fn: FitFn | str | None) -> FitFn:
             ) from None
         return fit_fn
     if not isinstance(fit_fn, str) or fit_fn not in _FITS:
-        raise UnknownNameError(f"fit_fn {fit_fn!r:.80} is not known; give one of {listed(list(_FITS))}, or a function")
+        words = f"fit_fn {fit_fn!r:.80} is not known; give one of {listed(list(_FITS))}, or a function"
+        raise UnknownNameError(words, "fit_fn")
     return _FITS[fit_fn]
 
 

@@ -35,7 +35,7 @@ from pairscale.pairing.reading import read_pairs
 from pairscale.pairing.table import as_pairs
 from pairscale.providers.base import Usage
 from pairscale.providers.catalog import PROVIDERS, UNDATED, Price, capabilities, cost_of, price_note
-from pairscale.runtime import CONCURRENCY, RETRIES, TIMEOUT, RunOptions, require_prices, run_sync
+from pairscale.runtime import CONCURRENCY, RETRIES, TIMEOUT, RunOptions, run_sync
 from pairscale.store.runfile import open_run
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ OFFLINE_KEY = "no-key-needed"
 _MILLION = 1_000_000
 _SHORT_ANSWER = 20  # tokens of an answer: the tag alone
 _THOUGHTS = 1_000  # tokens of an answer with thoughts
+_BYTES_PER_TOKEN = 4.0  # of English; fewer of most other languages
 _DENSE_TEXT = 0.75  # of the bytes per token: the budget of a rough estimate
 _SMALL_PILOT = 10
 _LARGE_ERROR = 0.15
@@ -71,6 +72,10 @@ _SUMMARY: Mapping[str, pl.DataType] = {
     **dict.fromkeys(_REAL_COLUMNS.split(), pl.Float64()),
     "prices_as_of": pl.String(),
 }
+_USED = (
+    "n_test n_known pilot_cost known_cost pilot_prompt_tokens pilot_completion_tokens known_prompt_tokens "
+    "known_completion_tokens"
+)
 _CALIBRATION = (
     "method n intercept slope bytes_per_token r_squared residual_sd output_n output_mean output_sd output_max "
     "relative_error"
@@ -118,40 +123,29 @@ class CostEstimate(ReprMixin, table="summary", columns=None):
 
     def __repr__(self) -> str:
         row = self.summary.row(0, named=True)
-        title = "Cost estimate"
-        budget = "budget"
-        if row["method"] == "offline":
-            title = "Rough cost estimate without a pilot"
-        else:
-            budget = f"budget (p{100 * row['budget_quantile']:g})"
-        who = f"{row['backend']} {row['model'] or ''}".rstrip()
+        title = "Rough cost estimate without a pilot" if row["method"] == "offline" else "Cost estimate"
         known = f", {row['n_known']:,} known already" if row["n_known"] else ""
-        pairs = f"{row['n_total']:,}: {row['n_test']:,} in the pilot{known}, {row['n_remaining']:,} remaining"
-        lines = [f"{title}: {who}, {row['mode']}", f"pairs          {pairs}"]
+        lines = [
+            f"{title}: {row['backend']} {row['model'] or ''}, {row['mode']}",
+            f"pairs          {row['n_total']:,}: {row['n_test']:,} in the pilot{known}",
+        ]
+        lines[-1] += f", {row['n_remaining']:,} remaining"
+        budget = f"budget (p{100 * row['budget_quantile']:g})" if row["budget_quantile"] else "budget"
         for name, column in (("input tokens", "prompt_tokens"), ("output tokens", "completion_tokens")):
             expected = row[f"expected_{column}_total"]
             lines.append(f"{name:<13}  {expected:,.0f} expected, {row[f'budget_{column}_total']:,.0f} {budget}")
-        lines.append(f"cost           {_cost_line(row, budget)}")
-        if row["cost_per_million_input"] is not None:
-            lines.append(f"prices         {_price_line(row)}")
+        if row["expected_cost_total"] is None:
+            lines.append("cost           not known: give the prices of a million tokens")
+        else:
+            expected = _money(row["expected_cost_total"])
+            spent = f"; {_money(row['pilot_cost'] + row['known_cost'])} of it spent" if row["n_test"] else ""
+            lines.append(f"cost           {expected} expected, {_money(row['budget_cost_total'])} {budget}{spent}")
+            batches = f"; batches x {row['batch_discount']:g}" if row["mode"] == "batch" else ""
+            lines.append(
+                f"prices         ${row['cost_per_million_input']:g} input, ${row['cost_per_million_output']:g} output "
+                f"per million tokens{price_note([row['prices_as_of'] or UNDATED])}{batches}"
+            )
         return "\n".join([*lines, *(f"note: {text}" for text in self.notes)])
-
-
-def _cost_line(row: Mapping[str, Any], budget: str) -> str:
-    if row["expected_cost_total"] is None:
-        return "not known: give the prices of a million tokens"
-    line = f"{_money(row['expected_cost_total'])} expected, {_money(row['budget_cost_total'])} {budget}"
-    if row["n_test"]:
-        line += f"; {_money(row['pilot_cost'] + row['known_cost'])} of it spent"
-    return line
-
-
-def _price_line(row: Mapping[str, Any]) -> str:
-    line = f"${row['cost_per_million_input']:g} input, ${row['cost_per_million_output']:g} output per million tokens"
-    line += price_note([row["prices_as_of"] or UNDATED])
-    if row["mode"] == "batch":
-        line += f"; batches x {row['batch_discount']:g}"
-    return line
 
 
 def _money(value: float) -> str:
@@ -253,37 +247,16 @@ def cost(
     require_choice(select, "select", ("stratified", "random", "first"))
     require_progress(progress)
     settings = dict(judge_args or {})
-    of_model: dict[str, Any] = {"base_url": base_url, "cache": cache}
-    own_price = None
-    if is_model(judge):
-        of_model["price"] = price
-        if offline:
-            settings.setdefault("api_key", OFFLINE_KEY)
-    elif price is not None:
-        if not {"input", "output"} <= set(price):
-            raise InputError(f"`price=`: {judge} is not a provider's model; give input and output")
-        own_price = Price(price["input"], price["output"], batch=price.get("batch"))
-    asked = judge_with(judge, trait=trait, template=template, judge_args=settings or None, **of_model)
-    return estimate_cost(
-        table,
-        asked,
-        pilot=pilot,
-        strategy="stratified_prompt_bytes" if select == "stratified" else select,
-        seed=seed,
-        price=own_price,
-        batch=batch,
-        quantile=quantile,
-        offline=offline,
-        output_tokens=output_tokens,
-        run=run,
-        options=RunOptions(concurrency, retries, timeout=timeout),
-        progress=progress,
+    if offline and isinstance(judge, str) and judge.partition(":")[0] in PROVIDERS:
+        settings.setdefault("api_key", OFFLINE_KEY)
+    asked = judge_with(
+        judge, trait=trait, template=template, judge_args=settings or None, base_url=base_url, cache=cache, price=price
     )
-
-
-def is_model(judge: object) -> bool:
-    """Whether it is the name of a provider's model."""
-    return isinstance(judge, str) and judge.partition(":")[0] in PROVIDERS
+    return estimate_cost(
+        table, asked, pilot=pilot, strategy="stratified_prompt_bytes" if select == "stratified" else select, seed=seed,
+        batch=batch, quantile=quantile, offline=offline, output_tokens=output_tokens, run=run,
+        options=RunOptions(concurrency, retries, timeout=timeout), progress=progress,
+    )  # fmt: skip
 
 
 def estimate_cost(
@@ -294,12 +267,10 @@ def estimate_cost(
     pilot: int = 25,
     strategy: str = "stratified_prompt_bytes",
     seed: int | None = 1,
-    price: Price | None = None,
     batch: bool = False,
     discount: float | None = None,
     quantile: float = 0.9,
     offline: bool = False,
-    bytes_per_token: float = 4.0,
     output_tokens: float | None = None,
     run: str | os.PathLike[str] | None = None,
     save_path: str | os.PathLike[str] | None = None,
@@ -314,12 +285,10 @@ def estimate_cost(
         pilot: how many pairs to ask.
         strategy: which of them.
         seed: of that choice.
-        price: the price in place of the judge's own.
         batch: whether the other pairs go through a batch.
         discount: what batches cost of the live price; by default as the price says.
         quantile: the probability of staying within the budget.
         offline: ask nothing.
-        bytes_per_token: of an estimate offline.
         output_tokens: of each answer offline.
         run: the run file.
         save_path: a CSV of the pilot's results.
@@ -334,20 +303,20 @@ def estimate_cost(
     if "pair_uid" not in frame.columns and frame.select("ID1", "ID2").is_duplicated().any():
         # Asked in two parts, the second of two equal pairs would pass for the first.
         frame = frame.with_columns(pair_uid=names)
-    rates = Rates.of(judge, price, batch=batch, discount=discount)
+    rates = Rates.of(judge, batch=batch, discount=discount)
     sizes = prompt_bytes(judge, frame)
-    mode = "batch" if batch else "live"
-    condition = judge.condition
-    row: dict[str, Any] = {"backend": condition.backend, "model": condition.model, "mode": mode}
-    row["n_total"] = frame.height
-    chosen = {"mode": mode, "n_test": pilot, "strategy": strategy, "quantile": quantile, "offline": offline}
-    provenance = Provenance("cost", chosen, seed, {"condition": condition.condition_id})
+    row: dict[str, Any] = dict.fromkeys(_SUMMARY) | {"mode": "batch" if batch else "live", "n_total": frame.height}
+    row |= {"backend": judge.condition.backend, "model": judge.condition.model}
+    chosen = {"mode": row["mode"], "n_test": pilot, "strategy": strategy, "quantile": quantile, "offline": offline}
+    provenance = Provenance("cost", chosen, seed, {"condition": judge.condition.condition_id})
     if offline:
         each = assumed_output(judge) if output_tokens is None else output_tokens
-        figures = _rough(sizes, rates, bytes_per_token, each)
-        row |= totals(figures, rates) | {"method": "offline", "test_strategy": None}
-        assumed = f"{bytes_per_token:g} bytes per token and {each:,.0f} tokens per answer"
-        note = f"rough: nothing was asked; it assumes {assumed}, and the budget a third more input and twice the output"
+        figures = _rough(sizes, rates, each)
+        row |= {"method": "offline"} | totals(figures, rates)
+        note = (
+            f"rough: nothing was asked; it assumes {_BYTES_PER_TOKEN:g} bytes per token and {each:,.0f} tokens per "
+            "answer, and the budget a third more input and twice the output"
+        )
         none = frame.clear()
         notes = (note, *rates.notes)
         return CostEstimate(_table(row), figures.calibration, none, None, frame, none, notes, provenance)
@@ -356,14 +325,13 @@ def estimate_cost(
     test_pairs = frame[rows]
 
     async def ask() -> tuple[SubmitResult, pl.DataFrame]:
-        require_prices([judge], None)
         with open_run(run, write=True) as store:
             done = await submit_into(store, test_pairs, judge, options, save_path=save_path, **asking)
             return done, store.usage(done.condition_id)
 
     done, usage = run_sync(ask, run=run or save_path)
     figures = _calibrated(names, sizes, rates, (rows, weights), done, usage, quantile)
-    row |= totals(figures, rates) | {"method": "pilot", "test_strategy": strategy, "budget_quantile": quantile}
+    row |= {"method": "pilot", "test_strategy": strategy, "budget_quantile": quantile} | totals(figures, rates)
     notes = (*_pilot_notes(done, figures, frame.height), *rates.notes)
     left = frame.filter(pl.Series(figures.left))
     return CostEstimate(
@@ -384,15 +352,13 @@ def _pilot_notes(done: SubmitResult, figures: Figures, n_total: int) -> list[str
         notes.append(
             f"{failed} of the {asked} pairs of the pilot have no answer and will be asked, and paid for, again"
         )
-    if not figures.left.any():
-        return notes
-    if asked < _SMALL_PILOT:
+    if figures.left.any() and asked < _SMALL_PILOT:
         notes.append(f"a pilot of {asked} says little of rare long answers; take {_SMALL_PILOT} or more")
-    elif error is not None and error > _LARGE_ERROR:
-        need = math.ceil(asked * (error / _GOOD_ERROR) ** 2)
+    elif figures.left.any() and error is not None and error > _LARGE_ERROR:
+        need = min(n_total, math.ceil(asked * (error / _GOOD_ERROR) ** 2))
         notes.append(
             f"answers vary much in length: one standard error of the expected cost is {error:.0%}; a pilot of about "
-            f"{min(need, n_total):,} would bring it to {_GOOD_ERROR:.0%}"
+            f"{need:,} would bring it to {_GOOD_ERROR:.0%}"
         )
     return notes
 
@@ -403,46 +369,39 @@ class Rates:
 
     Attributes:
         price: of a million; None if unknown.
-        own: whether it was given for this estimate, so that it holds for what was paid before, too.
         batch: whether the remaining pairs go through a batch.
+        share: what the batch or the service tier costs of the usual price.
         discount: what batches cost of the live price; 1 when the remaining pairs are asked live.
-        tier: what the service tier that is asked for costs of the usual price; batches have none.
         notes: what to know about them.
     """
 
     price: Price | None
-    own: bool = False
     batch: bool = False
+    share: float = 1.0
     discount: float = 1.0
-    tier: float = 1.0
     notes: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, judge: Judge, price: Price | None, *, batch: bool, discount: float | None = None) -> Rates:
-        """The price that is given, else the judge's, and what batches or the service tier cost of it."""
-        own = price is not None
-        if price is None:
-            of_judge = judge_member(judge, "price")
-            price = of_judge if isinstance(of_judge, Price) else None
-        if price is None:
-            note = f"no price of {judge.condition.judge_id} is known; these are tokens alone"
-            return cls(None, own, batch, 1.0 if discount is None or not batch else discount, notes=(note,))
+    def of(cls, judge: Judge, *, batch: bool, discount: float | None = None) -> Rates:
+        """The judge's price, and what batches or the service tier cost of it."""
+        price = judge_member(judge, "price")
+        if not isinstance(price, Price):
+            return cls(None, batch, notes=(f"no price of {judge.condition.judge_id} is known; these are tokens alone",))
         if batch:
-            if discount is None:
-                discount = price.batch
-            if discount is None:
+            share = price.batch if discount is None else discount
+            if share is None:
                 note = "no batch price is known, so batches count at the live price; batch_discount= says otherwise"
-                return cls(price, own, batch, notes=(note,))
-            return cls(price, own, batch, discount)
+                return cls(price, batch, notes=(note,))
+            return cls(price, batch, share, share)
         usage = Usage(prompt=_MILLION, completion=0)
         tier = cost_of(usage, Price(1.0, 1.0, tiers=price.tiers), tier=judge.condition.settings.get("service_tier"))
         if tier is None:
             note = "the price of this service tier is not known; these figures are of the usual one"
-            return cls(price, own, notes=(note,))
-        return cls(price, own, tier=tier)
+            return cls(price, notes=(note,))
+        return cls(price, share=tier)
 
     def paid(self, usage: pl.DataFrame) -> float | None:
-        """What attempts cost: as they were recorded, or by the prices given for this estimate."""
+        """What attempts cost: as they were recorded, else by the price."""
         if self.price is None:
             return float(usage["cost"].sum()) if usage["cost"].count() or usage.height == 0 else None
         prompt = pl.col("prompt_tokens").fill_null(0)
@@ -450,9 +409,7 @@ class Rates:
         of_cached = self.price.input if self.price.cached is None else self.price.cached
         output = pl.col("completion_tokens").fill_null(0) * self.price.output
         cost = ((prompt - cached) * self.price.input + cached * of_cached + output) / _MILLION
-        if not self.own:
-            cost = pl.coalesce("cost", cost)
-        return float(usage.select(cost.sum()).item())
+        return float(usage.select(pl.coalesce("cost", cost).sum()).item())
 
     def input_price(self, usage: pl.DataFrame) -> float:
         """Of a million input tokens of the remaining pairs; live, as many are cached as in the pilot."""
@@ -473,25 +430,25 @@ def prompt_bytes(judge: Judge, pairs: pl.DataFrame) -> NDArray[np.int64]:
     for id1, text1, id2, text2 in pairs.select("ID1", "text1", "ID2", "text2").iter_rows():
         text = text1 + text2
         if isinstance(asked, LLMJudge):
-            text = asked.request(JudgePair({"ID": id1, "text": text1}, {"ID": id2, "text": text2})).prompt
+            text = asked.prompt(JudgePair({"ID": id1, "text": text1}, {"ID": id2, "text": text2}))
         sizes.append(orders * len(text.encode("utf-8", "surrogatepass")))
     return np.array(sizes, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What came out, before it is a table.
+    """What the estimate rests on: what was used before, and the tokens of the pairs that are left.
 
     Attributes:
-        row: columns of the summary that the estimate itself fills.
-        calibration: what it rests on.
+        used: columns of the summary about the pilot and other known answers.
+        calibration: how bytes become tokens.
         left: which pairs are still to be asked.
         prompt: input tokens of these.
         completion: output tokens of these.
         input_price: of a million of the former.
     """
 
-    row: Mapping[str, Any]
+    used: Mapping[str, Any]
     calibration: Mapping[str, Any]
     left: NDArray[np.bool_]
     prompt: Spread
@@ -527,18 +484,14 @@ def _calibrated(
     known = left & names.is_in(answered.implode()).to_numpy()
     left &= ~known
     before = usage.filter(pl.col("custom_id").is_in(names.filter(pl.Series(known)).implode()))
-    row = {
-        "n_test": chosen.size,
-        "n_known": int(known.sum()),
-        "pilot_prompt_tokens": mine["prompt_tokens"].sum(),
-        "pilot_completion_tokens": mine["completion_tokens"].sum(),
-        "pilot_cost": rates.paid(mine),
-        "known_cost": rates.paid(before),
-        "known_prompt_tokens": before["prompt_tokens"].sum(),
-        "known_completion_tokens": before["completion_tokens"].sum(),
-    }
+    used: dict[str, Any] = {"n_test": chosen.size, "n_known": int(known.sum())}
+    for when, attempts in (("pilot", mine), ("known", before)):
+        used[f"{when}_cost"] = rates.paid(attempts)
+        used[f"{when}_prompt_tokens"] = attempts["prompt_tokens"].sum()
+        used[f"{when}_completion_tokens"] = attempts["completion_tokens"].sum()
+    method = "proportional" if fit.slope else "mean"
     calibration = dict.fromkeys(_CALIBRATION.split()) | {
-        "method": "least_squares" if fit.sum_squares else "proportional" if fit.slope else "mean",
+        "method": "least_squares" if fit.sum_squares else method,
         "n": fit.n,
         "intercept": fit.intercept,
         "slope": fit.slope,
@@ -561,7 +514,7 @@ def _calibrated(
             share = paid / max(prompt.expected * input_price + paid, 1e-300)
         if output.any():
             calibration["relative_error"] = share * output.std(ddof=1) / math.sqrt(output.size) / output.mean()
-    return Figures(row, calibration, left, prompt, completion, input_price)
+    return Figures(used, calibration, left, prompt, completion, input_price)
 
 
 def _last(usage: pl.DataFrame, tokens: str, pilot: pl.DataFrame) -> pl.DataFrame:
@@ -579,25 +532,17 @@ def _complain(done: SubmitResult) -> None:
     raise InputError(f"the judge {judge} does not say how many tokens it uses; an estimate offline needs none")
 
 
-def _rough(sizes: NDArray[np.int64], rates: Rates, bytes_per_token: float, output_tokens: float) -> Figures:
+def _rough(sizes: NDArray[np.int64], rates: Rates, output_tokens: float) -> Figures:
     """From bytes alone: no pilot, and a budget for denser text and answers twice as long."""
-    tokens = float(sizes.sum()) / bytes_per_token
+    tokens = float(sizes.sum()) / _BYTES_PER_TOKEN
     answers = sizes.size * output_tokens
-    used = "n_test n_known pilot_prompt_tokens pilot_completion_tokens pilot_cost known_cost"
-    row = dict.fromkeys([*used.split(), "known_prompt_tokens", "known_completion_tokens"], 0)
-    calibration = dict.fromkeys(_CALIBRATION.split()) | {
-        "method": "rough",
-        "n": 0,
-        "intercept": 0.0,
-        "slope": 1 / bytes_per_token,
-        "bytes_per_token": bytes_per_token,
-        "output_n": 0,
-        "output_mean": output_tokens,
-    }
+    used = dict.fromkeys(_USED.split(), 0)
+    calibration = dict.fromkeys(_CALIBRATION.split()) | {"method": "rough", "n": 0, "intercept": 0.0, "output_n": 0}
+    calibration |= {"slope": 1 / _BYTES_PER_TOKEN, "bytes_per_token": _BYTES_PER_TOKEN, "output_mean": output_tokens}
     left = np.ones(sizes.size, dtype=bool)
     input_price = 0.0 if rates.price is None else rates.price.input
     prompt = Spread(tokens, tokens / _DENSE_TEXT)
-    return Figures(row, calibration, left, prompt, Spread(answers, 2 * answers), input_price)
+    return Figures(used, calibration, left, prompt, Spread(answers, 2 * answers), input_price)
 
 
 def assumed_output(judge: Judge) -> float:
@@ -613,8 +558,8 @@ def assumed_output(judge: Judge) -> float:
 
 def totals(figures: Figures, rates: Rates) -> dict[str, Any]:
     """All figures of the summary that follow from tokens and prices."""
-    row: dict[str, Any] = dict.fromkeys(_REAL_COLUMNS.split()) | dict(figures.row)
-    row |= {"n_remaining": int(figures.left.sum()), "batch_discount": rates.discount, "prices_as_of": None}
+    row: dict[str, Any] = dict(figures.used)
+    row |= {"n_remaining": int(figures.left.sum()), "batch_discount": rates.discount}
     for tokens, spread in (("prompt_tokens", figures.prompt), ("completion_tokens", figures.completion)):
         spent = row[f"pilot_{tokens}"] + row[f"known_{tokens}"]
         row[f"est_remaining_{tokens}_expected"] = spread.expected
@@ -624,16 +569,13 @@ def totals(figures: Figures, rates: Rates) -> dict[str, Any]:
     price = rates.price
     if price is None:
         return row
-    share = rates.discount * rates.tier / _MILLION
-    of_input = share * figures.input_price
-    of_output = share * price.output
+    of_input = rates.share / _MILLION * figures.input_price
+    of_output = rates.share / _MILLION * price.output
     expected = of_input * figures.prompt.expected + of_output * figures.completion.expected
-    margins = (
-        of_input * (figures.prompt.budget - figures.prompt.expected),
-        of_output * (figures.completion.budget - figures.completion.expected),
-    )
+    input_margin = of_input * (figures.prompt.budget - figures.prompt.expected)
+    output_margin = of_output * (figures.completion.budget - figures.completion.expected)
     # Two errors that know nothing of each other; those of a rough estimate come together.
-    margin = math.hypot(*margins) if row["n_test"] else sum(margins)
+    margin = math.hypot(input_margin, output_margin) if row["n_test"] else input_margin + output_margin
     spent = (row["pilot_cost"] or 0.0) + (row["known_cost"] or 0.0)
     return row | {
         "expected_cost_remaining": expected,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
@@ -16,7 +15,7 @@ import polars as pl
 
 from pairscale.core.arrays import Floats, Ints
 from pairscale.core.comparisons import AS_NEW, is_bare, say_copies
-from pairscale.core.display import PlotMixin, ReportMixin, ReprMixin
+from pairscale.core.display import PlotMixin, ReportMixin
 from pairscale.core.errors import FitError, InputError, UnknownNameError
 from pairscale.core.jobs import require_jobs
 from pairscale.core.notices import notice
@@ -33,7 +32,7 @@ from pairscale.core.provenance import Provenance
 from pairscale.core.results import ORDER_KNOWN, Results
 from pairscale.core.tables import Table, listed, require_ids, times_of, to_frame
 from pairscale.models._information import PROBE_SEED, is_exact
-from pairscale.models.bayes.model import JudgeParameters, count_outcomes
+from pairscale.models.bayes.model import Answers, JudgeParameters, count_outcomes
 from pairscale.models.bayes.repeats import RepeatAgreement, repeat_agreement, repeat_weights
 from pairscale.models.bayes.settings import Repeats, require_repeats
 from pairscale.models.data import (
@@ -47,7 +46,6 @@ from pairscale.models.data import (
     read_outcomes,
 )
 from pairscale.models.engines import ENGINES, FitEngine
-from pairscale.models.likelihood import outcome_probabilities
 from pairscale.models.uncertainty import Requested, Uncertainty, assess
 
 if TYPE_CHECKING:
@@ -63,7 +61,6 @@ __all__ = [
     "PositionEffect",
     "TieEffect",
     "Ties",
-    "WinProbability",
     "fit_bt_model",
     "summarize_bt_fit",
 ]
@@ -116,27 +113,6 @@ class TieEffect:
     upper: float | None
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class WinProbability(ReprMixin):
-    """The probability that one item beats another, neither of them being favoured by its place.
-
-    Attributes:
-        probability: that it wins.
-        lower: the lower end of the interval; None when the fit did not keep its covariance.
-        upper: the upper end of the interval.
-        tie: the probability of a tie; 0 unless ties are modelled.
-    """
-
-    probability: float
-    lower: float | None
-    upper: float | None
-    tie: float
-
-    def __str__(self) -> str:
-        interval = "" if self.lower is None or self.upper is None else f", {self.lower:.3f} to {self.upper:.3f}"
-        return f"wins with probability {self.probability:.3f}{interval}{f', ties {self.tie:.3f}' if self.tie else ''}"
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class BTSolution:
     """How the scores were found.
@@ -145,7 +121,6 @@ class BTSolution:
         iterations: steps taken; of several parts, the most.
         converged: whether the engine's equations hold. If not, no finite scores solve them, the scores are those of the
             engine's own steps when it gave up, and a notice names the groups whose distance is open.
-        log_likelihood: of the comparisons, at these scores; without adjustment, prior or penalty.
         eps: the adjustment of the wins; None for another engine than ``sirt``.
         drift: for ``sirt``, per part, how far the adjusted wins are from the expected ones, in units of the information
             (c in ``s - E = c I``).
@@ -155,7 +130,6 @@ class BTSolution:
 
     iterations: int
     converged: bool
-    log_likelihood: float
     eps: float | None
     drift: tuple[float, ...]
     scores: pl.DataFrame
@@ -215,39 +189,6 @@ class BTFit(PlotMixin, ReportMixin, table="theta", charts=("scores", "ranks", "w
             reliability = "none" if self.reliability is None else f"{self.reliability:.3f}"
             facts += [f"reliability {reliability}", f"best {listed(self.theta['ID'].head(3).to_list())}"]
         return f"<BTFit by {self.engine}: {', '.join(facts)}>"
-
-    def win_probability(self, i: str, j: str, *, level: float = 0.95) -> WinProbability:
-        """The probability that item ``i`` beats item ``j`` where neither is favoured by its place.
-
-        The interval is that of ``theta_i - theta_j``, of which the probability is a function (with modelled ties, nu
-        is taken as known); it needs a fit with ``covariance=True``.
-
-        Raises:
-            InputError: when an item has no score, or the two are on scales of their own.
-        """
-        level = require_level(level)
-        ids = self.theta["ID"].to_list()
-        strange = [name for name in (i, j) if name not in ids]
-        if strange:
-            raise InputError(f"no score for {listed(strange)}")
-        at, other = ids.index(i), ids.index(j)
-        if len(self.components) > 1 and self.theta["component"][at] != self.theta["component"][other]:
-            raise InputError(f"{i!r} and {j!r} are of parts never compared with each other")
-        gap = self.theta["theta"][at] - self.theta["theta"][other]
-        nu = self.ties.nu if self.ties else 0.0
-        wide = None
-        if self.covariance is not None:
-            c = self.covariance
-            z = NormalDist().inv_cdf((1 + level) / 2)
-            wide = z * float(np.sqrt(max(c[at, at] + c[other, other] - 2 * c[at, other], 0.0)))
-        gaps = np.array([gap] if wide is None else [gap, gap - wide, gap + wide])
-        won, _, tie = outcome_probabilities(gaps, nu)
-        return WinProbability(
-            probability=float(won[0]),
-            lower=None if wide is None else float(won[1]),
-            upper=None if wide is None else float(won[2]),
-            tie=0.0 if tie is None else float(tie[0]),
-        )
 
 
 @checked
@@ -310,7 +251,7 @@ def fit_bt_model(
         level: of the intervals, which are ``theta`` ± z times a standard error: of the bootstrap if there is one, else
             the robust one if there are clusters, else ``se_mean``.
         se: whether standard errors and intervals are wanted; without them, large data are faster.
-        covariance: keep the full covariance, which :meth:`BTFit.win_probability` needs for its interval.
+        covariance: keep the full covariance.
         cluster: a column, such as ``judge_id``: comparisons of a cluster may depend on each other. Adds ``se_robust``,
             from the sandwich formula, and a bootstrap draws whole clusters.
         bootstrap: rounds of resampling; adds ``se_bootstrap``. ``sirt`` is given multinomial weights, the others
@@ -387,7 +328,7 @@ def fit_bt_model(
     solution = _solution(pieces, roots, method)
     if verbose:
         end = "converged" if solution.converged else "did not converge"
-        notice(f"{method.name}: {end} after {solution.iterations} steps, log-likelihood {solution.log_likelihood:.4f}")
+        notice(f"{method.name}: {end} after {solution.iterations} steps")
     return BTFit(
         theta=theta,
         reliability=_reliability(theta) if len(pieces) == 1 and reference is None else None,
@@ -510,17 +451,17 @@ def _weighed(outcomes: Outcomes, repeats: Repeats, *, order_known: bool) -> tupl
     if require_repeats(repeats) == "independent":
         return outcomes, None
     apart = outcomes.first != outcomes.second
-    first = outcomes.first[apart]
-    second = outcomes.second[apart]
-    result = outcomes.result[apart]
-    times = outcomes.times[apart]
-    size = len(outcomes.ids)
-    first_won = pl.Series(result == 1).set(pl.Series(result == 0.5), None)
+    answers = Answers(
+        outcomes.first[apart],
+        outcomes.second[apart],
+        outcomes.result[apart],
+        len(outcomes.ids),
+        outcomes.times[apart],
+    )
     model = JudgeParameters(lapse=True, position=order_known)
-    cells = count_outcomes(first, second, first_won, size, position=order_known, times=times)
-    agreement = repeat_agreement(first, second, first_won, cells, model, repeats, times)
+    agreement = repeat_agreement(answers, count_outcomes(answers, position=order_known), model, repeats)
     share = np.ones(len(apart))
-    share[apart] = repeat_weights(first, second, size, agreement.rho, times)
+    share[apart] = repeat_weights(answers, agreement.rho)
     weight = share if outcomes.weight is None else outcomes.weight * share
     return replace(outcomes, weight=weight), agreement
 
@@ -598,7 +539,7 @@ def _table(
         upper = theta + known.z * known.interval_se
     figures = {
         "theta": theta,
-        "se": 1 / np.sqrt(root.diagonal) if method.name == "sirt" else known.se,
+        "se": 1 / np.sqrt(root.now.diagonal) if method.name == "sirt" else known.se,
         "rank": _ranks(theta),
         "se_mean": known.se_mean,
         "lower": lower,
@@ -651,15 +592,16 @@ def _reliability(table: pl.DataFrame) -> float | None:
 
 def _solution(pieces: Sequence[Counts], roots: Sequence[Root], method: FitEngine) -> BTSolution:
     scores = [
-        pl.DataFrame({"ID": piece.ids, "score": root.score, "expected": root.expected, "information": root.diagonal})
+        pl.DataFrame(
+            {"ID": piece.ids, "score": root.score, "expected": root.now.expected, "information": root.now.diagonal}
+        )
         for piece, root in zip(pieces, roots, strict=True)
     ]
     return BTSolution(
         iterations=max(root.iterations for root in roots),
         converged=all(root.converged for root in roots),
-        log_likelihood=sum(root.log_likelihood for root in roots),
         eps=method.eps if method.name == "sirt" else None,
-        drift=tuple(root.drift for root in roots if root.drift is not None),
+        drift=tuple(root.drift for root in roots if method.name == "sirt"),
         scores=pl.concat(scores),
     )
 

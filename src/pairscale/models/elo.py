@@ -39,7 +39,7 @@ __all__ = ["EloFit", "EloRuns", "fit_elo_model"]
 AS_GAMES = f"each of them counts as a further game. {DROP_COPIES}"
 _SCALE = 400.0
 _LARGEST_K = 1_000_000
-_PER_RUN = {"run": pl.Int64, "reliability": pl.Float64, "reliability_weighted": pl.Float64, "foreseen": pl.Int64}
+_PER_RUN = ("reliability", "reliability_weighted")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,8 +51,7 @@ class EloRuns:
         games: decisions, the same in every order.
         k: the most points that a decision can move.
         start: the rating that every item starts with.
-        per_run: one row per order: ``run``, ``reliability``, ``reliability_weighted`` (null where no decision was
-            between unequal items), and ``foreseen``, the number of decisions between unequal items.
+        per_run: ``reliability reliability_weighted``, one row per order with a decision between unequal items.
     """
 
     runs: int
@@ -151,7 +150,8 @@ def fit_elo_model(
         )
     # Sorted, so that neither the order of the rows nor the locale changes a result.
     games = np.sort(winner * len(ids) + loser)
-    total, squares, per_run = _averaged(games, len(ids), _gains(k), runs, seed)
+    total, squares, consistency = _averaged(games, len(ids), _gains(k), runs, seed)
+    per_run = pl.DataFrame(consistency, schema=dict.fromkeys(_PER_RUN, pl.Float64), orient="row")
     mean = total / runs
     spread = np.sqrt(np.maximum(squares - total * mean, 0) / max(runs - 1, 1))
     elo = pl.DataFrame(
@@ -198,18 +198,26 @@ def _gains(k: int) -> Ints:
     return np.floor(k / (1 + 10 ** (np.arange(-far, far + 1) / _SCALE)) + 0.5).astype(np.int64)
 
 
-def _averaged(games: Ints, n_items: int, gains: Ints, runs: int, seed: int) -> tuple[Ints, Ints, pl.DataFrame]:
-    """Per item, the sum of the ratings over all orders and of their squares; per order, the reliabilities."""
+def _averaged(
+    games: Ints, n_items: int, gains: Ints, runs: int, seed: int
+) -> tuple[Ints, Ints, list[tuple[float, float]]]:
+    """Per item, the sum of the ratings over all orders and of their squares; per order, how often the leader won.
+
+    That is the share of the games between unequal items, plain and weighted by the lead; not of an order without any.
+    """
     total = np.zeros(n_items, dtype=np.int64)
     squares = np.zeros(n_items, dtype=np.int64)
-    per_run = []
+    consistency = []
     for run in range(runs):
         order = np.random.default_rng([seed, run]).permutation(games)
         ratings, lead = _rate_in_turn(order, n_items, gains)
         total += ratings
         squares += ratings * ratings
-        per_run.append({"run": run + 1, **_consistency(lead)})
-    return total, squares, pl.DataFrame(per_run, schema=_PER_RUN)
+        unequal = lead[lead != 0]
+        if len(unequal):
+            ahead = unequal > 0
+            consistency.append((float(ahead.mean()), float(unequal[ahead].sum() / np.abs(unequal).sum())))
+    return total, squares, consistency
 
 
 def _rate_in_turn(order: Ints, n_items: int, gains: Ints) -> tuple[Ints, Ints]:
@@ -233,15 +241,3 @@ def _rate_in_turn(order: Ints, n_items: int, gains: Ints) -> tuple[Ints, Ints]:
         rating[winner] = up + points
         rating[loser] = down - points
     return np.array(rating, dtype=np.int64), np.array(leads, dtype=np.int64)
-
-
-def _consistency(lead: Ints) -> dict[str, float | None]:
-    """How often and how far the leader won, of the games between unequal items."""
-    foreseen = int((lead != 0).sum())
-    if not foreseen:
-        return {"reliability": None, "reliability_weighted": None, "foreseen": 0}
-    return {
-        "reliability": float((lead > 0).sum() / foreseen),
-        "reliability_weighted": float(lead[lead > 0].sum() / np.abs(lead).sum()),
-        "foreseen": foreseen,
-    }

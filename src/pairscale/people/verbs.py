@@ -177,7 +177,6 @@ def _serve(store: LabelStore, address: Address, instructions: str, plain: bool) 
             while True:  # in short waits: another thread may get the signal, and only a waking main thread sees it
                 threading.Event().wait(_WAKE_S)
                 store.run.require_there()
-                store.run.require_lock()
         except (KeyboardInterrupt, Terminated) as stop:
             leave_sigterm()
             _say("stopping")

@@ -153,12 +153,8 @@ def _budget(request: LLMRequest, able: Capabilities, effort: str | None) -> int 
         if effort in {None, "none"} or able.thinking not in {"budget", "any"}:
             return None
         return _BUDGETS.get(str(effort), _BUDGETS["high"])
-    if able.budget is None:
-        raise InputError(
-            f"{request.model} takes no thinking_budget; say how hard to think with reasoning, such as 'low'"
-        )
-    if effort == "none":
-        raise InputError("a thinking_budget makes no sense with reasoning 'none'; leave one of them out")
+    if able.budget is None or effort == "none":
+        raise InputError(f"{request.model} takes no thinking_budget now; use reasoning, such as 'low', instead")
     if budget < able.budget[0]:
         raise InputError(f"a thinking budget of {budget} tokens is too small; {able.budget[0]} is the least")
     return budget
@@ -176,14 +172,11 @@ def _max_tokens(request: LLMRequest, budget: int | None, effort: str | None, thi
 def _samplers(request: LLMRequest, able: Capabilities, thinks: bool) -> dict[str, Any]:
     """The samplers; thinking leaves little choice."""
     if thinks and able.temperature != "never":
-        if request.temperature not in {None, 1}:
-            raise InputError(f"the temperature must be 1 while {request.model} thinks, not {request.temperature}")
-        if request.top_k is not None or (request.top_p is not None and request.top_p < 0.95):
-            raise InputError(f"{request.model} takes no top_k while it thinks, and no top_p below 0.95")
-    if request.temperature is not None and request.temperature > 1:
+        if request.temperature not in {None, 1} or request.top_k is not None or (request.top_p or 1) < 0.95:
+            raise InputError(f"{request.model} takes no top_k, top_p below 0.95 or temperature but 1 while it thinks")
+        request = replace(request, temperature=None if able.temperature == "unthinking" else request.temperature)
+    if (request.temperature or 0) > 1:
         raise InputError(f"temperature {request.temperature!r} is not between 0 and 1, as Anthropic has it")
-    if thinks and request.temperature == 1 and able.temperature == "unthinking":
-        request = replace(request, temperature=None)  # its only value, and so its default
     return sampling(request, able, thinks)
 
 

@@ -6,14 +6,13 @@ import asyncio
 import json
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from pairscale.core.files import open_private
-from pairscale.providers.client import LLMClient, ProviderError, joined, retrying
+from pairscale.providers.client import LLMClient, ProviderError, joined, read_at_most, retrying
 
 if TYPE_CHECKING:
     import aiohttp
@@ -107,20 +106,14 @@ class BatchHTTP:
             elif method != "GET":
                 more.setdefault("Content-Type", "application/json")
                 payload = None if body is None else json.dumps(body).encode()
-            async with self._request(method, path, payload, more, is_signed=is_signed) as response:
-                content = await self._content(response)
+            async with await self._request(method, path, payload, more, is_signed=is_signed) as response:
+                content = await read_at_most(response, _MOST_JSON)
+                self._require_size(len(content), response.status, _MOST_JSON)
                 if not (200 <= response.status < 300 or response.status in accept):
                     raise self._refused(response.status, response.headers, content)
                 return response.status, response.headers, self._document(content, response.status)
 
         return await self._tried(once, again=again)
-
-    async def _content(self, response: aiohttp.ClientResponse) -> bytes:
-        content = bytearray()
-        async for piece in response.content.iter_any():
-            content += piece
-            self._require_size(len(content), response.status, _MOST_JSON)
-        return bytes(content)
 
     def _require_size(self, size: int, status: int, most: int) -> None:
         if size > most:  # it may pass: what was to be created may be there, and is looked for
@@ -144,7 +137,7 @@ class BatchHTTP:
         """Download a file to the end of another, a piece at a time; ``start`` is where that ended before."""
         file.seek(start)
         file.truncate()
-        async with self._request("GET", path, None, {}) as response:
+        async with await self._request("GET", path, None, {}) as response:
             if not 200 <= response.status < 300:
                 raise self._refused(response.status, response.headers, await response.content.read(_CHUNK))
             rest = b""
@@ -179,29 +172,25 @@ class BatchHTTP:
             self._opened.clear()
         raise ProviderError(code, f"{self.provider.name} at {self.base_url}: {words}", failure="transient")
 
-    @asynccontextmanager
     async def _request(
         self, method: str, path: str, payload: Any, headers: Mapping[str, str], *, is_signed: bool = False
-    ) -> AsyncIterator[aiohttp.ClientResponse]:
+    ) -> Any:
+        """A request, to be opened by ``async with``; the key goes to the provider's own address alone."""
         import aiohttp
 
         url = path if "://" in path else joined(self.base_url, path)
-        own = await self._client.headers() if self._is_own(url) and not is_signed else {}
-        own.pop("Content-Type", None)
-        async with self._client.session().request(
+        own: dict[str, str] = {}
+        if urlsplit(url)[:2] == urlsplit(self.base_url)[:2] and not is_signed:
+            own = await self._client.headers()
+            del own["Content-Type"]
+        return self._client.request(
             method,
             url,
             data=payload,
             headers={**own, **headers},
             skip_auto_headers=("Content-Type",) if is_signed else (),  # one that is not signed may be refused
-            allow_redirects=False,
             timeout=aiohttp.ClientTimeout(total=self._timeout, sock_connect=30.0),
-        ) as response:
-            yield response
-
-    def _is_own(self, url: str) -> bool:
-        """Whether an address is the provider's own: the key goes nowhere else."""
-        return urlsplit(url)[:2] == urlsplit(self.base_url)[:2]
+        )
 
     def _refused(self, status: int, headers: Mapping[str, str], content: bytes) -> ProviderError:
         error = self._client.refused(status, headers, self._client.redactor.document(content))

@@ -187,7 +187,6 @@ class Line:
         body: the reply, or the error as it came.
         error: the error in words.
         result_type: the provider's own word for ``kind``.
-        parameter: the field of the request that this model does not take, where the error names one.
     """
 
     custom_id: str
@@ -196,15 +195,13 @@ class Line:
     body: Any = None
     error: str | None = None
     result_type: str | None = None
-    parameter: str | None = None
 
 
 def failed_line(
     custom_id: str, status: int | None, error: Any, kind: LineKind = "errored", result_type: str | None = None
 ) -> Line:
     """A request that has an error instead of a reply."""
-    failure = problem(status or 0, {"error": error})
-    return Line(custom_id, kind, status, error, failure.message, result_type, failure.parameter)
+    return Line(custom_id, kind, status, error, problem(status or 0, {"error": error}).message, result_type)
 
 
 class BatchFormat:

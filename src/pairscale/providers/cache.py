@@ -17,9 +17,8 @@ import sqlite3
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from urllib.parse import urlsplit
 
 from pairscale.core.errors import InputError
@@ -77,15 +76,8 @@ def _is_this_machine(base_url: str) -> bool:
     return host in {"localhost", "::1", "0.0.0.0"} or host.startswith("127.") or host.endswith(".localhost")  # noqa: S104
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """A reply that was kept.
-
-    Attributes:
-        body: the reply, as its provider sent it.
-        status: of HTTP.
-        asked_at: when it came.
-    """
+class Kept(NamedTuple):
+    """A reply that was kept: as its provider sent it, its status of HTTP, and when it came."""
 
     body: Any
     status: int
@@ -119,9 +111,6 @@ class AnswerCache:
     def __exit__(self, *_exc: object) -> None:
         self.close()
 
-    def __repr__(self) -> str:
-        return f"<AnswerCache at {self.path}>"
-
     def find(self, key: str) -> Kept | None:
         """The reply under a key; None when there is none, or the file cannot be read."""
         for body, status, asked_at in self._run("SELECT body, status, asked_at FROM answers WHERE key = ?", key):
@@ -143,17 +132,10 @@ class AnswerCache:
         return sum(path.stat().st_size for path in self._files() if path.is_file())
 
     def clear(self) -> None:
-        """Forget everything: the file is removed.
-
-        Raises:
-            InputError: when it may not be removed.
-        """
+        """Forget everything: the file is removed."""
         self.close()
-        try:
-            for path in self._files():
-                path.unlink(missing_ok=True)
-        except OSError as error:
-            raise InputError(f"{self.path} cannot be removed: {error.strerror or error}") from None
+        for path in self._files():
+            path.unlink(missing_ok=True)
         self._is_broken = False
 
     def close(self) -> None:

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from functools import cache, partial
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args
@@ -25,7 +24,6 @@ from msgspec.structs import asdict, replace
 
 from pairscale.core.errors import InputError, UnknownNameError
 from pairscale.core.home import home_folder
-from pairscale.core.notices import notice
 from pairscale.core.options import optional, require_number
 from pairscale.providers.base import Provider, Usage
 
@@ -287,11 +285,6 @@ class PriceRow(Price, frozen=True, kw_only=True):
         for name, value in (("input", self.input), ("output", self.output)):
             if 0 < value < 0.0001:
                 return f"{name} {value:g} is no price of a million tokens; is it that of one token?"
-        for name, value in (("cached", self.cached or 0), ("batch_cached", self.batch_cached or 0)):
-            if value > self.input:
-                return f"{name} {value:g} is more than input {self.input:g}"
-        if self.start and self.end and self.end < self.start:
-            return f"until {self.end} lies before from {self.start}"
         return _pattern_problem(self.model)
 
 
@@ -346,16 +339,12 @@ def _read(path: Path) -> Table:
     """The document of a user's file; anything that cannot be right is refused by its row."""
     try:
         table = msgspec.json.decode(path.read_bytes(), type=Table)
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}") from None
     except msgspec.ValidationError as error:
         raise _refused(str(path), error) from None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(f"{path} is not JSON: {error}") from None
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"{path} cannot be read as JSON: {error}") from None
     if table.prices and table.unit is None:
         raise InputError(f"{path}: unit: {_HINTS['unit']}")
-    if table.as_of > today().isoformat():
-        raise InputError(f"{path}: as_of {table.as_of} lies in the future")
     for kind, rows in table.rows.items():
         for number, row in enumerate(rows, 1):
             problem = row.problem()
@@ -412,17 +401,12 @@ def add_rows(path: Path) -> tuple[Path, int, int]:
     merged = {}
     for kind, rows in table.rows.items():
         identities = [_identity(row) for row in rows]
-        for identity in identities:
-            if identities.count(identity) > 1:
-                raise InputError(f"{path}: {kind}: there are two rows of {':'.join(map(str, filter(None, identity)))}")
         kept = [row for row in old.get(kind, []) if _identity(row) not in identities]
         merged[kind] = [*rows, *kept]
         added += len(rows)
         replaced += len(old.get(kind, [])) - len(kept)
     if not added:
         raise InputError(f"{path} holds no rows of providers, models or prices")
-    for name in sorted({row.provider for row in table.prices} - set(PROVIDERS)):
-        notice(f"{path}: no provider is called {name}; its prices are kept, and used once there is one")
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(f"{target.name}.part")
     part.write_bytes(msgspec.json.format(msgspec.json.encode(replace(table, unit=UNIT, **merged)), indent=2))
@@ -518,27 +502,17 @@ def price_of(provider: str, model: str, given: Price | Mapping[str, Any] | None 
     Args:
         provider: whose model.
         model: its name.
-        given: a price of your own, ``{"input": 0.25, "output": 2.0}``, or a table of them in the form of the bundled
-            one, ``{"as_of": …, "prices": [{"provider": …, "model": a pattern, "input": …, "output": …}]}``, which
-            comes before it.
+        given: a price of your own, ``{"input": 0.25, "output": 2.0}``.
 
     Raises:
         InputError: what is given is no price.
     """
-    rows = price_table(provider)
-    try:
-        if isinstance(given, Mapping) and "prices" in given:
-            dated = {name: given[name] for name in ("as_of", "source") if name in given}
-            own_rows = msgspec.convert([{**dated, **row} for row in given["prices"]], list[PriceRow])
-            for row in own_rows:
-                if (problem := _pattern_problem(row.model)) is not None:
-                    raise InputError(f"price: {problem}")
-            rows = [*own_rows, *rows]
-        elif given is not None:
+    if given is not None:
+        try:
             return msgspec.convert(msgspec.to_builtins(given), Price)
-    except (msgspec.ValidationError, TypeError) as error:
-        raise _refused("price", error) from None
-    for row in rows:
+        except (msgspec.ValidationError, TypeError) as error:
+            raise _refused("price", error) from None
+    for row in price_table(provider):
         if row.covers(provider, model) and row.is_in_force:
             return row
     if provider == "ollama" or (provider in presets() and presets()[provider].is_free):
@@ -639,25 +613,18 @@ CLASSES = {
 """The providers with a module of their own, and the class in it."""
 EMBEDDED = frozenset({"lexical", "simulated", "replay", "human"})
 """The judges that are no provider's."""
-ENTRY_POINTS = "pairscale.providers"
-"""The group under which an installed package names its providers, each by the name that users write."""
-
-_MEMBERS = ("name", "base_url", "base_url_variable", "key_variable", "auth", "call", "reply", "problem", "without")
 _registered: dict[str, Callable[..., Provider]] = {}
 Made = TypeVar("Made", bound=Callable[..., Any])
 
 
-class _ProviderNames(Collection[str]):
-    """All names there are now. Installed packages are looked through only when the others do not have one."""
+class _ProviderNames:
+    """All names that there are now: the user's own rows and registered classes among them."""
 
     def __contains__(self, name: object) -> bool:
-        return name in CLASSES or name in _registered or name in presets() or name in _installed()
+        return name in set(self)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(dict.fromkeys([*CLASSES, *presets(), *_registered, *_installed()]))
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
+        return iter(dict.fromkeys([*CLASSES, *presets(), *_registered]))
 
 
 PROVIDERS = _ProviderNames()
@@ -669,9 +636,6 @@ def register_provider(provider: Made) -> Made:
 
     For a server that speaks OpenAI's chat completions, a row of data is enough: ``pairscale providers add``.
 
-    A package does the same for everybody who installs it, and for the command, by an entry point of the group
-    ``pairscale.providers``: ``NAME = "package.module:Class"``.
-
     Args:
         provider: a class with the members of :class:`~pairscale.providers.base.Provider`, and its ``name``. One that is
             registered again under the same name takes the place of the first.
@@ -680,7 +644,7 @@ def register_provider(provider: Made) -> Made:
         The class itself.
 
     Raises:
-        InputError: when it has no name, or one that is taken, or lacks a member.
+        InputError: when it has no name, or one that is taken.
 
     Example:
         >>> from pairscale.providers.compatible import Compatible
@@ -695,18 +659,8 @@ def register_provider(provider: Made) -> Made:
         raise InputError(f"a provider needs a name of letters, digits and _ as its attribute `name`, not {name!r}")
     if name in CLASSES or name in EMBEDDED:
         raise InputError(f"{name} comes with pairscale; give your provider another name")
-    missing = [member for member in _MEMBERS if not hasattr(provider, member)]
-    if missing:
-        raise InputError(f"the provider {name} lacks {', '.join(missing)}; see pairscale.providers.base.Provider")
     _registered[name] = provider
     return provider
-
-
-@cache
-def _installed() -> dict[str, EntryPoint]:
-    """The entry points of installed packages, by name."""
-    points = entry_points(group=ENTRY_POINTS)
-    return {point.name: point for point in points if point.name not in CLASSES and point.name not in EMBEDDED}
 
 
 def _class_of(name: str) -> Callable[..., Provider]:
@@ -718,17 +672,7 @@ def _class_of(name: str) -> Callable[..., Provider]:
         return _registered[name]
     if name in presets():
         return partial(_class_of("compatible"), preset=presets()[name])
-    if name not in _installed():
-        raise UnknownNameError(f"no provider is called {name!r}; there are {', '.join(PROVIDERS)}")
-    point = _installed()[name]
-    try:
-        provider: Any = point.load()
-        if provider.name != name:
-            raise InputError(f"its name is {provider.name!r}")
-        register_provider(provider)
-    except (Exception, SystemExit) as error:  # whatever a package raises, it cannot be used
-        raise InputError(f"the provider {name} ({point.value}) cannot be used: {error}") from error
-    return _registered[name]
+    raise UnknownNameError(f"no provider is called {name!r}; there are {', '.join(PROVIDERS)}")
 
 
 def provider_named(name: str, **settings: Any) -> Provider:
@@ -752,9 +696,7 @@ def provider_named(name: str, **settings: Any) -> Provider:
     try:
         return make(**settings)
     except TypeError as error:
-        if not settings:
-            raise InputError(f"the provider {name} cannot be made: {error}") from error
-        raise InputError(f"the provider {name} has no setting {', '.join(sorted(settings))}") from None
+        raise InputError(f"the provider {name} does not take these settings: {error}") from None
 
 
 def split_model(text: str) -> tuple[str, str]:
@@ -769,8 +711,7 @@ def split_model(text: str) -> tuple[str, str]:
         ('ollama', 'qwen3:32b')
     """
     name, _, model = text.partition(":")
-    if name not in PROVIDERS:
-        raise UnknownNameError(f"no provider is called {name!r} (in {text!r}); there are {', '.join(PROVIDERS)}")
+    _class_of(name)
     if not model.strip():
         raise InputError(f"{text!r} names no model; write {name}:MODEL")
     return name, model.strip()

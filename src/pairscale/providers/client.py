@@ -16,7 +16,6 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from itertools import count
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qsl, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -76,8 +75,13 @@ class ProviderError(Exception):
         may_cost: bool = False,
     ) -> None:
         super().__init__(message)
-        self.code, self.message, self.status, self.failure = code, message, status, failure
-        self.retry_after, self.raw, self.may_cost = wait, raw, may_cost
+        self.code = code
+        self.message = message
+        self.status = status
+        self.failure = failure
+        self.retry_after = wait
+        self.raw = raw
+        self.may_cost = may_cost
         self.cost: float | None = None
 
 
@@ -101,7 +105,7 @@ class LLMClient:
         self,
         provider: Provider,
         *,
-        api_key: ApiKey | Key | None = None,
+        api_key: ApiKey | None = None,
         base_url: str | None = None,
         headers: Mapping[str, str] | None = None,
         timeout: float = 120.0,
@@ -122,9 +126,6 @@ class LLMClient:
         self._breaker = breaker or Breaker(provider.name)
         self._dropped: dict[str, set[str]] = {}
         self._sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, aiohttp.ClientSession] = WeakKeyDictionary()
-
-    def __repr__(self) -> str:
-        return f"<LLMClient of {self.provider.name} at {self.base_url}>"
 
     async def aclose(self) -> None:
         """Close the connections of this event loop."""
@@ -159,10 +160,6 @@ class LLMClient:
                 continue
             raise self.refused(status, headers, body)
 
-    def leave_out(self, model: str, *parameters: str) -> None:
-        """Leave fields out from now on that a model was found not to take, by this client or by another."""
-        self._dropped.setdefault(model, set()).update(parameters)
-
     def _drop(self, request: LLMRequest, parameter: str, call: HTTPCall) -> bool:
         """Leave a field out from now on; False when that cannot be done, or ``call`` had been without it."""
         dropped = self._dropped.setdefault(request.model, set())
@@ -175,7 +172,7 @@ class LLMClient:
         return True
 
     async def _send(self, call: HTTPCall) -> tuple[int, Mapping[str, str], Any, float]:
-        data = _body(call.body)
+        data = orjson.dumps(call.body)
         tried = await self._breaker.admit()
         try:
             ticket = await self.limiter.admit(len(data) // _BYTES_A_TOKEN)
@@ -204,7 +201,8 @@ class LLMClient:
         Raises:
             ProviderError: when it has waited for long enough.
         """
-        if (hopeless := self._breaker.failed(reason, tried, heard=heard)) is not None:
+        hopeless = self._breaker.failed(reason, tried, heard=heard)
+        if hopeless is not None:
             words = f"{self._where()} {hopeless}"
             raise ProviderError("http_error", words, failure="judge", may_cost=may_cost) from None
 
@@ -219,7 +217,7 @@ class LLMClient:
 
         headers = await self.headers(call)
         try:
-            return await self._answer(self.session(), call, data, headers)
+            return await self._answer(call, data, headers)
         except TimeoutError:
             self._is_down("no answer in time", tried, may_cost=True)
             words = f"no answer within {self._timeout:g} seconds"
@@ -235,22 +233,13 @@ class LLMClient:
             words = f"{self._where()}: {message}"
             raise ProviderError("http_error", words, failure="transient", may_cost=may_cost) from None
 
-    async def _answer(
-        self, session: aiohttp.ClientSession, call: HTTPCall, data: bytes, headers: Mapping[str, str]
-    ) -> tuple[int, Mapping[str, str], bytes]:
-        async with session.request(
-            call.method,
-            joined(self.base_url, call.path),
-            data=data,
-            headers=headers,
-            allow_redirects=False,  # which would take the key along
-        ) as response:
-            content = await response.content.read(_LARGEST + 1)
-            if len(content) == response.content_length and "Content-Encoding" not in response.headers:
-                return response.status, response.headers, content  # most come whole at once
-            while len(content) <= _LARGEST and (more := await response.content.read(_LARGEST + 1)):
-                content += more
-            return response.status, response.headers, content
+    async def _answer(self, call: HTTPCall, data: bytes, headers: Mapping[str, str]) -> tuple[int, Any, bytes]:
+        async with self.request(call.method, joined(self.base_url, call.path), data=data, headers=headers) as response:
+            return response.status, response.headers, await read_at_most(response, _LARGEST)
+
+    def request(self, method: str, url: str, **options: Any) -> Any:
+        """A request of this event loop's connections, to be opened by ``async with``."""
+        return self.session().request(method, url, allow_redirects=False, **options)  # they would take the key along
 
     def _reply(self, call: HTTPCall, body: Any, status: int, headers: Mapping[str, str]) -> Reply:
         try:
@@ -271,10 +260,9 @@ class LLMClient:
     def refused(self, status: int | None, headers: Mapping[str, str], body: Any) -> ProviderError:
         """What a reply without success means; a line of a batch, or an error in a reply, may have no status."""
         problem = self.provider.problem(status or 0, body)
-        message, code = problem.message, problem.code
-        words = self.redactor.text(message)[:2000]  # batches come with bodies of their own
-        failure = failure_of(status, code, message)
-        filtered = failure == "question" and concerns_content(code, message)
+        words = self.redactor.text(problem.message)[:2000]  # batches come with bodies of their own
+        failure = failure_of(status, problem.code, problem.message)
+        filtered = failure == "question" and concerns_content(problem.code, problem.message)
         hint = "" if filtered else _HINTS.get((status, failure), "")
         if status is not None and 300 <= status < 400:
             words = f"it points to another address, {self.redactor.text(headers.get('Location', ''))}; correct base_url"
@@ -305,17 +293,17 @@ class LLMClient:
     async def _renewed(self, token: Callable[[], Any]) -> Key:
         """The token of now: a plain callable runs in a thread, as it may wait for a server."""
         try:
-            found = await asyncio.to_thread(token)
-            if inspect.isawaitable(found):
-                found = await found
+            renewed = await asyncio.to_thread(token)
+            if inspect.isawaitable(renewed):
+                renewed = await renewed
+            if not may_be_key(renewed):
+                raise TypeError("it gave no token")
         except Exception as error:
             words = self.redactor.text(f"{type(error).__name__}: {error}")
             message = f"{self.provider.name}: the callable given as api_key failed: {words}"
             raise ProviderError("http_error", message, failure="judge") from error
-        if not may_be_key(found):
-            message = f"{self.provider.name}: the callable given as api_key gave no token"
-            raise ProviderError("http_error", message, failure="judge")
-        self.redactor.learn(key := Key(found))
+        key = Key(renewed)
+        self.redactor.learn(key)
         return key
 
     def session(self) -> aiohttp.ClientSession:
@@ -335,18 +323,32 @@ class LLMClient:
         return session
 
 
+async def read_at_most(response: aiohttp.ClientResponse, most: int) -> bytes:
+    """The content of a reply; more than ``most`` bytes where there are more, but not all of them."""
+    content = await response.content.read(most + 1)
+    if len(content) == response.content_length and "Content-Encoding" not in response.headers:
+        return content  # most come whole at once
+    while len(content) <= most:
+        more = await response.content.read(most + 1)
+        if not more:
+            break
+        content += more
+    return content
+
+
 async def retrying(
     ask: Callable[[], Awaitable[T]],
     retries: int,
     jitter: random.Random | None = None,
-    sleep: Callable[[float], Awaitable[Any]] | None = None,
+    sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep,
 ) -> T:
     """Ask a provider, and again after a transient failure, at most ``retries`` times.
 
     Raises:
         ProviderError: the last failure.
     """
-    for turn in count():
+    turn = 0
+    while True:
         try:
             return await ask()
         except ProviderError as error:
@@ -354,8 +356,8 @@ async def retrying(
                 raise
             wait = pause(error.retry_after, turn, jitter)
             say_wait(wait, error.message)
-            await (sleep or asyncio.sleep)(wait)
-    raise AssertionError  # count() never ends
+        await sleep(wait)
+        turn += 1
 
 
 def pause(retry_after: float | None, turn: int, jitter: random.Random | None = None, first: float = 1.0) -> float:
@@ -421,16 +423,9 @@ def _is_address(url: str) -> bool:
 def _login_of(url: str | None) -> list[Key]:
     """The password of an address, and the user with it, as they are sent."""
     parts = urlsplit(url or "")
-    user, password = unquote(parts.username or ""), unquote(parts.password or "")
+    user = unquote(parts.username or "")
+    password = unquote(parts.password or "")
     return [Key(password), Key(f"{user}:{password}")] if password else []
-
-
-def _body(body: Mapping[str, Any]) -> bytes:
-    """A body as it is sent."""
-    try:
-        return orjson.dumps(body)
-    except TypeError:  # numbers beyond 64 bits
-        return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def base_url_of(provider: Provider, given: str | None) -> str:

@@ -43,7 +43,6 @@ from pairscale.providers.wire import (
     send,
     stated,
     text,
-    token_logprobs,
 )
 
 _BUDGETS = {"none": 0, "minimal": 512, "low": 1024, "medium": 8192, "high": 24_576, "enabled": -1}
@@ -175,14 +174,12 @@ def _budget(request: LLMRequest, able: Capabilities) -> int | None:
         effort = level(request, able, enabled=None)  # thoughts alone ask it to think, unless it does anyway
     if budget is None:
         return None if effort is None else _BUDGETS.get(effort, _BUDGETS["high"])
-    if effort is not None:
-        raise InputError("reasoning and thinking_budget say the same thing; leave one of them out")
     least, most = able.budget or (1, 1_000_000)
-    can_be_off = "none" in able.levels
-    if not (budget == _DYNAMIC or (budget == 0 and can_be_off) or least <= budget <= most):
-        zero = ", 0 for none" if can_be_off else ""
+    is_off = budget == 0 and "none" in able.levels
+    if effort is not None or not (budget == _DYNAMIC or is_off or least <= budget <= most):
         raise InputError(
-            f"thinking_budget of {request.model} is from {least} to {most}{zero}, or -1 for its own choice"
+            f"thinking_budget of {request.model} is from {least} to {most}, or -1 for its own choice, and goes without "
+            "reasoning, which says the same thing"
         )
     return budget
 
@@ -217,14 +214,18 @@ def _logprobs(result: Any) -> tuple[TokenLogprob, ...] | None:
     chosen = field(result, "chosenCandidates")
     if chosen is None:
         return None
+    tokens = objects(chosen)
     tops = [objects(top, "candidates") for top in objects(result, "topCandidates")]
-    rows = []
-    for place, candidate in enumerate(objects(chosen)):
-        others = tops[place] if place < len(tops) else []
-        top = [{"token": other.get("token", ""), "logprob": other.get("logProbability", 0.0)} for other in others]
-        logprob = candidate.get("logProbability")
-        rows.append({"token": candidate.get("token", ""), "logprob": logprob, "top_logprobs": top})
-    return token_logprobs(rows)
+    tops += [[]] * (len(tokens) - len(tops))
+    return tuple(
+        TokenLogprob(
+            str(token.get("token", "")),
+            float(token["logProbability"]),
+            tuple((str(other.get("token", "")), float(other.get("logProbability", 0.0))) for other in others),
+        )
+        for token, others in zip(tokens, tops, strict=False)
+        if token.get("logProbability") is not None
+    )
 
 
 def thought_signature(body: Any) -> str | None:
@@ -366,8 +367,7 @@ class GeminiBatches(BatchFormat):
 
 def _outputs(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The places where results may be."""
-    output = field(document, "metadata", "output")
-    places = (document.get("response"), output, document.get("output"), document.get("dest"))
+    places = (document.get("response"), field(document, "metadata", "output"), document.get("dest"))
     return [place for place in places if isinstance(place, dict)]
 
 

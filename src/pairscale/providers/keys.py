@@ -76,14 +76,12 @@ class Key:
         return self._value
 
 
-def find_key(provider: Provider, given: str | Key | None) -> Key | None:
+def find_key(provider: Provider, given: str | None) -> Key | None:
     """The key of a provider: the one given, or that of the environment; None when it needs none.
 
     Raises:
         InputError: that names the variable, when there is no key or it cannot be one.
     """
-    if isinstance(given, Key):
-        return given
     if given is not None and not isinstance(given, str):
         raise InputError(f"api_key must be a text, or a function that gives one, not {type(given).__name__}")
     variable = provider.key_variable

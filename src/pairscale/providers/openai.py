@@ -24,6 +24,7 @@ from pairscale.providers.batches import (
     BatchLimits,
     Draft,
     Line,
+    LineKind,
     name_of,
     reading,
     seconds_of,
@@ -290,10 +291,7 @@ class OpenAIBatches(BatchFormat):
         if not error and status is None and body is None:
             raise ValueError("it has neither a response nor an error")
         failure = problem(status or 0, {"error": error} if error else body)
-        code = (failure.code or "") if error else ""
-        if "expired" in code:
-            return Line(custom_id, "expired", status, document, failure.message)
-        if "cancel" in code:
-            return Line(custom_id, "cancelled", status, document, failure.message)
-        shown = document if body is None else body
-        return Line(custom_id, "errored", status, shown, failure.message, parameter=failure.parameter)
+        kinds: dict[Any, LineKind] = {"batch_expired": "expired", "batch_cancelled": "cancelled"}
+        if failure.code in kinds:
+            return Line(custom_id, kinds[failure.code], status, document, failure.message)
+        return Line(custom_id, "errored", status, document if body is None else body, failure.message)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -30,12 +29,13 @@ from pairscale.providers.limits import duration, longest_wait
 SCHEMA_NAME = "verdict"
 """What the schema (or the tool) of structured output is called."""
 
-_MOST_LOGPROBS = 20
-_WHOLE: tuple[tuple[str, int | None, int | None], ...] = (
-    ("top_k", 1, None), ("max_tokens", 1, None), ("num_ctx", 1, None), ("logprobs", 0, _MOST_LOGPROBS),
-    ("thinking_budget", -1, None), ("seed", None, None),
+_NUMBERS: tuple[tuple[str, Any, dict[str, int]], ...] = (
+    ("temperature", require_number, {"least": 0, "most": 2}), ("top_p", require_number, {"least": 0, "most": 1}),
+    ("top_k", require_int, {"least": 1}), ("max_tokens", require_int, {"least": 1}),
+    ("num_ctx", require_int, {"least": 1}), ("logprobs", require_int, {"least": 0, "most": 20}),
+    ("thinking_budget", require_int, {"least": -1}), ("seed", require_int, {}),
 )  # fmt: skip
-"""The whole numbers of a request, and their ranges; Gemini chooses its own budget at -1."""
+"""The numbers of a request, and their ranges; Gemini chooses its own budget at -1."""
 _OPTIONAL = (
     "reasoning", "include_thoughts", "thinking_budget", "temperature", "top_p", "top_k", "max_tokens", "service_tier",
     "seed", "logprobs", "choices", "num_ctx", "store",
@@ -59,13 +59,8 @@ def checked(request: LLMRequest, provider: str, *forbidden: str) -> LLMRequest:
     optional(require_flag, request.store, "store")
     optional(require_choice, request.reasoning, "reasoning", (*LEVELS, "enabled"))
     plain: dict[str, Any] = {
-        "temperature": optional(require_number, request.temperature, "temperature", least=0, most=2),
-        "top_p": optional(require_number, request.top_p, "top_p", least=0, most=1),
+        name: optional(require, getattr(request, name), name, **bounds) for name, require, bounds in _NUMBERS
     }
-    for name, least, most in _WHOLE:
-        plain[name] = optional(require_int, getattr(request, name), name, least=least, most=most)
-    if request.choices is not None and not request.choices:
-        raise InputError("choices is empty: give the answers that are allowed, or None for free text")
     request = replace(request, **plain)  # plain numbers: JSON has no others, such as numpy's
     forbid(request, provider, *forbidden)
     return request
@@ -306,22 +301,6 @@ def split_thoughts(content: str, unopened: bool = False) -> tuple[str | None, st
     return thoughts.strip() or None, answer.strip()
 
 
-def visible(logprobs: tuple[TokenLogprob, ...] | None, content: str, answer: str) -> tuple[TokenLogprob, ...] | None:
-    """The tokens of the answer alone, when thoughts stood before it in ``content``."""
-    if logprobs is None or content == answer:
-        return logprobs
-    if _CLOSE not in content:
-        return ()
-    end = content.rfind(_CLOSE) + len(_CLOSE)
-    kept = []
-    position = 0
-    for token in logprobs:
-        position += len(token.token)
-        if position > end:
-            kept.append(token)
-    return tuple(kept)
-
-
 def token_logprobs(rows: Any) -> tuple[TokenLogprob, ...] | None:
     """Tokens as OpenAI, and Ollama after it, give them: ``token``, ``logprob`` and ``top_logprobs``."""
     if not isinstance(rows, list):
@@ -375,27 +354,19 @@ def _parts(body: Any) -> tuple[str, str | None, str | None]:
     if isinstance(error, Mapping):
         message = _passed_on(error)
     elif isinstance(error, str):
-        message, error = error, body
-    elif details := objects(body, "detail"):  # servers on FastAPI
-        path = details[0].get("loc")
-        named = ".".join(str(part) for part in path if part != "body") if isinstance(path, list) else None
-        return str(details[0].get("msg")), text(details[0], "type"), named
+        message = error
+        error = body
     else:
-        message, error = str(body.get("message") or body.get("detail") or body), body
+        message = str(body.get("message") or body.get("detail") or body)
+        error = body
     return message, telling_code(error.get(name) for name in ("code", "status", "type")), text(error, "param")
 
 
 def _passed_on(error: Mapping[str, Any]) -> str:
     """The message of an error, with that of the server behind a router (OpenRouter) where there is one."""
     message = str(error.get("message") or error)
-    raw = text(error, "metadata", "raw")
-    if raw is None:
-        return message
-    try:
-        behind = _parts(json.loads(raw))[0]
-    except ValueError:
-        behind = raw
-    return f"{message}: {behind[:2000]}"
+    behind = text(error, "metadata", "raw")
+    return message if behind is None else f"{message}: {behind[:2000]}"
 
 
 _UNSUPPORTED = re.compile(
@@ -467,7 +438,7 @@ def read_chat(body: Any, *, think_tags: bool = False, states_cost: bool = False)
         model=body.get("model"),
         object_type=body.get("object"),
         usage=_chat_usage(body.get("usage")),
-        logprobs=visible(_chat_logprobs(choice.get("logprobs")), content, answer),
+        logprobs=_chat_logprobs(choice.get("logprobs")),
         refusal=refusal,
         service_tier=text(body, "service_tier"),
         problem=failure,
@@ -490,18 +461,17 @@ def _content(content: Any) -> str:
 
 
 def _chat_logprobs(logprobs: Any) -> tuple[TokenLogprob, ...] | None:
-    """Log-probabilities of a chat completion, in OpenAI's shape or in the older one of lists."""
+    """Log-probabilities of a chat completion, in OpenAI's shape or in the older one of lists, which Together gives."""
     tokens = field(logprobs, "tokens")
     values = field(logprobs, "token_logprobs")
-    if field(logprobs, "content") is not None or not isinstance(tokens, list) or not isinstance(values, list):
+    if not isinstance(tokens, list) or not isinstance(values, list):
         return token_logprobs(field(logprobs, "content"))
-    tops = field(logprobs, "top_logprobs") or []
-    rows = []
-    for place, (token, value) in enumerate(zip(tokens, values, strict=False)):
-        top = tops[place] if place < len(tops) and isinstance(tops[place], dict) else {}
-        alternatives = [{"token": other, "logprob": logprob} for other, logprob in top.items()]
-        rows.append({"token": token, "logprob": value, "top_logprobs": alternatives})
-    return token_logprobs(rows)
+    tops = [*(field(logprobs, "top_logprobs") or []), *({} for _ in tokens)]
+    return tuple(
+        TokenLogprob(str(token), float(value), tuple((top or {}).items()))
+        for token, value, top in zip(tokens, values, tops, strict=False)
+        if value is not None
+    )
 
 
 def _chat_usage(usage: Any) -> Usage:

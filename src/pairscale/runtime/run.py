@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 from pairscale.core.errors import JudgeError, PairscaleError
 from pairscale.core.notices import notice
@@ -34,9 +34,10 @@ from pairscale.store.writer import Asked, Entry
 
 __all__ = ["CONCURRENCY", "RETRIES", "TIMEOUT", "RunOptions", "Runtime"]
 
-AnyWriter: TypeAlias = GroupCommitWriter | JournalWriter
 
-CONCURRENCY, RETRIES, TIMEOUT = 8, 3, 300.0
+CONCURRENCY = 8
+RETRIES = 3
+TIMEOUT = 300.0
 """The defaults of every function that asks judges; adaptive ranking has a concurrency of 1."""
 _ANSWERED_LATELY_S = 60.0
 _REFUSED_AT_MOST_S = 600.0
@@ -94,7 +95,7 @@ class Runtime:
     def __init__(
         self,
         source: Source,
-        writer: AnyWriter,
+        writer: JournalWriter,
         options: RunOptions,
         *,
         budget: Budget | None = None,
@@ -358,26 +359,26 @@ class Runtime:
     async def _record(self, question: Question, values: Mapping[str, Any]) -> None:
         """Write an attempt that settles nothing."""
         entry = self._entry(question, values, None, question.open_rows)
-        if isinstance(self._writer, JournalWriter):
-            self._writer.put(entry)
-        else:
+        if isinstance(self._writer, GroupCommitWriter):
             await self._writer.write(entry)
+        else:
+            self._writer.put(entry)
 
     async def _finish(self, question: Question, verdict: Verdict, watch: Stopwatch, number: int) -> None:
         """Write the attempt that settles a question, and hand its outcome over."""
         values = watch.attempt(verdict, number)
         comparison = comparison_of(verdict, str(question.first["ID"]), str(question.second["ID"]))
         recorded = Recorded(verdict, values, comparison)
-        if isinstance(self._writer, JournalWriter):
+        if isinstance(self._writer, GroupCommitWriter):
+            await self._writer.write(self._entry(question, values, comparison))
+            self._source.done(question, recorded)
+        else:
             try:
                 while self._hold is not None:
                     await asyncio.shield(self._hold)
             finally:  # also when interrupted: the answer is there
                 rows = self._source.done(question, recorded)
                 self._writer.put(self._entry(question, values, comparison, rows))
-        else:
-            await self._writer.write(self._entry(question, values, comparison))
-            self._source.done(question, recorded)
         if verdict.outcome.is_answer:
             self._answered_at = self._clock()
         if self._progress is not None:

@@ -186,31 +186,49 @@ def resumable(run: object | None) -> Iterator[None]:
         raise
 
 
-def _in_thread(make: Callable[[], Coroutine[Any, Any, T]]) -> T:  # noqa: C901 - one wait, and what a signal may do to it
+class _Stops:
+    """Ctrl-C and SIGTERM on their way from the thread that waits to the call."""
+
+    def __init__(self, interrupt: Interrupt) -> None:
+        self.seen: list[KeyboardInterrupt | Terminated] = []
+        self._interrupt = interrupt
+        self._call: tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]] | None = None
+
+    def begun(self, task: asyncio.Task[Any]) -> None:
+        """Stop this call, also for what came before it began."""
+        self._call = (task.get_loop(), task)
+        self._deliver()
+
+    def handle(self, number: int, _frame: object) -> None:
+        """The handler of the signals."""
+        self.seen.append(Terminated() if number == signal.SIGTERM else KeyboardInterrupt())
+        if self._interrupt.is_cut or len(self.seen) > _MOST_STOPS:
+            raise self.seen[0]
+        self._deliver()
+
+    def leave(self) -> None:
+        """Cancel the call, whatever is open."""
+        self.seen += [KeyboardInterrupt(), KeyboardInterrupt()]
+        self._deliver()
+
+    def _deliver(self) -> None:
+        if self._call is None or not self.seen:
+            return
+        loop, task = self._call
+        step = self._interrupt.begin if len(self.seen) == 1 else self._interrupt.cut
+        with suppress(RuntimeError):  # the loop is closed: the call has ended
+            loop.call_soon_threadsafe(step, task)
+
+
+def _in_thread(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
     outcome: Future[T] = Future()
-    started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Task[T]]] = Future()
     interrupt = Interrupt()
-    stops: list[KeyboardInterrupt | Terminated] = []
-
-    def deliver() -> None:
-        """Have the call's own thread stop it, as far as the stops so far say."""
-        if started.done() and stops:
-            loop, task = started.result()
-            with suppress(RuntimeError):  # the loop is closed: the call has ended
-                loop.call_soon_threadsafe(interrupt.begin if len(stops) == 1 else interrupt.cut, task)
-
-    def stop(number: int, _frame: object) -> None:
-        kind = Terminated if number == signal.SIGTERM else KeyboardInterrupt
-        stops.append(kind())
-        if interrupt.is_cut or len(stops) > _MOST_STOPS:
-            raise stops[0]
-        deliver()
+    stops = _Stops(interrupt)
 
     async def main() -> T:
         _INTERRUPT.set(interrupt)
         task = asyncio.ensure_future(make())
-        started.set_result((asyncio.get_running_loop(), task))
-        deliver()  # what came before it began
+        stops.begun(task)
         return await task
 
     def target() -> None:
@@ -221,21 +239,20 @@ def _in_thread(make: Callable[[], Coroutine[Any, Any, T]]) -> T:  # noqa: C901 -
                 outcome.set_exception(error)
 
     thread = threading.Thread(target=contextvars.copy_context().run, args=(target,), name="pairscale", daemon=True)
-    with _handled(stop):
+    with _handled(stops.handle):
         thread.start()
         try:
             # In short waits: another thread may get the signal, and only a waking main thread sees it.
             while not outcome.done():
                 wait([outcome], _WAKE_S)
         except (KeyboardInterrupt, Terminated):
-            if not stops:  # raised by a handler of the program's own
-                stops.extend((KeyboardInterrupt(), KeyboardInterrupt()))
-                deliver()
+            if not stops.seen:  # raised by a handler of the program's own
+                stops.leave()
                 thread.join()
             raise
-        thread.join(None if stops else _CLOSE_S)  # what does not end when it is cancelled holds up nothing
-    if stops:
-        raise stops[0]
+        thread.join(None if stops.seen else _CLOSE_S)  # what does not end when it is cancelled holds up nothing
+    if stops.seen:
+        raise stops.seen[0]
     try:
         return outcome.result()
     except asyncio.CancelledError:

@@ -12,7 +12,7 @@ import polars as pl
 from scipy.special import stdtrit
 
 from pairscale.adaptive.config import OURS, AdaptiveConfig, BTLConfig, Preset, resolve_preset, stopping_at
-from pairscale.adaptive.selectors import POLLITT, OwnSelector, named_selector, selector_name
+from pairscale.adaptive.selectors import OwnSelector, named_selector, selector_name
 from pairscale.core.display import PlotMixin
 from pairscale.core.errors import InputError
 from pairscale.core.jobs import Done, require_jobs, values_of
@@ -88,7 +88,7 @@ class SimulationStudy(PlotMixin, table="stops", columns=_STOPS, charts=("selecto
 def simulate(
     items: int | Sequence[int] = (100,),
     *,
-    selector: str | OwnSelector | Sequence[str | OwnSelector] = (POLLITT, "random"),
+    selector: str | OwnSelector | Sequence[str | OwnSelector] = ("pollitt", "random"),
     preset: Preset = OURS,
     seeds: int = 20,
     seed: int = 0,

@@ -18,7 +18,7 @@ from zlib import crc32
 
 from filelock import FileLock, Timeout
 from sqlalchemy import URL, Text, create_engine, delete, event, func, insert, make_url, select, type_coerce, update
-from sqlalchemy.exc import NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import StaticPool
 
 from pairscale.core.errors import (
@@ -28,6 +28,7 @@ from pairscale.core.errors import (
     StoreDamagedError,
     StoreError,
     StoreFullError,
+    StoreGoneError,
     StoreReadOnlyError,
 )
 from pairscale.core.files import TABLE_SUFFIXES
@@ -39,12 +40,12 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import Connection, Engine
 
 __all__ = [
-    "BUSY_SECONDS", "DatabaseLock", "WriterLock", "copy_rows", "create_private", "explain", "following", "get_fact",
-    "has_null", "identity", "make_private", "open_address", "open_file", "open_memory", "parse_rows", "raw_rows",
-    "scrub_surrogates", "set_fact", "set_patience", "whoami", "write_json",
+    "DatabaseLock", "WriterLock", "copy_rows", "create_private", "explain", "following", "get_fact",
+    "has_null", "make_private", "open_address", "open_file", "open_memory", "parse_rows", "raw_rows",
+    "scrub_surrogates", "set_fact", "whoami", "write_json",
 ]  # fmt: skip
 
-BUSY_SECONDS = 30
+_BUSY_SECONDS = 30
 
 # Rows and facts
 
@@ -158,21 +159,16 @@ def open_file(path: Path, expected: set[str], *, write: bool) -> Engine:
     Raises:
         StoreError: when the folder is missing, or the file is something else, or there is none to read.
     """
-    try:
-        is_there = path.exists()
-        is_folder = path.is_dir()
-    except OSError as error:  # a name that is too long
-        raise StoreError(f"{path} cannot be opened: {error.strerror}") from None
-    if not write and not is_there:
+    if not write and not os.path.exists(path):  # noqa: PTH110 - Path.exists raises when a name is too long
         raise StoreError(f"{path}: no such run file")
-    if is_folder:
+    if os.path.isdir(path):  # noqa: PTH112
         raise StoreError(f"{path} is a folder; name a run file in it, such as {path / 'run.db'}")
     if not path.parent.is_dir():
         raise StoreError(f"{path}: the folder {path.parent} does not exist; create it first")
     _require_run_file(path, expected, write=write)
     if write:
         create_private(path)
-    arguments = {"timeout": BUSY_SECONDS, "check_same_thread": False}
+    arguments = {"timeout": _BUSY_SECONDS, "check_same_thread": False}
     engine = create_engine(URL.create("sqlite", database=str(path)), connect_args=arguments)
     has_told = False
 
@@ -248,13 +244,6 @@ def save_copy(connection: Connection, target: Path) -> None:
         connection.connection.driver_connection.backup(copy)  # type: ignore[union-attr]
 
 
-def set_patience(connection: Connection, seconds: float) -> None:
-    """Wait so long for another program that holds the file."""
-    if connection.dialect.name == "sqlite":
-        driver: Any = connection.connection.driver_connection
-        driver.execute(f"PRAGMA busy_timeout={seconds * 1e3:.0f}")
-
-
 def create_private(path: Path) -> None:
     """Make an empty file that only its owner may read, unless it is there; where it cannot, SQLite will say why."""
     with suppress(OSError):
@@ -289,15 +278,6 @@ def make_private(engine: Engine) -> bool:
     return changed
 
 
-def identity(path: str) -> tuple[int, int] | None:
-    """What tells a file from another of the same name; None when there is none."""
-    try:
-        found = os.stat(path)  # noqa: PTH116 - after every transaction: no work but the look
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
-
-
 # PostgreSQL
 
 _CONNECTION = {
@@ -316,9 +296,6 @@ def open_address(url: str) -> Engine:
     Raises:
         StoreError: it is no address; the message holds no part of it that may be a password.
     """
-    unusable = f"{url.partition('://')[0]}:// is not a database address that can be used"
-    if url.partition("?")[0].count("@") > 1:
-        raise StoreError(f"{unusable}: write @ in a user or password as %40, : as %3A and / as %2F")
     logging.getLogger("psycopg").setLevel(logging.ERROR)  # it warns beside the error that it raises
     try:
         parsed = make_url(url)
@@ -328,11 +305,11 @@ def open_address(url: str) -> Engine:
         return create_engine(parsed, connect_args=settings)
     except ModuleNotFoundError as error:
         raise MissingExtraError("a PostgreSQL run file", "postgres") from error
-    except NoSuchModuleError:
-        raise StoreError(f"{unusable}: there is no database or driver of that name") from None
     except (SQLAlchemyError, ValueError):
-        form = "name+driver://user:password@host:port/database, where the port is a number"
-        raise StoreError(f"{unusable}: it must look like {form}") from None
+        raise StoreError(
+            f"{url.partition('://')[0]}:// is not a database address that can be used; it must look like "
+            "postgresql+psycopg://user:password@host:port/database, with @ in a password as %40, : as %3A and / as %2F"
+        ) from None
 
 
 def has_null(error: BaseException) -> bool:
@@ -404,86 +381,63 @@ def whoami() -> str:
     return f"process {os.getpid()} on {socket.gethostname()}"
 
 
-def checkpoint(connection: Connection) -> bool:
-    """Move the write-ahead log into the file, so that the file alone holds everything; whether all of it was moved."""
-    driver: Any = connection.connection.driver_connection
-    try:
-        _, logged, moved = driver.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
-    except sqlite3.Error:  # the next write says what is wrong with the file
-        return False
-    return bool(logged == moved)
-
-
 class WriterLock:
     """The right to write to one run file, held until released or until the process ends, however it ends."""
 
     def __init__(self, run_file: Path) -> None:
-        self._run_file = run_file
         self._lock = FileLock(f"{run_file}.lock", thread_local=False)
-        self._identity: tuple[int, int] | None = None
+        self._files = (str(run_file), self._lock.lock_file)
+        self._identities: list[tuple[int, int] | None] = []
 
-    def acquire(self, last_writer: str, holder: Mapping[str, Any] | None = None) -> None:
+    def acquire(self, last_writer: str) -> None:
         """Take it at once or say who has it.
 
         Args:
             last_writer: who that is, in words.
-            holder: :attr:`holder` of a run that has not closed the file; it may have been killed.
         """
-        busy = StoreBusyError(
-            f"{self._run_file} is being written by another run ({last_writer}); "
-            "wait for it, stop it, or use another run file"
-        )
         try:
             self._lock.acquire(blocking=False)
         except Timeout:
-            raise busy from None
+            raise StoreBusyError(
+                f"{self._files[0]} is being written by another run ({last_writer}); wait for it, stop it, or use "
+                "another run file"
+            ) from None
         except OSError as error:
-            raise StoreError(f"{self._run_file} cannot be locked for writing: {error.strerror}") from None
-        self._identity = identity(self._lock.lock_file)
-        if holder is not None and self._is_still_held(holder):
-            raise busy
-
-    @property
-    def holder(self) -> dict[str, Any]:
-        """This process, the run file and the lock file, for another one that finds the lock file gone."""
-        return {
-            "pid": os.getpid(),
-            "host": socket.gethostname(),
-            "file": list(identity(str(self._run_file)) or ()),
-            "lock": list(self._identity or ()),
-        }
-
-    def _is_still_held(self, holder: Mapping[str, Any]) -> bool:
-        """Whether a run of this machine still writes to this very file under a lock file that was deleted."""
-        now = self.holder
-        is_same_run = holder.get("lock") == now["lock"] or holder.get("pid") == now["pid"]
-        is_here = holder.get("file") == now["file"] and holder.get("host") == now["host"]
-        if os.name != "posix" or is_same_run or not is_here:  # elsewhere a file that is locked cannot be deleted
-            return False
-        try:
-            os.kill(holder["pid"], 0)
-        except PermissionError:  # it lives, and belongs to another user
-            return True
-        except (ProcessLookupError, LookupError, TypeError, OverflowError):
-            return False
-        return True
+            raise StoreError(f"{self._files[0]} cannot be locked for writing: {error.strerror}") from None
+        self._identities = list(map(_identity, self._files))
 
     def require(self) -> None:
-        """Check that the lock file is still the one that was locked, so that no other process can write.
+        """Check that the run file and the lock file are still those that were locked, so that no other process writes.
 
         Raises:
-            StoreError: it was deleted or replaced.
+            StoreGoneError: the run file was deleted, moved or replaced.
+            StoreError: the lock file was.
         """
-        if identity(self._lock.lock_file) != self._identity:
-            raise StoreError(
-                f"{self._lock.lock_file} was deleted or replaced while the run was writing, so that another run could "
-                f"write to {self._run_file} too; this one stops, and what it had written before is kept. Leave the "
-                "lock file alone, and run it again"
+        now = list(map(_identity, self._files))
+        if now == self._identities:
+            return
+        if now[0] != self._identities[0]:
+            raise StoreGoneError(
+                f"{self._files[0]} was deleted, moved or replaced while the run was writing to it; put it back, or "
+                "restore it from a copy, and run it again"
             )
+        raise StoreError(
+            f"{self._files[1]} was deleted or replaced while the run was writing, so that another run could "
+            "write, too; this one stops, and what it had written before is kept. Leave it alone, and run it again"
+        )
 
     def release(self) -> None:
         """Let go of it; harmless when it is not held."""
         self._lock.release()
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    """What tells a file from another of the same name; None when there is none."""
+    try:
+        found = os.stat(path)  # noqa: PTH116 - after every transaction: no work but the look
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 _LOCK_ID = 0x70616972  # tells the lock of a run from those of other programs in the same database
@@ -496,7 +450,7 @@ class DatabaseLock:
         self._engine = engine
         self._held: Connection | None = None
 
-    def acquire(self, last_writer: str, _holder: object = None) -> None:
+    def acquire(self, last_writer: str) -> None:
         """Take it at once or say who has it."""
         try:
             held = self._held = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")

@@ -5,11 +5,9 @@ from __future__ import annotations
 import os
 import re
 import threading
-import time
-import weakref
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -25,7 +23,6 @@ from pairscale.core.errors import (
     StoreConnectionError,
     StoreDamagedError,
     StoreError,
-    StoreGoneError,
     StoreMismatchError,
 )
 from pairscale.core.options import checked, optional, require_run
@@ -36,7 +33,6 @@ from pairscale.store.audit import damage_behind
 from pairscale.store.chain import command_row_for, heads_of
 from pairscale.store.database import DatabaseLock, WriterLock, copy_rows, get_fact, parse_rows, set_fact
 from pairscale.store.labels import LABELS, labels_query
-from pairscale.store.marks import HOLDER
 from pairscale.store.schema import SCHEMA_VERSION, attempts, blobs, comparisons, conditions, items, logs, pairs, tables
 from pairscale.store.writer import Entry, Writer, item_row
 
@@ -45,7 +41,6 @@ if TYPE_CHECKING:
 
 __all__ = ["PairProgress", "RunFile", "open_run"]
 
-_QUIET_S = 1.0  # without a write, after which the file alone holds everything
 _ADDRESS = re.compile(r"\w[\w+.-]+:/?[^/\\\s][^\s]*@")  # one that lacks its slashes must not become the name of a file
 
 _MARKS = {"metadata", "items", "pairs", "attempts"}
@@ -114,10 +109,7 @@ class RunFile:
         self._engine = engine
         self._lock = lock
         self._connection: Connection | None = None  # of the writer
-        self._identity: tuple[int, int] | None = None  # of the file, so that its loss is noticed
-        self._written_at = 0.0
-        self._closed = threading.Event()
-        self._turn = threading.RLock()  # threads of this process take turns; in memory they share one connection
+        self.turn = threading.RLock()  # threads of this process take turns; in memory they share one connection
         self._snapshot: Connection | None = None
         self.writer = Writer(self)
 
@@ -135,15 +127,11 @@ class RunFile:
 
         If it was open for writing and anything was written, the digest over all its rows is written, too.
         """
-        self._closed.set()
-        with self._turn:
+        with self.turn:
             if self._connection is not None:
                 with suppress(StoreError):  # a run file that is gone, full or not locked has no digest, as after a kill
-                    self.require_lock()
-                    with self.transaction(self._connection) as connection:
+                    with self.writing() as connection:
                         self.writer.chain.close(connection)
-                        if get_fact(connection, HOLDER) is not None:
-                            set_fact(connection, HOLDER, None)
                 with suppress(SQLAlchemyError):  # of a database that is gone
                     self._connection.close()
                 self._connection = None
@@ -157,38 +145,31 @@ class RunFile:
         """Take the right to write, and check the tables, or make them."""
         try:
             if self._lock is not None:
-                self._lock.acquire(*self._last_writer())
+                self._lock.acquire(self._last_writer())
             with self.transaction() as connection:
                 _check_version(connection, self.name, create=write)
                 if write:
                     set_fact(connection, "writer", f"{database.whoami()}, since {utc_now()[:19]} UTC")
-                    if isinstance(self._lock, WriterLock):
-                        set_fact(connection, HOLDER, self._lock.holder)
             if write:
                 self._connection = self._engine.connect()
                 self.writer.chain.command = command_row_for(self)
-                if isinstance(self._lock, WriterLock):
-                    self._identity = database.identity(self.name)
-                    self._written_at = time.monotonic()
-                    arguments = weakref.ref(self), self._closed
-                    threading.Thread(target=_checkpoint_when_quiet, args=arguments, daemon=True).start()
         except BaseException:
             self.close()
             raise
         return self
 
-    def _last_writer(self) -> tuple[str, Mapping[str, Any] | None]:
-        """Who wrote last, in words; and who has not closed the file."""
+    def _last_writer(self) -> str:
+        """Who wrote last, in words."""
         with self.transaction() as connection:
             if not inspect(connection).has_table("metadata"):
-                return "new", None
-            return str(get_fact(connection, "writer") or "unknown"), get_fact(connection, HOLDER)
+                return "new"
+            return str(get_fact(connection, "writer") or "unknown")
 
     @contextmanager
     def transaction(self, held: Connection | None = None) -> Iterator[Connection]:
         """A transaction, also for those who keep tables of their own here; its failures are told in words."""
         try:
-            with self._turn:
+            with self.turn:
                 if self._snapshot is not None:
                     yield self._snapshot
                 elif held is None:
@@ -208,7 +189,7 @@ class RunFile:
 
     def reconnect(self) -> None:
         """Open the connections to a database again, after they were lost."""
-        with self._turn, suppress(SQLAlchemyError):
+        with self.turn, suppress(SQLAlchemyError):
             if self._connection is not None:
                 self._connection.invalidate()
                 self._connection.close()
@@ -219,17 +200,8 @@ class RunFile:
                 self._lock.acquire("perhaps this one, by the connection that was lost")
             except StoreBusyError as error:
                 raise StoreConnectionError(str(error)) from None
-        with self._turn, self.transaction():
+        with self.turn, self.transaction():
             self._connection = self._engine.connect()
-
-    def wait_for_others(self, seconds: float = database.BUSY_SECONDS) -> None:
-        """Wait so long, in a transaction of the writer, for another program that holds the file."""
-        if self._connection is not None:
-            database.set_patience(self._connection, seconds)
-
-    def turn(self) -> AbstractContextManager[object]:
-        """Let no other thread of this process use the run file inside the block."""
-        return self._turn
 
     @property
     def in_snapshot(self) -> bool:
@@ -263,42 +235,16 @@ class RunFile:
         with self.transaction(self._connection) as connection:
             yield connection
             self.require_there()
-            self.require_lock()
-        self._written_at = time.monotonic()
 
-    def checkpoint(self, since: float) -> float:
-        """Have the file alone hold everything, if it was written to after ``since`` and not in the last second.
-
-        Returns:
-            Until when it does.
-        """
-        written_at = self._written_at
-        if written_at <= since or time.monotonic() - written_at < _QUIET_S:
-            return since
-        with self._turn:
-            is_done = self._connection is not None and database.checkpoint(self._connection)
-        return written_at if is_done else since
-
-    def require_lock(self) -> None:
-        """Check that no other process can have taken the right to write.
+    def require_there(self) -> None:
+        """Check that the file and its lock file were not deleted, moved or replaced since it was opened for writing.
 
         Raises:
-            StoreError: it can, because the lock file was deleted or replaced.
+            StoreGoneError: the run file was.
+            StoreError: the lock file was, so that another process can have taken the right to write.
         """
         if self._lock is not None:
             self._lock.require()
-
-    def require_there(self) -> None:
-        """Check that the file was not deleted, moved or replaced since it was opened for writing.
-
-        Raises:
-            StoreGoneError: it was.
-        """
-        if self._identity is not None and database.identity(self.name) != self._identity:
-            raise StoreGoneError(
-                f"{self.name} was deleted, moved or replaced while the run was writing to it; put it back, or restore "
-                "it from a copy, and run it again"
-            )
 
     # Writing
 
@@ -552,17 +498,6 @@ class RunFile:
     def _frame(self, query: Select[Any], schema: Mapping[str, Any]) -> pl.DataFrame:
         with self.transaction() as connection:
             return queries.frame_of(connection, query, schema)
-
-
-def _checkpoint_when_quiet(store: weakref.ref[RunFile], closed: threading.Event) -> None:
-    """Keep a file that is being written fit to be copied, until it is closed or dropped."""
-    done_until = 0.0
-    while not closed.wait(_QUIET_S / 4):
-        run_file = store()
-        if run_file is None:
-            return
-        done_until = run_file.checkpoint(done_until)
-        del run_file
 
 
 def _check_version(connection: Connection, name: str, *, create: bool) -> None:

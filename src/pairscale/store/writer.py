@@ -6,6 +6,7 @@ by one of two policies, in :mod:`pairscale.store.policies`.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -82,8 +83,8 @@ class Writer:
     def __init__(self, run_file: RunFile) -> None:
         self._run_file = run_file
         self._numbers: _Numbers | None = None
-        # Entries whose transaction failed, and the end of the chain before it and if it was written all the same.
-        self._in_doubt: tuple[Sequence[Entry], tuple[int, str], tuple[int, str]] | None = None
+        # Entries whose transaction failed, and the end of the chain if it was written all the same.
+        self._in_doubt: tuple[Sequence[Entry], tuple[int, str]] | None = None
         self.chain = ChainWriter()
 
     def renumber(self) -> None:
@@ -115,36 +116,28 @@ class Writer:
             InputError: an entry has a column that the run file does not have; nothing is written.
             StoreError: the run file cannot be written; nothing is written.
         """
-        with self._run_file.turn():
+        with self._run_file.turn:
             try:
                 self._commit(entries)
             except (TypeError, ValueError, RecursionError, StoreError) as error:
                 if isinstance(error, StoreError) and not has_null(error):
                     raise
-                self._commit(entries, storable=True)
+                self._commit([_storable(entry) for entry in entries])
 
-    def _commit(self, entries: Sequence[Entry], *, storable: bool = False) -> None:
+    def _commit(self, entries: Sequence[Entry]) -> None:
         doubt = self._in_doubt
-        if doubt is not None and doubt[0] is not entries:
-            doubt = None
         self._in_doubt = None
         try:
             with self._run_file.writing() as connection:
-                before = self.chain.head(connection)
-                if doubt is not None and before == doubt[2]:
+                if doubt is not None and doubt[0] is entries and doubt[1] == self.chain.head(connection):
                     return  # the connection was lost after the transaction was written
-                if doubt is not None and before != doubt[1]:
-                    raise StoreMismatchError(
-                        "the connection to the database was lost, and another process has continued the run since; "
-                        "wait for it, then run it again"
-                    )
                 if self._numbers is None:
                     self._numbers = _Numbers.read(connection)
                 group = _Group(replace(self._numbers, rows=dict(self._numbers.rows)), connection)
                 for entry in entries:
-                    group.add(_storable(entry) if storable else entry)
+                    group.add(entry)
                 self.chain.append(connection, group.write(connection))
-                doubt = (entries, before, self.chain.head(connection))
+                doubt = (entries, self.chain.head(connection))
         except BaseException:
             self._in_doubt = doubt
             self.renumber()
@@ -161,23 +154,19 @@ def _storable(entry: Entry) -> Entry:
     was paid for.
     """
     asked = entry.asked
-    if asked is not None:
-        asked = replace(asked, attempts=[_storable_row(values, keep_all=True) for values in asked.attempts])
-    return replace(entry, asked=asked, rows=[(log, _storable_row(row)) for log, row in entry.rows])
+    if asked is None:
+        return entry
+    return replace(entry, asked=replace(asked, attempts=[_storable_row(values) for values in asked.attempts]))
 
 
-def _storable_row(values: Mapping[str, Any], *, keep_all: bool = False) -> dict[str, Any]:
+def _storable_row(values: Mapping[str, Any]) -> dict[str, Any]:
     kept: dict[str, Any] = {}
     for name, value in values.items():
         try:
-            write_json(value)
-            kept[name] = scrub_surrogates(value)
+            text = write_json(value)
         except (TypeError, ValueError, RecursionError):
-            if not keep_all:
-                raise
-            kept[name] = scrub_surrogates(str(value))
-        if isinstance(kept[name], str):
-            kept[name] = kept[name].replace("\x00", "\ufffd")
+            text = write_json(str(value))
+        kept[name] = json.loads(scrub_surrogates(text).replace(r"\u0000", "\ufffd"))
     return kept
 
 
@@ -275,10 +264,7 @@ class _Group:
         known = self._new_names.get(asked.uid) or self.numbers.pair_named(asked.uid, self._connection)
         if known is not None:
             if known[1:] != (asked.ID1, asked.ID2):
-                raise StoreMismatchError(
-                    f"{asked.uid} is the name of {known[1]} and {known[2]} in the run file, and not of {asked.ID1} and "
-                    f"{asked.ID2}; nothing was written"
-                )
+                raise StoreMismatchError(f"{asked.uid} is another pair in the run file: {known[1]}, {known[2]}")
             return known[0]
         number = self.numbers.pair
         self._new_names[asked.uid] = (number, asked.ID1, asked.ID2)

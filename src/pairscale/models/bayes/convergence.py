@@ -27,50 +27,17 @@ import numpy as np
 from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import ndtri
 
-from pairscale.core.errors import InputError
-
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from pairscale.core.arrays import Floats, Ints
 
-__all__ = ["BLOCK", "by_rank", "ess_bulk", "likely_worst", "rhat_and_ess", "split_rhat"]
+__all__ = ["BLOCK", "by_rank", "likely_worst", "rhat_and_ess"]
 
 BLOCK = 2**18
 """So many numbers are worked on at a time: some arrays of 2 MB, whatever the number of parameters."""
 
 _LEAST_DRAWS = 4
-
-
-def split_rhat(draws: npt.ArrayLike) -> Floats:
-    """Rank-normalised split R-hat, the larger of bulk and tail, per parameter.
-
-    Args:
-        draws: of shape (draws, chains, parameters), or (draws, chains) for one parameter.
-
-    Returns:
-        One number a parameter; 1 is perfect. NaN for a parameter that is constant or not finite, and with fewer than
-        four draws; infinite when every chain stands still at a place of its own.
-    """
-    return _figures(draws, rhat=True, ess=False)[0]
-
-
-def ess_bulk(draws: npt.ArrayLike) -> Floats:
-    """Bulk effective sample size per parameter: so many independent draws would tell as much about its middle.
-
-    Args:
-        draws: of shape (draws, chains, parameters), or (draws, chains) for one parameter.
-
-    Returns:
-        One number a parameter, more than there are draws when these alternate. NaN for a parameter that is constant
-        or not finite, and with fewer than four draws.
-    """
-    return _figures(draws, rhat=False, ess=True)[1]
-
-
-def rhat_and_ess(draws: npt.ArrayLike) -> tuple[Floats, Floats]:
-    """:func:`split_rhat` and :func:`ess_bulk` at once, which spares ranking everything twice."""
-    return _figures(draws, rhat=True, ess=True)
 
 
 def likely_worst(draws: Floats, count: int) -> Ints:
@@ -83,7 +50,8 @@ def likely_worst(draws: Floats, count: int) -> Ints:
         draws: of shape (draws, chains, parameters).
         count: how many of either kind.
     """
-    half, n_params = len(draws) // 2, draws.shape[2]
+    half = len(draws) // 2
+    n_params = draws.shape[2]
     if n_params <= count or half < _LEAST_DRAWS // 2:
         return np.arange(n_params)
     width = max(64, BLOCK // (len(draws) * draws.shape[1]))
@@ -113,16 +81,20 @@ def _suspicion(draws: Floats, half: int) -> Floats:
     return np.asarray(np.nan_to_num(np.stack(suspects), nan=np.inf))
 
 
-def _figures(draws: npt.ArrayLike, *, rhat: bool, ess: bool) -> tuple[Floats, Floats]:
-    array = np.asarray(draws)
-    if array.ndim == 2:
-        array = array[:, :, None]
-    if array.ndim != 3 or array.dtype.kind not in "biuf":
-        raise InputError(
-            f"draws must be numbers of shape (draws, chains, parameters), not {array.dtype} of shape {array.shape}"
-        )
-    n_draws, n_chains, n_params = array.shape
-    rhats, sizes = np.full(n_params, np.nan), np.full(n_params, np.nan)
+def rhat_and_ess(draws: npt.NDArray[np.generic]) -> tuple[Floats, Floats]:
+    """Rank-normalised split R-hat, the larger of bulk and tail, and bulk effective sample size, per parameter.
+
+    Args:
+        draws: of shape (draws, chains, parameters).
+
+    Returns:
+        Two numbers a parameter. R-hat is perfect at 1, and infinite when every chain stands still at its own place.
+        The size is more than there are draws when these alternate. NaN for a parameter that is constant or not finite,
+        and with fewer than four draws.
+    """
+    n_draws, n_chains, n_params = draws.shape
+    rhats = np.full(n_params, np.nan)
+    sizes = np.full(n_params, np.nan)
     if n_draws < _LEAST_DRAWS or n_chains == 0:
         return rhats, sizes
     half = n_draws // 2
@@ -131,21 +103,19 @@ def _figures(draws: npt.ArrayLike, *, rhat: bool, ess: bool) -> tuple[Floats, Fl
     width = max(1, BLOCK // total)
     for start in range(0, n_params, width):
         block = slice(start, start + width)
-        values = _split(array[:, :, block], half)
+        values = _split(draws[:, :, block], half)
         usable = np.isfinite(values).all(axis=1) & (values.max(axis=1) > values.min(axis=1))
         if not usable.any():
             continue
         values = values[usable]
         at = start + np.flatnonzero(usable)
         z = by_rank(values, scores).reshape(len(at), -1, half)
-        if rhat:
-            values -= np.median(values, axis=1, keepdims=True)
-            np.abs(values, out=values)
-            folded = by_rank(values, scores).reshape(len(at), -1, half)
-            # A parameter of two values is constant when folded: then the bulk alone counts.
-            rhats[at] = np.fmax(_rhat(z), _rhat(folded))
-        if ess:
-            sizes[at] = _ess(z)
+        values -= np.median(values, axis=1, keepdims=True)
+        np.abs(values, out=values)
+        folded = by_rank(values, scores).reshape(len(at), -1, half)
+        # A parameter of two values is constant when folded: then the bulk alone counts.
+        rhats[at] = np.fmax(_rhat(z), _rhat(folded))
+        sizes[at] = _ess(z)
     return rhats, sizes
 
 
@@ -215,7 +185,8 @@ def _ess(z: Floats) -> Floats:
     noise[:, last] = True
     stop = noise.argmax(axis=1)[:, None]
     kept = np.where(np.arange(last) < stop, np.minimum.accumulate(sums[:, :last], axis=1), 0)
-    tail, tail_sum = np.take_along_axis(rho, 2 * stop, axis=1), np.take_along_axis(sums, stop, axis=1)
+    tail = np.take_along_axis(rho, 2 * stop, axis=1)
+    tail_sum = np.take_along_axis(sums, stop, axis=1)
     tail = np.where((tail > 0) | (tail_sum >= 0), tail, 0)
     tau = -1 + 2 * kept.sum(axis=1) + tail[:, 0]
     draws = n_chains * n_draws

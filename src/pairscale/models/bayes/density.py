@@ -2,33 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy
 
 from pairscale.core.arrays import Floats, Ints
 from pairscale.models.bayes.model import SLOPE_SD, Cells, JudgeParameters, Probabilities, likelihood_of
+from pairscale.models.bayes.precision import Precision
 
-__all__ = ["Curvature", "Density", "position_columns", "slope_basis"]
+__all__ = ["Curvature", "Density", "slope_basis"]
 
 _BLOCK = 1024
 _FAR = 300.0  # exp(2 * 300) is finite
 _NOTHING = np.zeros(1)
-
-
-def position_columns(cells: Cells, model: JudgeParameters) -> Floats:
-    """What one unit of each position effect adds to the predictors; a row each."""
-    if not model.position:
-        return np.zeros((0, len(cells.winner)))
-    return np.asarray(cells.sign * members(cells, model.judges))
-
-
-def members(cells: Cells, judges: int) -> Floats:
-    """Per judge, 1 for each answer that is theirs."""
-    if cells.judge is None:
-        return np.ones((1, len(cells.winner)))
-    return np.asarray(np.arange(judges)[:, None] == cells.judge, dtype=np.float64)
 
 
 def slope_basis(cells: Cells) -> Floats | None:
@@ -41,7 +28,8 @@ class _Room:
 
     def __init__(self, density: Density, chains: int) -> None:
         self.chains = chains
-        self._row, self._n = density.row, density.n
+        self._row = density.row
+        self._n = density.n
         tables = 2 if "b" in density.row else 1
         self.slope = np.empty((len(density.cells.winner), chains))
         self.s = np.empty((_BLOCK, chains))
@@ -75,7 +63,9 @@ class Density:
     """
 
     def __init__(self, cells: Cells, model: JudgeParameters) -> None:
-        self.cells, self.model, self.n = cells, model, cells.n_items
+        self.cells = cells
+        self.model = model
+        self.n = cells.n_items
         self.likelihood = likelihood_of(cells, model)
         self.noise = self.likelihood.noise
         self.row = {name: self.n + at for at, name in enumerate(model.names)}
@@ -92,11 +82,14 @@ class Density:
         sides = (np.concatenate([cells.winner, cells.loser]), np.tile(np.arange(k), 2))
         values = np.concatenate([cells.times, -cells.times])
         self._incidence = scipy.sparse.csr_array((values, sides), shape=(self.n, k))
-        self._columns = position_columns(cells, model)
-        self._signed = self._columns * cells.times
+        members = np.ones((1, k))
+        if cells.judge is not None:
+            members = np.asarray(np.arange(model.judges)[:, None] == cells.judge, dtype=np.float64)
+        self.members = members * cells.times  # per judge, how often each answer is theirs
+        self.columns = cells.sign * members if model.position else np.zeros((0, k))  # what position effects add
+        self._signed = self.columns * cells.times
         self._total = float(cells.times.sum())
         self._linear_variance = self.linear_sd[:, None] ** 2
-        self._members = members(cells, model.judges) * cells.times
         self._by_table = self.basis is None and not model.probabilities
         self._judge = np.zeros(k, dtype=np.int64) if cells.judge is None else cells.judge
         # Losers are looked up in one of two tables: divided by exp(b) where the winner stood first, else times it.
@@ -128,7 +121,8 @@ class Density:
 
     def predictors(self, x: Floats, block: slice = slice(None)) -> tuple[Floats, Floats, Floats | None]:
         """Of a block of cells: the predictor, the difference of the scores, and the slope; None for pooled judges."""
-        cells, judge = self.cells, self._judge[block]
+        cells = self.cells
+        judge = self._judge[block]
         theta = self.abilities(x)
         d = theta[cells.winner[block]] - theta[cells.loser[block]]
         slope = None if self.basis is None else self.slopes(x)[judge]
@@ -163,7 +157,7 @@ class Density:
             if self._position:
                 in_position += self._signed[:, block] @ slope
             if a is not None and d is not None:
-                in_slope += self._members[:, block] @ (slope * d)
+                in_slope += self.members[:, block] @ (slope * d)
                 slope *= a
         gradient = np.empty_like(x)
         gradient[: self.n] = self._incidence @ room.slope
@@ -184,7 +178,8 @@ class Density:
             slope[:] = found.slope
             return times @ found.value, times @ found.in_noise
         rows = block.stop - block.start
-        s, k = room.s[:rows], room.k[:rows]
+        s = room.s[:rows]
+        k = room.k[:rows]
         if eta is None:
             np.take(room.winner, self.cells.winner[block], axis=0, out=slope, mode="clip")
             np.take(room.loser, self._loser[block], axis=0, out=s, mode="clip")
@@ -266,84 +261,47 @@ class Density:
 
     def curvature(self, x: Floats) -> Curvature:
         """The expected information at one position (a single column)."""
-        cells = self.cells
-        eta, d, a = self.predictors(x)
+        eta, d, slope = self.predictors(x)
         noise = float(self.link(x)[0][0])
-        weight = cells.times * self.likelihood.information(eta[:, 0], noise)
-        columns = self._columns
-        slope = None
-        of_score = weight
-        if a is not None and self.basis is not None:
-            slope = a[:, 0]
-            of_score = weight * slope**2
+        weight = self.cells.times * self.likelihood.information(eta[:, 0], noise)
+        columns = self.columns
+        if slope is not None and self.basis is not None:
             columns = np.concatenate([columns, self.basis[self._judge].T * d[:, 0]])
         prior = np.broadcast_to(np.ravel(self.prior_precision(x)), self.n)
-        diagonal = np.bincount(cells.winner, of_score, self.n) + np.bincount(cells.loser, of_score, self.n) + prior
-        return Curvature(self._incidence, cells, weight, slope, columns, prior, diagonal, self.linear_sd**-2)
+        of_cell = None if slope is None else slope[:, 0]
+        return Curvature(self._incidence, self.cells, weight, of_cell, columns, prior, self.linear_sd**-2)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Curvature:
-    """The expected information of scores, position effects and slopes at one position.
+class Curvature(Precision):
+    """The expected information of scores, position effects and slopes at one position."""
 
-    Attributes:
-        incidence: which scores a cell compares, times how often.
-        cells: the cells.
-        weight: per cell, the information of its predictor.
-        slope: per cell, that of its judge; None when judges are pooled.
-        columns: what position effects and the parameters of slopes add to the predictors, a row each.
-        prior: of the scores.
-        diagonal: of the scores, with the prior.
-        linear_prior: of position effects and slopes.
-    """
-
-    incidence: scipy.sparse.csr_array
-    cells: Cells
-    weight: Floats
-    slope: Floats | None
-    columns: Floats
-    prior: Floats
-    diagonal: Floats
-    linear_prior: Floats
-
-    def corner(self) -> Floats:
-        """The information of position effects and slopes."""
-        return np.asarray((self.weight * self.columns) @ self.columns.T + np.diag(self.linear_prior))
-
-    def border(self) -> Floats:
-        """Between them and the scores; a row each."""
-        signed = self.weight * self.columns if self.slope is None else self.weight * self.slope * self.columns
-        n = len(self.diagonal)
-        rows = [
-            np.bincount(self.cells.winner, row, n).astype(np.float64) - np.bincount(self.cells.loser, row, n)
-            for row in signed
-        ]
-        return np.reshape(rows, (len(rows), n))
+    def __init__(self, incidence: scipy.sparse.csr_array, *rest: Any) -> None:
+        super().__init__(*rest)
+        self._incidence = incidence  # which scores a cell compares, times how often
 
     def solve(self, right: Floats, tolerance: float) -> Floats:
         """By conjugate gradients; ``right`` is for the scores alone, or for all."""
         from scipy.sparse.linalg import LinearOperator, cg
 
-        cells, n = self.cells, len(self.diagonal)
-        columns = self.columns[: len(right) - n]
-        prior = self.linear_prior[: len(right) - n]
-        of_one = self.weight / np.maximum(cells.times, 1e-300)
-        counted = columns * cells.times
+        n = self.n
+        size = len(right)
+        columns = self.columns[: size - n]
+        prior = self.linear_prior[: size - n]
+        of_one = self.weight / np.maximum(self.cells.times, 1e-300)
+        counted = columns * self.cells.times
 
         def product(v: Floats) -> Floats:
             v = v.ravel()
-            d = v[cells.winner] - v[cells.loser]
+            d = v[self.cells.winner] - v[self.cells.loser]
             if self.slope is not None:
                 d = self.slope * d
             d = of_one * (d + v[n:] @ columns)
             more = counted @ d + v[n:] * prior
             if self.slope is not None:
                 d = self.slope * d
-            return np.append(self.incidence @ d + self.prior * v[:n], more)
+            return np.append(self._incidence @ d + self.prior * v[:n], more)
 
-        size = len(right)
-        of_linear = (self.weight * np.square(columns)).sum(axis=1) + prior
-        scale = 1 / np.append(self.diagonal, of_linear)
+        scale = 1 / np.append(self.diagonal, self.of_linear()[: size - n])
         operator = LinearOperator((size, size), matvec=product, dtype=np.float64)
         precondition = LinearOperator((size, size), matvec=lambda v: scale * v.ravel(), dtype=np.float64)
         solution, _ = cg(operator, right, rtol=tolerance, maxiter=500, M=precondition)

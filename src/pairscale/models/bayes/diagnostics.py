@@ -13,21 +13,18 @@ A figure that cannot be computed (NaN: a parameter that never moved, or is not f
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pairscale.core.errors import InputError
 from pairscale.core.options import require_int, require_number
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
 __all__ = ["Diagnostics", "DiagnosticsGate", "diagnose"]
-
-Draws: TypeAlias = "npt.NDArray[Any] | Sequence[npt.NDArray[Any]] | Mapping[str, npt.NDArray[Any]]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +95,8 @@ class DiagnosticsGate:
     divergences_max: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("ess_bulk_min", "ess_bulk_min_near_stop"):
-            require_number(getattr(self, name), name, least=0)
+        require_number(self.ess_bulk_min, "ess_bulk_min", least=0)
+        require_number(self.ess_bulk_min_near_stop, "ess_bulk_min_near_stop", least=0)
         require_int(self.divergences_max, "divergences_max", least=0)
         require_number(self.max_rhat, "max_rhat", least=1)
 
@@ -148,7 +145,7 @@ class DiagnosticsGate:
 
 
 def diagnose(
-    draws: Draws,
+    draws: Sequence[npt.NDArray[Any]],
     divergences: int,
     n_items: int,
     near_stop: bool = False,
@@ -158,26 +155,17 @@ def diagnose(
     """Compute R-hat and bulk ESS of all parameters and hold the worst of them against the gate.
 
     Args:
-        draws: of shape (draws, chains, parameters), or (draws, chains) for one parameter; several such arrays as a
-            list, a tuple, or a mapping by name. Leave out what is constant by construction: it has no R-hat.
+        draws: arrays of shape (draws, chains, parameters), without what is constant by construction: it has no R-hat.
         divergences: how many there were, over all chains, after warm-up.
         n_items: the number of items N, for the default limits.
         near_stop: whether the stricter effective sample size is required.
         gate: the limits; by default :meth:`DiagnosticsGate.for_items`.
-
-    Raises:
-        InputError: when there are no draws, or an array has another shape.
     """
     from pairscale.models.bayes.convergence import rhat_and_ess
 
-    if isinstance(draws, Mapping):
-        draws = list(draws.values())
-    arrays = [draws] if isinstance(draws, np.ndarray) else draws
-    figures = [rhat_and_ess(array) for array in arrays]
-    rhat = np.concatenate([rhat for rhat, _ in figures] or [np.empty(0)])
-    ess = np.concatenate([ess for _, ess in figures] or [np.empty(0)])
-    if not len(rhat):
-        raise InputError("there are no draws to diagnose")
+    figures = [rhat_and_ess(array) for array in draws]
+    rhat = np.concatenate([rhat for rhat, _ in figures])
+    ess = np.concatenate([ess for _, ess in figures])
     gate = DiagnosticsGate.for_items(n_items) if gate is None else gate
     return gate.judge(
         divergences=int(divergences), max_rhat=float(rhat.max()), min_ess_bulk=float(ess.min()), near_stop=near_stop

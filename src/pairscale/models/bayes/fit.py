@@ -32,7 +32,7 @@ from pairscale.core.provenance import Provenance
 from pairscale.core.tables import times_of
 from pairscale.models.bayes.density import Density, slope_basis
 from pairscale.models.bayes.diagnostics import Diagnostics, DiagnosticsGate
-from pairscale.models.bayes.model import Cells, JudgeParameters, read_logits
+from pairscale.models.bayes.model import Answers, Cells, JudgeParameters, read_logits
 from pairscale.models.bayes.normal import N_DRAWS, Target, around_center, draw_around
 from pairscale.models.bayes.posterior import Posterior
 from pairscale.models.bayes.repeats import (
@@ -45,7 +45,7 @@ from pairscale.models.bayes.repeats import (
 )
 from pairscale.models.bayes.sampler import Warm, sampled, sampling_bar, warm_of, warmed_up
 from pairscale.models.bayes.settings import MCMCSettings, Repeats, Variant, require_repeats
-from pairscale.pairing.edges import count_cells, linked_groups, numbered
+from pairscale.pairing.edges import linked_groups, numbered
 from pairscale.pairing.table import generator
 
 __all__ = ["WEAK_SLOPE", "BTLFit", "FitEvidence", "fit_btl", "fit_btl_laplace", "judge_parameters", "read_evidence"]
@@ -54,7 +54,8 @@ WEAK_SLOPE = 1 / 3
 """A judge whose slope is estimated below this share of the mean slope is weak."""
 
 _VARIANTS = {"btl": (False, False), "btl_e": (True, False), "btl_b": (False, True), "btl_e_b": (True, True)}
-_ROUNDS, _SETTLED = 4, 0.005
+_ROUNDS = 4
+_SETTLED = 0.005
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -79,7 +80,6 @@ class BTLFit(ReprMixin):
         notices: what to be careful with.
         provenance: how to get the same again.
         engine: what made it, for the log.
-        accept: the mean acceptance of the sampler.
         n_gradients: how many gradients of the density were computed, for all chains at once.
         error: draws of the scale of the judge's errors, in logits; of probabilities.
         n_probabilities: how many comparisons have a probability.
@@ -103,7 +103,6 @@ class BTLFit(ReprMixin):
     notices: tuple[str, ...]
     provenance: Provenance
     engine: str
-    accept: float | None = None
     n_gradients: int = 0
     error: Floats | None = None
     n_probabilities: int = 0
@@ -127,10 +126,8 @@ class FitEvidence:
     Attributes:
         names: all items.
         model: which parameters there are.
-        cells: the answers, each repeat and tie for as much evidence as it is.
-        first: per row, the item shown first.
-        second: per row, the item shown second.
-        times: how often each row stands there; None when it is once.
+        answers: the comparisons.
+        cells: the same, each repeat and tie for as much evidence as it is.
         agreement: how far repeats agree.
         judges: who judged, by number, where judges have slopes.
         n_probabilities: how many rows have a probability.
@@ -139,10 +136,8 @@ class FitEvidence:
 
     names: pl.Series
     model: JudgeParameters
+    answers: Answers
     cells: Cells
-    first: Ints
-    second: Ints
-    times: Ints | None
     agreement: RepeatAgreement
     judges: pl.Series | None
     n_probabilities: int
@@ -212,14 +207,13 @@ def fit_btl(
     draws = {name: found.draws[:, :, at] for name, at in density.row.items()}
     epsilon = expit(draws["u"]) if "u" in draws else None
     b = _mean_position(evidence, draws)
-    posterior = Posterior.from_chains(names, found.theta, epsilon, b, found.diagnostics)
+    posterior = Posterior.from_chains(names, found.theta, epsilon, b)
     how = {"warm": begun.warm, "coordinates": "learned" if begun.learned else "unlearned", **asdict(settings)}
     flat = {name: values.ravel() for name, values in draws.items()}
-    fit = _fit(evidence, posterior, flat, "lock-step HMC", how, seed)
+    fit = _fit(evidence, posterior, found.diagnostics, flat, "lock-step HMC", how, seed)
     return replace(
         fit,
         notices=(*fit.notices, *map(notice, begun.fallbacks)),
-        accept=found.accept,
         n_gradients=begun.sampler.gradients,
         _warm=found.warm_start(names, evidence.model, begun),
     )
@@ -235,16 +229,15 @@ def _approximated(evidence: FitEvidence, gate: DiagnosticsGate, near_stop: bool,
     size = max(N_DRAWS, 2 * math.ceil(required / 2))
     target = Target(evidence.cells, evidence.model)
     x, draws = draw_around(target, size, generator(seed))
-    theta = target.abilities(x)
+    theta = x[:, :n] if evidence.model.prior_mean is None else x[:, :n] + np.array(evidence.model.prior_mean)
     posterior = Posterior(
         tuple(evidence.names),
         theta - theta.mean(axis=1, keepdims=True),
         expit(draws["u"]) if "u" in draws else None,
         x[:, n].copy() if evidence.model.position else None,
-        1,
-        gate.judge(divergences=0, max_rhat=1.0, min_ess_bulk=float(size), near_stop=near_stop),
     )
-    return _fit(evidence, posterior, draws, "laplace", {}, seed)
+    diagnostics = gate.judge(divergences=0, max_rhat=1.0, min_ess_bulk=float(size), near_stop=near_stop)
+    return _fit(evidence, posterior, diagnostics, draws, "laplace", {}, seed)
 
 
 def read_evidence(rows: pl.DataFrame, ids: Sequence[str], model: JudgeParameters, repeats: Repeats) -> FitEvidence:
@@ -255,60 +248,61 @@ def read_evidence(rows: pl.DataFrame, ids: Sequence[str], model: JudgeParameters
     """
     repeats = require_repeats(repeats)
     names = pl.Series(list(ids), dtype=pl.String)
-    first, second = numbered(rows["ID1"], names), numbered(rows["ID2"], names)
-    first_won = rows["better_id"] == rows["ID1"]
+    won = (rows["better_id"] == rows["ID1"]).cast(pl.Float64).fill_null(0.5).to_numpy()
     counted = times_of(rows)
-    times = None if counted is None else counted.to_numpy()
+    answers = Answers(
+        numbered(rows["ID1"], names), numbered(rows["ID2"], names), won, len(names),
+        None if counted is None else counted.to_numpy(),
+    )  # fmt: skip
     settings: dict[str, Any] = {"prior_sd": "learned" if model.prior_sd is None else model.prior_sd, "repeats": repeats}
-    judges, judge, known = None, None, 0
+    judges = None
+    n_probabilities = 0
     if "probability" in rows.columns:
         model = replace(model, lapse=False, probabilities=True)
         settings["answer"] = "probability"
         probability = rows["probability"].cast(pl.Float64).fill_nan(None)
-        known = len(probability) - probability.null_count()
-        cells, agreement = _read_probabilities(first, second, first_won, probability, len(names), model, repeats)
+        n_probabilities = len(probability) - probability.null_count()
+        cells, agreement = _read_probabilities(answers, probability, model, repeats)
     else:
         if "judge_id" in rows.columns:
-            judges = rows["judge_id"].unique().sort()
             settings["judges"] = "slopes"
-            if len(judges) > 1:
-                judge = numbered(rows["judge_id"], judges)
-                model = replace(model, lapse=False, prior_sd=None, judges=len(judges))
-        cells, agreement = count_repeats(first, second, first_won, len(names), model, repeats, times, judge)
+            who = rows["judge_id"].unique().sort()
+            if len(who) > 1:
+                judges = who
+                answers = replace(answers, judge=numbered(rows["judge_id"], who))
+                model = replace(model, lapse=False, prior_sd=None, judges=len(who))
+        cells, agreement = count_repeats(answers, model, repeats)
     settings["model_variant"] = next(name for name, has in _VARIANTS.items() if has == (model.lapse, model.position))
     if repeats != "independent":
         settings["repeat_agreement"] = agreement.rho
-    judges = judges if judge is not None else None
-    return FitEvidence(names, model, cells, first, second, times, agreement, judges, known, settings)
+    return FitEvidence(names, model, answers, cells, agreement, judges, n_probabilities, settings)
 
 
 def _read_probabilities(
-    first: Ints, second: Ints, first_won: pl.Series, probability: pl.Series, n: int, model: JudgeParameters,
-    repeats: Repeats,
-) -> tuple[Cells, RepeatAgreement]:  # fmt: skip
+    answers: Answers, probability: pl.Series, model: JudgeParameters, repeats: Repeats
+) -> tuple[Cells, RepeatAgreement]:
     """Probabilities as logits, each repeat for as much evidence as it is, and how far repeats agree."""
     if probability.null_count() == len(probability):
         raise FitError(
             "no comparison has a probability, so there is no unit for the scores; use answer='winner', or ask a judge "
             "that gives probabilities"
         )
-    result = first_won.cast(pl.Float64).fill_null(0.5).to_numpy()
-    answers = read_logits(first, second, result, probability, n)
-    has_repeats = len(np.unique(answers.pair)) < len(first)
-    rho = 0.0 if repeats in ("independent", "learned") else float(repeats)
-    if repeats == "learned" and has_repeats:
+    logits = read_logits(answers, probability)
+    counted = repeat_agreement(answers, logits, model, 0.0 if repeats == "learned" else repeats)
+    rho = counted.rho
+    if repeats == "learned" and len(np.unique(answers.pair)) < len(answers.first):
         rho = 1.0
         for _ in range(_ROUNDS):
-            target = Target(replace(answers, times=repeat_weights(first, second, n, rho)), model)
+            target = Target(replace(logits, times=repeat_weights(answers, rho)), model)
             center, _ = around_center(target)
-            b = float(center.mean[n]) if model.position else 0.0
+            b = float(center.mean[answers.n_items]) if model.position else 0.0
             before = rho
-            rho = learn_shared_error(answers, b, math.exp(target.noise(center.judge)))
+            rho = learn_shared_error(logits, b, math.exp(target.noise(center.judge)))
             if abs(rho - before) < _SETTLED:
                 break
-    cells = replace(answers, times=repeat_weights(first, second, n, rho))
-    how: Literal["independent", "given", "learned"] = repeats if repeats in ("independent", "learned") else "given"
-    return cells, replace(repeat_agreement(first, second, first_won, cells, model, rho), how=how)
+    if repeats == "learned":
+        counted = replace(counted, rho=rho, how="learned")
+    return replace(logits, times=repeat_weights(answers, rho)), counted
 
 
 def _mean_position(evidence: FitEvidence, draws: Mapping[str, Floats]) -> Floats | None:
@@ -322,13 +316,16 @@ def _mean_position(evidence: FitEvidence, draws: Mapping[str, Floats]) -> Floats
 
 
 def _fit(
-    evidence: FitEvidence, posterior: Posterior, draws: Mapping[str, Floats], method: str, how: Mapping[str, Any],
-    seed: int | None,
+    evidence: FitEvidence, posterior: Posterior, diagnostics: Diagnostics, draws: Mapping[str, Floats], method: str,
+    how: Mapping[str, Any], seed: int | None,
 ) -> BTLFit:  # fmt: skip
     """The result, from draws of the judge's parameters."""
-    model, cells, n = evidence.model, evidence.cells, len(evidence.names)
-    first, second = evidence.first, evidence.second
-    pos_A, pos_B = (np.bincount(side, evidence.times, n).astype(np.int64) for side in (first, second))
+    model = evidence.model
+    cells = evidence.cells
+    answers = evidence.answers
+    n = answers.n_items
+    pos_A = np.bincount(answers.first, answers.times, n).astype(np.int64)
+    pos_B = np.bincount(answers.second, answers.times, n).astype(np.int64)
     engine = f"pairscale {__version__}"
     if model.probabilities:
         engine += " logits"
@@ -339,14 +336,14 @@ def _fit(
     judges, slopes = _judges(evidence, draws)
     return BTLFit(
         posterior=posterior,
-        diagnostics=posterior.diagnostics,  # type: ignore[arg-type]
+        diagnostics=diagnostics,
         model_variant=evidence.settings["model_variant"],
         n_comparisons=int(pos_A.sum()),
         degree=pos_A + pos_B,
         pos_count_A=pos_A,
         pos_count_B=pos_B,
-        repeated_pairs=repeats_per_item(first, second, n, evidence.times),
-        n_unique_pairs=len(count_cells(np.minimum(first, second), np.maximum(first, second), n)[0]),
+        repeated_pairs=repeats_per_item(answers.first, answers.second, n, answers.times),
+        n_unique_pairs=len(np.unique(replace(answers, judge=None).pair)),
         prior_sd=np.exp(draws["t"]) if "t" in draws else None,
         repeat_agreement=evidence.agreement,
         notices=tuple(notice(text) for text in _warnings(evidence)),
@@ -363,12 +360,13 @@ def _fit(
 def _warnings(evidence: FitEvidence) -> list[str]:
     """What to be careful with."""
     said = []
-    missing = len(evidence.first) - evidence.n_probabilities
+    answers = evidence.answers
+    missing = len(answers.first) - evidence.n_probabilities
     if evidence.model.probabilities and missing:
         said.append(
-            f"{missing:,} of {len(evidence.first):,} comparisons have no probability; they count by their winner alone"
+            f"{missing:,} of {len(answers.first):,} comparisons have no probability; they count by their winner alone"
         )
-    groups = linked_groups(evidence.first, evidence.second, len(evidence.names))
+    groups = linked_groups(answers.first, answers.second, answers.n_items)
     apart = sum(len(group) > 1 for group in groups)
     if apart > 1:
         said.append(f"{apart:,} groups were never compared; only the prior says how far apart they are")
@@ -398,7 +396,7 @@ def _judges(evidence: FitEvidence, draws: Mapping[str, Floats]) -> tuple[pl.Data
         numbers |= {"position_lower": lower, "position_upper": upper}
     share = np.asarray(evidence.cells.share)
     table = pl.DataFrame(
-        {"judge_id": who, "n": np.rint(share * len(evidence.first)).astype(np.int64), **numbers},
+        {"judge_id": who, "n": np.rint(share * len(evidence.answers.first)).astype(np.int64), **numbers},
         schema_overrides=dict.fromkeys(numbers, pl.Float64),
     )
     table = table.with_columns(weak=pl.col("slope") < WEAK_SLOPE).sort("slope", "judge_id", descending=[True, False])

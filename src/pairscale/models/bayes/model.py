@@ -18,7 +18,7 @@ Parameters are named ``u = logit(eps)``, ``b`` (``b0``, ``b1``, ... per judge), 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple, TypeAlias
 
@@ -35,6 +35,7 @@ __all__ = [
     "LOG_PRIORS",
     "SATURATED",
     "SLOPE_SD",
+    "Answers",
     "Cells",
     "Differences",
     "JudgeParameters",
@@ -128,6 +129,32 @@ class JudgeParameters:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Answers:
+    """Comparisons, one element each.
+
+    Attributes:
+        first: the item shown first.
+        second: the item shown second.
+        result: 1 when the first won, 0 when the second did, 0.5 for a tie.
+        n_items: how many items there are.
+        times: how often each stands there; None when it is once.
+        judge: who judged, by number; None when judges are pooled.
+    """
+
+    first: Ints
+    second: Ints
+    result: Floats
+    n_items: int
+    times: Ints | None = None
+    judge: Ints | None = None
+
+    @property
+    def pair(self) -> Ints:
+        """A number for the pair of each."""
+        return pair_keys(self.first, self.second, self.n_items, self.judge)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Cells:
     """Answers: outcomes that were counted, or one logit each.
 
@@ -155,50 +182,31 @@ class Cells:
 
     @property
     def pair(self) -> Ints:
-        """A number for the pair of each answer, the same in both orders; the pairs of two judges are different ones."""
+        """A number for the pair of each answer."""
         return pair_keys(self.winner, self.loser, self.n_items, self.judge)
 
 
-def pair_keys(first: Ints, second: Ints, n_items: int, judge: Ints | None = None) -> Ints:
-    """A number for each pair, the same in both orders."""
+def pair_keys(first: Ints, second: Ints, n_items: int, judge: Ints | None) -> Ints:
+    """A number for each pair, the same in both orders; the pairs of two judges are different ones."""
     key = np.minimum(first, second) * n_items + np.maximum(first, second)
     return key if judge is None else key + judge * n_items**2
 
 
-def count_outcomes(
-    first: Ints,
-    second: Ints,
-    first_won: pl.Series,
-    n_items: int,
-    *,
-    position: bool,
-    times: Ints | None = None,
-    judge: Ints | None = None,
-) -> Cells:
-    """Count outcomes; without a position effect, where the winner stood does not matter.
-
-    Args:
-        first: per comparison, the item shown first.
-        second: per comparison, the item shown second.
-        first_won: whether the first won; null is a tie, which counts as half a win for each.
-        n_items: how many items there are.
-        position: whether the model has a position effect.
-        times: how often each comparison stands there; once by default.
-        judge: who judged, by number, where judges have slopes.
-    """
-    tied = first_won.is_null().to_numpy()
-    won = first_won.fill_null(value=True).to_numpy()
+def count_outcomes(answers: Answers, *, position: bool) -> Cells:
+    """Count outcomes; without a position effect, where the winner stood does not matter."""
+    n_items = answers.n_items
+    tied = answers.result == 0.5
+    won = answers.result >= 0.5
     rows = np.arange(len(won))
     if tied.any():  # everything twice: a tie is a win of each, once; then halved
         rows = np.tile(rows, 2)
-        won = np.concatenate([won, np.where(tied, ~won, won)])
-    if times is not None:
-        times = times[rows]
-    first = first[rows]
-    second = second[rows]
+        won = np.concatenate([won, won & ~tied])
+    first = answers.first[rows]
+    second = answers.second[rows]
     winner = np.where(won, first, second)
     loser = np.where(won, second, first)
     place = won.astype(np.int64) if position else np.ones_like(winner)
+    judge = answers.judge
     share = None
     size = n_items
     if judge is not None:  # an item that another judge sees is counted as another item
@@ -206,25 +214,26 @@ def count_outcomes(
         size = n_items * len(share)
         winner = winner + judge[rows] * n_items
         loser = loser + judge[rows] * n_items
+    times = None if answers.times is None else answers.times[rows]
     coded, loser, often = count_cells(winner * 2 + place, loser, size, times)
     winner = coded // 2
-    cells = Cells(winner, loser, np.where(coded % 2 == 1, 1.0, -1.0), often.astype(np.float64), n_items)
-    if tied.any():
-        cells = replace(cells, times=cells.times / 2)
-    if judge is None:
-        return cells
-    return replace(cells, winner=winner % n_items, loser=loser % n_items, judge=winner // n_items, share=share)
+    return Cells(
+        winner=winner % n_items,
+        loser=loser % n_items,
+        sign=np.where(coded % 2 == 1, 1.0, -1.0),
+        times=often / 2 if tied.any() else often.astype(np.float64),
+        n_items=n_items,
+        judge=None if judge is None else winner // n_items,
+        share=share,
+    )
 
 
-def read_logits(first: Ints, second: Ints, result: Floats, probability: pl.Series, n_items: int) -> Cells:
+def read_logits(answers: Answers, probability: pl.Series) -> Cells:
     """Answers as logits, each of them counting once.
 
     Args:
-        first: Per answer, the item shown first.
-        second: Per answer, the item shown second.
-        result: 1 when the first won, 0 when the second did, 0.5 for a tie; used where there is no probability.
-        probability: That the first is better; null where the judge gave none.
-        n_items: How many items there are.
+        answers: the answers; their results are used where there is no probability.
+        probability: that the first is better; null where the judge gave none.
     """
     q = probability.to_numpy().astype(np.float64)
     present = np.isfinite(q)
@@ -233,10 +242,10 @@ def read_logits(first: Ints, second: Ints, result: Floats, probability: pl.Serie
         z = np.log(q) - np.log1p(-q)
     beyond = np.abs(z) >= SATURATED
     side = np.sign(z).astype(np.int64)
-    kind = np.where(present, np.where(beyond, side, 0), np.sign(result - 0.5).astype(np.int64))
+    kind = np.where(present, np.where(beyond, side, 0), np.sign(answers.result - 0.5).astype(np.int64))
     z = np.where(beyond, side * SATURATED, z)
     ones = np.ones(len(z))
-    return Cells(first, second, ones, ones, n_items, z=z, kind=kind)
+    return Cells(answers.first, answers.second, ones, ones, answers.n_items, z=z, kind=kind)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -272,7 +281,7 @@ class Terms(NamedTuple):
         in_noise: its slope in the lapse rate, or in the logarithm of the error's scale.
     """
 
-    value: Floats
+    value: Any
     slope: Floats
     curvature: Floats
     in_noise: Floats | float
@@ -336,7 +345,8 @@ class Probabilities:
     def __init__(self, cells: Cells) -> None:
         assert cells.z is not None  # noqa: S101
         assert cells.kind is not None  # noqa: S101
-        self.z, self.kind = cells.z, cells.kind
+        self.z = cells.z
+        self.kind = cells.kind
         # Half of the variance of the answers is the scores', half the error's.
         size = math.log(max(float(np.sqrt(np.mean(cells.z**2))), 0.3) / 2)
         self.start = {"t": size, "s": size}
@@ -348,7 +358,8 @@ class Probabilities:
     def terms(self, eta: Floats, log_scale: Any, block: slice = slice(None)) -> Terms:
         """The likelihood of a block of answers, each a row of ``eta``."""
         shape = (-1,) + (1,) * (eta.ndim - 1)
-        z, kind = self.z[block].reshape(shape), self.kind[block].reshape(shape)
+        z = self.z[block].reshape(shape)
+        kind = self.kind[block].reshape(shape)
         scale = np.exp(log_scale)
         v = np.where(kind == 0, 1.0, kind) * (eta - z) / scale
         tail = DF + v * v

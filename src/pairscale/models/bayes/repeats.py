@@ -18,18 +18,17 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-import polars as pl
 import scipy
 
 from pairscale.core.arrays import Floats, Ints
 from pairscale.models.bayes.model import (
     DF,
+    Answers,
     Cells,
     Differences,
     JudgeParameters,
     count_outcomes,
     gauss_hermite,
-    pair_keys,
 )
 from pairscale.models.bayes.settings import Repeats, require_repeats
 from pairscale.pairing.edges import count_cells
@@ -57,8 +56,8 @@ _LEAST_PHI = 0.25  # when nearly everything is a tie, the variance says nothing 
 class RepeatAgreement:
     """How far repeated comparisons of the same pair agree.
 
-    In ``agreement``, ``expected`` and ``reversed_agreement``, a pair asked n times weighs n - 1, so that one pair that
-    was asked very often does not decide for all. Ties are left out.
+    In ``agreement`` and ``expected``, a pair asked n times weighs n - 1, so that one that was asked very often does not
+    decide for all. Ties are left out.
 
     Attributes:
         rho: the excess agreement that the fit counted repeats with: 0, each is new evidence; 1, none is.
@@ -66,8 +65,6 @@ class RepeatAgreement:
         n_repeats: comparisons beyond the first of their pair.
         agreement: share of two answers on the same pair that agree; None without repeats.
         expected: the share that the scores, the position effect and lapses explain; None unless learned from repeats.
-        n_reversed: pairs that were asked in both orders.
-        reversed_agreement: share of two answers in different orders that agree; None without reversed pairs.
     """
 
     rho: float
@@ -75,78 +72,53 @@ class RepeatAgreement:
     n_repeats: int
     agreement: float | None
     expected: float | None
-    n_reversed: int
-    reversed_agreement: float | None
 
 
-def count_repeats(
-    first: Ints,
-    second: Ints,
-    first_won: pl.Series,
-    n_items: int,
-    model: JudgeParameters,
-    repeats: Repeats = "independent",
-    times: Ints | None = None,
-    judge: Ints | None = None,
-) -> tuple[Cells, RepeatAgreement]:
-    """Count outcomes, each repeat and tie for as much evidence as it is.
-
-    Args:
-        first: per comparison, the item shown first.
-        second: per comparison, the item shown second.
-        first_won: whether the first won; null is a tie.
-        n_items: how many items there are.
-        model: which parameters the judge has.
-        repeats: how to count repeats.
-        times: how often each comparison stands there; once by default.
-        judge: who judged, by number, where judges have slopes.
-    """
-    cells = count_outcomes(first, second, first_won, n_items, position=model.position, times=times, judge=judge)
-    found = repeat_agreement(first, second, first_won, cells, model, repeats, times, judge)
-    tied = first_won.is_null().to_numpy()
-    ties, of = (tied.sum(), len(tied)) if times is None else (times[tied].sum(), times.sum())
-    return _weigh_ties(weigh_repeats(cells, found.rho), int(ties), int(of), model), found
+def count_repeats(answers: Answers, model: JudgeParameters, repeats: Repeats) -> tuple[Cells, RepeatAgreement]:
+    """Count outcomes, each repeat and tie for as much evidence as it is."""
+    cells = count_outcomes(answers, position=model.position)
+    agreement = repeat_agreement(answers, cells, model, repeats)
+    return _weigh_ties(weigh_repeats(cells, agreement.rho), answers, model), agreement
 
 
-def repeat_agreement(
-    first: Ints,
-    second: Ints,
-    first_won: pl.Series,
-    cells: Cells,
-    model: JudgeParameters,
-    repeats: Repeats,
-    times: Ints | None = None,
-    judge: Ints | None = None,
-) -> RepeatAgreement:
-    """How far repeats agree, and the excess agreement to count them with; arguments as in :func:`count_repeats`."""
+def repeat_agreement(answers: Answers, cells: Cells, model: JudgeParameters, repeats: Repeats) -> RepeatAgreement:
+    """How far repeats agree, and the excess agreement to count them with."""
     repeats = require_repeats(repeats)
-    asked = _Asked.of(first, second, first_won, cells.n_items, times, judge)
-    if repeats == "independent":
-        return asked.found(0.0, "independent")
-    if repeats != "learned":
-        return asked.found(repeats, "given")
-    if not len(asked.pair):
-        return asked.found(0.0, "learned")
-    from pairscale.models.bayes.normal import differences  # which imports SciPy
+    asked = _asked(answers)
+    n = asked.n_repeats
+    agreeing = asked.agreeing()
+    how: Literal["independent", "given", "learned"] = "given"
+    rho = 0.0
+    expected = None
+    if repeats in ("independent", "learned"):
+        how = repeats
+    else:
+        rho = float(repeats)
+    if repeats == "learned" and n:
+        from pairscale.models.bayes.normal import differences  # which imports SciPy
 
-    # A prior that is too narrow would take a wide scale for agreement.
-    free = replace(model, prior_sd=None)
-    agreeing, n = asked.agreeing(), asked.n_repeats
-    rho, expected = 0.0, 0.0
-    for _ in range(_ROUNDS):
-        weighed = weigh_repeats(cells, rho)
-        expected = asked.expected(_chances(asked, weighed, differences(weighed, free), free))
-        before = rho
-        rho = min(max((agreeing - expected + _PRIOR / 2) / (n - expected + _PRIOR), 0.0), 1.0)
-        if abs(rho - before) < _SETTLED:
-            break
-    return asked.found(rho, "learned", expected)
+        # A prior that is too narrow would take a wide scale for agreement.
+        free = replace(model, prior_sd=None)
+        for _ in range(_ROUNDS):
+            weighed = weigh_repeats(cells, rho)
+            expected = asked.expected(_chances(asked, weighed, differences(weighed, free), free))
+            before = rho
+            rho = min(max((agreeing - expected + _PRIOR / 2) / (n - expected + _PRIOR), 0.0), 1.0)
+            if abs(rho - before) < _SETTLED:
+                break
+    return RepeatAgreement(
+        rho=rho,
+        how=how,
+        n_repeats=round(n),
+        agreement=agreeing / n if n else None,
+        expected=None if expected is None else expected / n,
+    )
 
 
-def repeat_weights(first: Ints, second: Ints, n_items: int, rho: float, times: Ints | None = None) -> Floats:
+def repeat_weights(answers: Answers, rho: float) -> Floats:
     """What each comparison counts when a pair asked n times counts as ``1 + (n - 1)(1 - rho)``."""
-    _, which = np.unique(pair_keys(first, second, n_items), return_inverse=True)
-    return _shares(np.bincount(which, times).astype(np.float64), rho)[which]
+    _, which = np.unique(answers.pair, return_inverse=True)
+    return _shares(np.bincount(which, answers.times).astype(np.float64), rho)[which]
 
 
 def _shares(n: Floats, rho: float) -> Floats:
@@ -163,15 +135,18 @@ def weigh_repeats(cells: Cells, rho: float) -> Cells:
     return replace(cells, times=cells.times * _shares(n, rho)[which])
 
 
-def _weigh_ties(cells: Cells, ties: int, of: int, model: JudgeParameters) -> Cells:
+def _weigh_ties(cells: Cells, answers: Answers, model: JudgeParameters) -> Cells:
     """The outcomes, counted by how much they vary; without a tie, as they are."""
+    times = np.ones(len(answers.result)) if answers.times is None else answers.times
+    ties = float(times @ (answers.result == 0.5))
     if not ties:
         return cells
     from pairscale.models.bayes.normal import differences  # which imports SciPy
 
     free = replace(model, prior_sd=None)
     _, weights = gauss_hermite(_NODES)
-    phi, share = 1.0, ties / (of + _WITHOUT_TIE)
+    phi = 1.0
+    share = ties / (float(times.sum()) + _WITHOUT_TIE)
     for _ in range(_TIE_ROUNDS):
         p = _at_nodes(differences(replace(cells, times=cells.times / phi), free))
         varies = float(cells.times @ ((p * (1 - p)) @ weights)) / float(cells.times.sum())
@@ -200,21 +175,6 @@ class _Asked:
     won: Floats
     lost: Floats
 
-    @classmethod
-    def of(
-        cls, first: Ints, second: Ints, first_won: pl.Series, n_items: int, times: Ints | None, judge: Ints | None
-    ) -> _Asked:
-        answered = ~first_won.is_null().to_numpy()
-        weight = np.ones(len(first)) if times is None else times.astype(np.float64)
-        pair, which = np.unique(pair_keys(first, second, n_items, judge)[answered], return_inverse=True)
-        first, second, weight = first[answered], second[answered], weight[answered]
-        low_won = first_won.filter(answered).to_numpy() == (first < second)
-        place = which * 2 + (first > second)
-        won = np.bincount(place, weight * low_won, 2 * len(pair)).reshape(-1, 2)
-        lost = np.bincount(place, weight * ~low_won, 2 * len(pair)).reshape(-1, 2)
-        often = (won + lost).sum(axis=1) > 1
-        return cls(pair[often], won[often], lost[often])
-
     @property
     def weight(self) -> Floats:
         """Per pair, the weight of two of its answers."""
@@ -230,7 +190,8 @@ class _Asked:
 
     def agreeing(self) -> float:
         """Repeats that agree: per pair, n - 1 times the share of two answers that do."""
-        won, lost = self.won.sum(axis=1), self.lost.sum(axis=1)
+        won = self.won.sum(axis=1)
+        lost = self.lost.sum(axis=1)
         return float(self.weight @ (won * (won - 1) + lost * (lost - 1))) / 2
 
     def expected(self, p: Floats) -> float:
@@ -246,23 +207,20 @@ class _Asked:
         twos[:, (0, 1), (0, 1)] -= times
         return float(self.weight @ (twos * mean).sum(axis=(1, 2))) / 2
 
-    def found(
-        self, rho: float, how: Literal["independent", "given", "learned"], expected: float | None = None
-    ) -> RepeatAgreement:
-        """The result."""
-        n = self.n_repeats
-        turned = self.times.prod(axis=1)
-        twos = self.weight @ turned
-        agreeing = self.weight @ (self.won.prod(axis=1) + self.lost.prod(axis=1))
-        return RepeatAgreement(
-            rho=rho,
-            how=how,
-            n_repeats=round(n),
-            agreement=self.agreeing() / n if n else None,
-            expected=None if expected is None else expected / n,
-            n_reversed=int((turned > 0).sum()),
-            reversed_agreement=float(agreeing / twos) if twos else None,
-        )
+
+def _asked(answers: Answers) -> _Asked:
+    """The pairs with two answers or more."""
+    decided = answers.result != 0.5
+    first = answers.first[decided]
+    second = answers.second[decided]
+    weight = np.ones(len(first)) if answers.times is None else answers.times[decided].astype(np.float64)
+    pair, which = np.unique(answers.pair[decided], return_inverse=True)
+    low_won = (answers.result[decided] == 1) == (first < second)
+    place = which * 2 + (first > second)
+    won = np.bincount(place, weight * low_won, 2 * len(pair)).reshape(-1, 2)
+    lost = np.bincount(place, weight * ~low_won, 2 * len(pair)).reshape(-1, 2)
+    often = (won + lost).sum(axis=1) > 1
+    return _Asked(pair[often], won[often], lost[often])
 
 
 def _chances(asked: _Asked, cells: Cells, found: Differences, model: JudgeParameters) -> Floats:
@@ -272,7 +230,8 @@ def _chances(asked: _Asked, cells: Cells, found: Differences, model: JudgeParame
     low_first = (cells.sign > 0) == low_won
     to_low = np.where(low_won, 1.0, -1.0)
     keys = cells.pair
-    mean, variance = np.zeros((len(asked.pair), 2)), np.zeros((len(asked.pair), 2))
+    mean = np.zeros((len(asked.pair), 2))
+    variance = np.zeros((len(asked.pair), 2))
     for order in range(2):
         here = low_first == (order == 0) if model.position else np.ones(len(keys), dtype=bool)
         if not here.any():

@@ -1,0 +1,275 @@
+"""The precision of scores, position effects and slopes: what comparisons and priors tell about them.
+
+It is that of a graph: per cell the information of its predictor, per item the prior's. Of few items it is a dense
+matrix (:class:`Dense`). Of many, conjugate gradients solve with it (:class:`Graph`). A draw is then the solution for a
+right side of noise, that of every cell times the root of its information (Papandreou & Yuille 2010), many at a time.
+Variances come from such draws, but only the part that the neighbours add: given them, an item (or the two of a cell)
+has a variance that is known exactly, so that 32 draws do (Rao & Blackwell).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy
+
+from pairscale.core.arrays import Floats, Ints
+from pairscale.models.bayes.model import Cells
+
+__all__ = ["Dense", "Graph", "Layout", "Precision"]
+
+_PROBES = 32
+_PROBE_SEED = 20261116  # the distribution depends on the comparisons alone, its draws on the seed
+_BLOCK = 100  # draws that are solved for at a time
+_DRAWS_TOLERANCE = 3e-3
+_MOST_STEPS = 300  # of conjugate gradients
+_LEAST = 0.05  # of an item's information, what negative curvatures leave of it
+
+
+class Precision:
+    """What comparisons and priors tell about scores and linear parameters, at one position.
+
+    Attributes:
+        cells: the cells.
+        weight: per cell, the information of its predictor.
+        slope: per cell, that of its judge; None when judges are pooled.
+        columns: what position effects and the parameters of slopes add to the predictors, a row each.
+        prior: of each score.
+        linear_prior: of position effects and slopes.
+        diagonal: of the scores, with the prior.
+    """
+
+    def __init__(
+        self, cells: Cells, weight: Floats, slope: Floats | None, columns: Floats, prior: Floats, linear_prior: Floats
+    ) -> None:
+        self.cells = cells
+        self.weight = weight
+        self.slope = slope
+        self.columns = columns
+        self.prior = prior
+        self.linear_prior = linear_prior
+        self.n = cells.n_items
+        self.own = weight if slope is None else weight * slope**2
+        of_items = np.bincount(cells.winner, self.own, self.n) + np.bincount(cells.loser, self.own, self.n)
+        self.diagonal = of_items + prior
+
+    def corner(self) -> Floats:
+        """Of position effects and slopes."""
+        return np.asarray((self.weight * self.columns) @ self.columns.T + np.diag(self.linear_prior))
+
+    def border(self) -> Floats:
+        """Between them and the scores; a row each."""
+        signed = self.weight * self.columns if self.slope is None else self.weight * self.slope * self.columns
+        rows = [
+            np.bincount(self.cells.winner, row, self.n).astype(np.float64) - np.bincount(self.cells.loser, row, self.n)
+            for row in signed
+        ]
+        return np.reshape(rows, (len(rows), self.n))
+
+    def of_linear(self) -> Floats:
+        """The diagonal of position effects and slopes."""
+        return np.asarray((self.weight * np.square(self.columns)).sum(axis=1) + self.linear_prior)
+
+
+class Dense(Precision):
+    """A precision as the lower Cholesky factor of a matrix."""
+
+    def __init__(self, cells: Cells, weight: Floats, *rest: Any) -> None:
+        # A lapse makes an upset's curvature negative; where that is too much, it counts as none.
+        for positive in (weight, np.maximum(weight, 0.0)):
+            super().__init__(cells, positive, *rest)
+            self._lower, failed = scipy.linalg.lapack.dpotrf(self.matrix(), lower=True, clean=True)
+            if not failed:
+                break
+
+    def matrix(self) -> Floats:
+        """Scores first, then position effects; only the lower half of these."""
+        n = self.n
+        size = n + len(self.columns)
+        out = np.zeros((size, size), order="F")
+        between = np.bincount(self.cells.winner * n + self.cells.loser, self.own, n * n).reshape(n, n)
+        out[:n, :n] = -between - between.T
+        out[n:, :n] = self.border()
+        out[n:, n:] = self.corner()
+        out[np.diag_indices(n)] += self.diagonal
+        return out
+
+    @property
+    def log_root(self) -> float | None:
+        """The logarithm of the root of the determinant; None where it is not known."""
+        return float(np.log(np.diag(self._lower)).sum())
+
+    def solve(self, right: Floats, tolerance: float = 1e-4) -> Floats:
+        """The inverse times ``right``; exact, whatever the tolerance."""
+        del tolerance
+        return np.asarray(scipy.linalg.lapack.dpotrs(self._lower, right, lower=True)[0])
+
+    def noise(self, count: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        """Draws around a mean of zero, one per column, and the variances that they should have."""
+        random = rng.standard_normal((len(self._lower), count))
+        noise, _ = scipy.linalg.lapack.dtrtrs(self._lower, random, lower=True, trans=1)
+        return np.asarray(noise), self.variances()[0]
+
+    def variances(self) -> tuple[Floats, Floats, Floats]:
+        """The diagonal of the covariance; per cell, the predictor's variance and its covariance with the difference."""
+        lower, _ = scipy.linalg.lapack.dpotri(self._lower, lower=True)
+        diagonal = np.diag(lower).copy()
+        winner = self.cells.winner
+        loser = self.cells.loser
+        gap = diagonal[winner] + diagonal[loser] - 2 * lower[np.maximum(winner, loser), np.minimum(winner, loser)]
+        slope = 1.0 if self.slope is None else self.slope
+        shared = slope * gap
+        spread = slope**2 * gap
+        for at, column in enumerate(self.columns, start=self.n):  # no answer has two position effects
+            along = lower[at, winner] - lower[at, loser]
+            shared = shared + column * along
+            spread = spread + 2 * column * slope * along + column**2 * diagonal[at]
+        return diagonal, np.maximum(spread, 0.0), shared
+
+
+class Layout:
+    """What every graph of the same cells shares.
+
+    Attributes:
+        pair: per cell, the number of its pair.
+        pattern: a matrix of items by items with the number of the pair at each place, from 1 on.
+        incidence: items by cells, 1 for the winner and -1 for the loser.
+        probes: noise for the variances: of every cell, and of every row.
+        last: where the next solution for the probes begins.
+    """
+
+    def __init__(self, cells: Cells, size: int) -> None:
+        n = cells.n_items
+        k = len(cells.winner)
+        low = np.minimum(cells.winner, cells.loser)
+        high = np.maximum(cells.winner, cells.loser)
+        pairs, pair = np.unique(low * n + high, return_inverse=True)
+        self.pair: Ints = pair
+        one = pairs // n
+        two = pairs % n
+        at = np.tile(np.arange(len(pairs)) + 1, 2)
+        self.pattern = scipy.sparse.csr_array((at, (np.append(one, two), np.append(two, one))), shape=(n, n))
+        self.pattern.sort_indices()
+        ends = (np.append(cells.winner, cells.loser), np.tile(np.arange(k), 2))
+        self.incidence = scipy.sparse.csr_array((np.repeat([1.0, -1.0], k), ends), shape=(n, k))
+        self._shape = (k, size)
+        self.probes = self.random(_PROBES, np.random.default_rng(_PROBE_SEED))
+        self.last: Floats | None = None
+
+    def random(self, count: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        """Noise for each cell and row."""
+        of_cells = rng.standard_normal((self._shape[0], count))
+        return of_cells, rng.standard_normal((self._shape[1], count))
+
+
+class Graph(Precision):
+    """A precision as the information between neighbours; none of it is negative."""
+
+    log_root = None
+
+    def __init__(self, layout: Layout, cells: Cells, weight: Floats, *rest: Any) -> None:
+        if (weight < 0).any():
+            # What a negative curvature takes off is taken off the other comparisons of the same items instead, so that
+            # all information is positive and has a root.
+            positive = np.maximum(weight, 0.0)
+            n = cells.n_items
+            whole = np.bincount(cells.winner, weight, n) + np.bincount(cells.loser, weight, n)
+            kept = np.bincount(cells.winner, positive, n) + np.bincount(cells.loser, positive, n)
+            share = np.sqrt(np.clip(whole / np.maximum(kept, 1e-300), _LEAST, 1.0))
+            weight = positive * share[cells.winner] * share[cells.loser]
+        super().__init__(cells, weight, *rest)
+        self._layout = layout
+        of_pair = np.bincount(layout.pair, self.own).astype(np.float64)
+        pattern = layout.pattern
+        matrix = (of_pair[pattern.data - 1], pattern.indices, pattern.indptr)
+        self._between = scipy.sparse.csr_array(matrix, shape=pattern.shape)
+        self._pair = of_pair[layout.pair]
+        self._border = self.border().T
+        self._whole_diagonal = np.append(self.diagonal, self.of_linear())
+
+    def _times(self, x: Floats) -> Floats:
+        n = self.n
+        out = self._whole_diagonal[:, None] * x
+        out[:n] -= np.asarray(self._between @ x[:n])
+        if self._border.shape[1]:
+            out[:n] += self._border @ x[n:]
+            out[n:] += self._border.T @ x[:n]
+        return np.asarray(out)
+
+    def solve(self, right: Floats, tolerance: float = 1e-4, start: Floats | None = None) -> Floats:
+        """The inverse times ``right``: conjugate gradients, all columns at once, scaled by the diagonal."""
+        columns = right.reshape(len(right), -1)
+        x = np.zeros_like(columns)
+        left = columns.copy()
+        if start is not None:
+            x = start.copy()
+            left -= self._times(x)
+        scale = 1 / self._whole_diagonal[:, None]
+        limit = tolerance**2 * np.einsum("ic,ic->c", columns, columns * scale) + 1e-300
+        along = np.zeros_like(columns)
+        before = np.ones(columns.shape[1])
+        for _ in range(_MOST_STEPS):
+            scaled = scale * left
+            size = np.einsum("ic,ic->c", left, scaled)
+            if (size <= limit).all():
+                break
+            along *= size / before
+            along += scaled
+            product = self._times(along)
+            step = size / np.maximum(np.einsum("ic,ic->c", along, product), 1e-300)
+            x += step * along
+            left -= step * product
+            before = np.maximum(size, 1e-300)
+        return x.reshape(right.shape)
+
+    def _right(self, random: tuple[Floats, Floats]) -> Floats:
+        """Noise whose covariance is the precision."""
+        of_cells, of_rows = random
+        rooted = np.sqrt(self.weight)[:, None] * of_cells
+        right = np.sqrt(np.append(self.prior, self.linear_prior))[:, None] * of_rows
+        for at, column in enumerate(self.columns, start=self.n):
+            right[at] += column @ rooted
+        if self.slope is not None:
+            rooted *= self.slope[:, None]
+        right[: self.n] += self._layout.incidence @ rooted
+        return right
+
+    def _variance(self, right: Floats, x: Floats) -> Floats:
+        """The variances: that of each row given all others, and what the others add."""
+        rest = x - right / self._whole_diagonal[:, None]
+        return np.asarray(1 / self._whole_diagonal + np.einsum("ic,ic->i", rest, rest) / x.shape[1])
+
+    def noise(self, count: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        """Draws around a mean of zero, one per column, and the variances that they should have."""
+        size = len(self._whole_diagonal)
+        out = np.empty((size, count))
+        variance = np.zeros(size)
+        for at in range(0, count, _BLOCK):
+            stop = min(at + _BLOCK, count)
+            right = self._right(self._layout.random(stop - at, rng))
+            out[:, at:stop] = self.solve(right, _DRAWS_TOLERANCE)
+            variance += (stop - at) / count * self._variance(right, out[:, at:stop])
+        return out, variance
+
+    def variances(self) -> tuple[Floats, Floats, Floats]:
+        """The diagonal of the covariance; per cell, the predictor's variance and its covariance with the difference."""
+        winner = self.cells.winner
+        loser = self.cells.loser
+        right = self._right(self._layout.probes)
+        x = self.solve(right, _DRAWS_TOLERANCE, self._layout.last)
+        self._layout.last = x
+        one = self.diagonal[winner]
+        two = self.diagonal[loser]
+        determinant = one * two - self._pair**2
+        by_one = (two - self._pair) / determinant
+        by_two = (one - self._pair) / determinant
+        rest = x[winner] - x[loser]
+        rest -= by_one[:, None] * right[winner] - by_two[:, None] * right[loser]
+        slope = np.ones(len(rest)) if self.slope is None else self.slope
+        whole = slope[:, None] * rest
+        for at, column in enumerate(self.columns, start=self.n):
+            whole += column[:, None] * x[at]
+        shared = slope * (by_one + by_two) + np.einsum("kc,kc->k", whole, rest) / _PROBES
+        spread = slope**2 * (by_one + by_two) + np.einsum("kc,kc->k", whole, whole) / _PROBES
+        return self._variance(right, x), spread, shared

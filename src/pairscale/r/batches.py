@@ -1,0 +1,428 @@
+"""The manual's batches of one provider: their requests, the single calls of its API, and the pipeline through it all.
+
+Functions that take a ``backend`` here are those of :mod:`pairscale.r.families` for each provider.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import polars as pl
+
+from pairscale.collect.batch.files import custom_id
+from pairscale.collect.batch.manager import BatchManager
+from pairscale.collect.batch.registry import RegistryEntry, pairs_named
+from pairscale.core.display import ReprMixin
+from pairscale.core.errors import InputError, JudgeError, TableError
+from pairscale.core.files import replacing, write_table
+from pairscale.core.notices import notice
+from pairscale.core.options import checked, require_number
+from pairscale.core.tables import ANSWER_COLUMNS, Table, listed, to_frame
+from pairscale.judges.base import JudgePair
+from pairscale.judges.batched import calls_of
+from pairscale.pairing.table import as_pairs
+from pairscale.providers.batch_http import BatchHTTP
+from pairscale.providers.batches import Draft, batch_format
+from pairscale.providers.catalog import provider_named
+from pairscale.providers.client import LLMClient, ProviderError
+from pairscale.providers.openai import OpenAIBatches
+from pairscale.r.settings import judge_from
+from pairscale.r.tables import ANSWERS, PREFIXES, batch_table, named_as_in_r
+from pairscale.runtime import run_sync
+from pairscale.store.runfile import open_run
+
+T = TypeVar("T")
+_COLUMNS = {
+    "openai": ("custom_id", "method", "url", "body"),
+    "anthropic": ("custom_id", "params"),
+    "gemini": ("custom_id", "ID1", "ID2", "request"),
+}
+"""The manual's columns of requests; the last one holds the request's body."""
+
+
+# Requests
+
+
+def build_requests(backend: str, pairs: Table, model: str, prefix: str, **settings: Any) -> pl.DataFrame:
+    """Every pair with its name and the call that live judging would make, as the provider writes it."""
+    settings["api_key"] = settings.get("api_key") or "not-needed-here"
+    judge = judge_from(backend, model, **settings)
+    frame = as_pairs(pairs)
+    names = pl.format("{}_{}_vs_{}", pl.lit(prefix), "ID1", "ID2")
+    if "pair_uid" in frame.columns:
+        names = pl.col("pair_uid").cast(pl.String)
+    frame = frame.with_columns(custom_id=names)
+    twice = frame.filter(frame["custom_id"].is_duplicated())["custom_id"].unique().sort()
+    if len(twice):
+        raise InputError(f"pairs: {listed(twice.to_list())} names two requests; give a column pair_uid")
+    rows = []
+    for row in frame.iter_rows(named=True):
+        pair = JudgePair({"ID": row["ID1"], "text": row["text1"]}, {"ID": row["ID2"], "text": row["text2"]}, "")
+        rows.append(row | batch_format(backend).line(row["custom_id"], calls_of(judge, pair)[0]))
+    *texts, body = _COLUMNS[backend]
+    columns = [pl.Series(name, [row[name] for row in rows], dtype=pl.String) for name in texts]
+    return pl.DataFrame([*columns, pl.Series(body, [dict(row[body]) for row in rows], dtype=pl.Object)])
+
+
+@checked
+def write_openai_batch_file(batch_tbl: Table, path: str | os.PathLike[str]) -> Path:
+    """Write requests into the file that OpenAI takes, one JSON object a line.
+
+    Args:
+        batch_tbl: A column ``jsonl`` of lines, or ``custom_id method url body``.
+        path: The file.
+
+    Returns:
+        The file.
+
+    Example:
+        >>> from pairscale.r import build_openai_batch_requests
+        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It is raining, as it has for weeks."}]
+        >>> write_openai_batch_file(build_openai_batch_requests(pair, "gpt-4.1"), "requests.jsonl").name
+        'requests.jsonl'
+    """
+    frame = batch_tbl if isinstance(batch_tbl, pl.DataFrame) else to_frame(batch_tbl, "batch_tbl")
+    if "jsonl" in frame.columns:
+        lines = frame["jsonl"].to_list()
+    else:
+        missing = [name for name in _COLUMNS["openai"] if name not in frame.columns]
+        if missing:
+            raise TableError(f"batch_tbl: no column {', '.join(missing)}")
+        rows = frame.select(_COLUMNS["openai"]).iter_rows(named=True)
+        lines = [json.dumps(_filled(row), ensure_ascii=False) for row in rows]
+    with replacing(Path(path), private=True) as temporary:
+        temporary.write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    return Path(path)
+
+
+def _filled(value: Any) -> Any:
+    """A value without the empty fields that a table adds where rows differ."""
+    if isinstance(value, dict):
+        return {name: _filled(inner) for name, inner in value.items() if inner is not None}
+    return value
+
+
+# Single calls
+
+
+def _call(backend: str, api_key: str | None, work: Callable[[BatchHTTP], Coroutine[Any, Any, T]], **version: Any) -> T:
+    """Do something with a provider, and close the connection."""
+    own = {"anthropic_version": "version"}
+    provider = provider_named(backend, **{own.get(name, name): value for name, value in version.items()})
+
+    async def main() -> T:
+        http = BatchHTTP(LLMClient(provider, api_key=api_key or None))
+        try:
+            return await work(http)
+        except ProviderError as error:
+            raise JudgeError(error.message) from None
+        finally:
+            await http.aclose()
+
+    return run_sync(main)
+
+
+def upload_file(backend: str, path: str | os.PathLike[str], purpose: str, api_key: str | None) -> Mapping[str, Any]:
+    """Upload a file of requests."""
+    if not Path(path).is_file():
+        raise InputError(f"{path}: there is no such file to upload")
+    return _call(backend, api_key, lambda http: OpenAIBatches().upload_file(http, Path(path), purpose=purpose))
+
+
+def create_from_file(
+    backend: str, metadata: Mapping[str, str] | None, api_key: str | None, **body: str
+) -> Mapping[str, Any]:
+    """Create a batch from an uploaded file."""
+    document = body | ({"metadata": dict(metadata)} if metadata else {})
+    return _call(backend, api_key, lambda http: http.json("POST", "/batches", document, again=False))
+
+
+def create_batch(
+    backend: str,
+    requests: Iterable[Mapping[str, Any]] | pl.DataFrame,
+    model: str = "",
+    api_key: str | None = None,
+    display_name: str | None = None,
+    **version: Any,
+) -> Mapping[str, Any]:
+    """Create a batch whose requests go with the creation; the batch."""
+    rows = list(requests.iter_rows(named=True) if isinstance(requests, pl.DataFrame) else requests)
+    if backend == "anthropic":
+        lines = [{"custom_id": row["custom_id"], "params": row["params"]} for row in rows]
+    else:
+        lines = [
+            {"key": row.get("custom_id") or f"request-{number}", "request": row.get("request") or dict(row)}
+            for number, row in enumerate(rows)
+        ]
+    endpoint = f"/{version.get('api_version')}/models/{model.removeprefix('models/')}:batchGenerateContent"
+
+    async def work(http: BatchHTTP) -> Mapping[str, Any]:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "requests.jsonl"
+            path.write_text("".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines), "utf-8")
+            draft = Draft(display_name or "pairscale", model, endpoint, path, len(lines), time.time())
+            return (await batch_format(backend).create(http, draft)).raw
+
+    return _call(backend, api_key, work, **version)
+
+
+def get_batch(backend: str, batch_id: str, api_key: str | None = None, **version: Any) -> Mapping[str, Any]:
+    """Where a batch stands."""
+    return _call(backend, api_key, lambda http: batch_format(backend).get(http, batch_id), **version).raw
+
+
+def poll_batch(
+    backend: str,
+    batch_id: str,
+    interval_seconds: float,
+    timeout_seconds: float,
+    max_attempts: float = math.inf,
+    api_key: str | None = None,
+    verbose: bool = True,
+    **version: Any,
+) -> Mapping[str, Any]:
+    """Look at a batch until it has ended, the time is over, or the number of looks is reached."""
+    interval = require_number(interval_seconds, "interval_seconds", least=0)
+    timeout = require_number(timeout_seconds, "timeout_seconds", least=0, infinite=True)
+
+    async def work(http: BatchHTTP) -> Mapping[str, Any]:
+        end = time.monotonic() + timeout
+        looks = 0
+        while True:
+            job = await batch_format(backend).get(http, batch_id)
+            looks += 1
+            if verbose:
+                notice(f"batch {batch_id}: {job.state}")
+            left = end - time.monotonic()
+            if job.ended or looks >= max_attempts or left <= 0:
+                return job.raw
+            await asyncio.sleep(min(interval, left))
+
+    return _call(backend, api_key, work, **version)
+
+
+def download_batch(
+    backend: str,
+    batch_id: Mapping[str, Any] | str,
+    path: str | os.PathLike[str],
+    api_key: str | None = None,
+    requests_tbl: Table | None = None,
+    **version: Any,
+) -> Path:
+    """Write everything that came of a batch into one file; requests without a name get that of ``requests_tbl``."""
+    target = Path(path)
+
+    async def work(http: BatchHTTP) -> Path:
+        name = batch_id if isinstance(batch_id, str) else batch_id["name"]
+        job = await batch_format(backend).get(http, name)
+        if not job.ended or (job.state == "failed" and not job.outputs):
+            raise JudgeError(f"batch {job.id} is {job.state} and has no results to download")
+        await batch_format(backend).download(http, job, target)
+        return target
+
+    _call(backend, api_key, work, **version)
+    if requests_tbl is not None:
+        frame = requests_tbl if isinstance(requests_tbl, pl.DataFrame) else to_frame(requests_tbl, "requests_tbl")
+        names = {f"request-{number}": name for number, name in enumerate(frame["custom_id"])}
+        lines = [json.loads(line) for line in target.read_text("utf-8").splitlines()]
+        lines = [line | {"custom_id": names.get(line.get("custom_id"), line.get("custom_id"))} for line in lines]
+        target.write_text("".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines), "utf-8")
+    return target
+
+
+# Pipelines
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class BatchResult(ReprMixin, table="results", columns=ANSWER_COLUMNS):
+    """What came of pairs that were submitted in batches.
+
+    Attributes:
+        backend: The provider.
+        batch_input_path: The file of requests; of the first batch when there are several.
+        batch_output_path: The file of results; None until there is one.
+        file: The uploaded file, where the provider has files.
+        batch: The batch as the provider describes it.
+        results: One row per pair; one that failed says why in ``error_message``. None if the end was not waited for.
+        failed_attempts: Every attempt without an answer.
+        run: The run file, from which everything can be taken up again.
+        batch_ids: The provider's names of all batches.
+    """
+
+    backend: str
+    batch_input_path: Path | None
+    batch_output_path: Path | None
+    file: Mapping[str, Any] | None
+    batch: Mapping[str, Any]
+    results: pl.DataFrame | None
+    failed_attempts: pl.DataFrame
+    run: Path | str
+    batch_ids: Sequence[str] = field(default_factory=list[str])
+
+    def __repr__(self) -> str:
+        answered = "not waited for"
+        if self.results is not None:
+            answered = f"{self.results['outcome'].is_in(ANSWERS).sum():,} pairs answered"
+        return f"<BatchResult of {self.backend}: {len(self.batch_ids)} batches, {answered}, in {self.run}>"
+
+
+def run_pipeline(
+    backend: str,
+    pairs: Table,
+    model: str,
+    *,
+    batch_input_path: str | os.PathLike[str] | None = None,
+    batch_output_path: str | os.PathLike[str] | None = None,
+    poll: bool = True,
+    interval_seconds: float = 60.0,
+    timeout_seconds: float = 86_400.0,
+    max_attempts: float = math.inf,
+    verbose: bool = True,
+    metadata: Mapping[str, str] | None = None,
+    include_raw: bool = False,
+    run: str | os.PathLike[str] | None = None,
+    batch_size: int | None = None,
+    n_segments: int | None = None,
+    max_cost: float | None = None,
+    **settings: Any,
+) -> BatchResult:
+    """Have pairs judged in batches of a provider: build, upload, create, wait, download, read."""
+    copies = {"batch_input_path": batch_input_path, "batch_output_path": batch_output_path}
+    for name, copy in copies.items():  # before anything is paid for
+        if copy is not None and (Path(copy).is_dir() or not Path(copy).absolute().parent.is_dir()):
+            raise InputError(f"{name}: {copy} is not a file in a folder that exists; name one")
+    judge = judge_from(backend, model, **settings)
+    where = Path(tempfile.mkdtemp(prefix="pairscale-batch-")) / "run.db" if run is None else run
+    waiting = {"interval": interval_seconds, "timeout": timeout_seconds, "rounds": max_attempts}
+
+    async def main() -> BatchResult:
+        async with BatchManager(where) as manager:
+            plan, made = await manager.submit(
+                pairs, judge, metadata=metadata, include_raw=include_raw, batch_size=batch_size,
+                n_segments=n_segments, max_cost=max_cost,
+            )  # fmt: skip
+            mine = [entry.key for entry in manager.entries() if entry.condition_id == plan.condition_id]
+            if poll:
+                await manager.wait(mine, told=tell if verbose else None, **waiting)
+            found = manager.entries([entry.key for entry in made] or mine)
+            answered, failed = manager.results(mine, raw=True)
+            batch: Mapping[str, Any] = {}
+            file = source = output = None
+            if found:
+                source, output = _files(backend, found[0], where, batch_input_path, batch_output_path)
+                batch = (await batch_format(backend).get(BatchHTTP(judge.client), str(found[0].batch_id))).raw
+                file = None if found[0].file_id is None else {"id": found[0].file_id}
+            return BatchResult(
+                backend, source, output, file, batch,
+                batch_table(answered, failed, backend, model, raw=include_raw) if poll else None,
+                named_as_in_r(failed, PREFIXES[backend]),
+                str(where) if "://" in str(where) else Path(where),
+                [entry.batch_id for entry in found if entry.batch_id is not None],
+            )  # fmt: skip
+
+    return run_sync(main, run=where if run is not None else f"{where} (pass this file as `run=`)")
+
+
+def tell(found: Sequence[RegistryEntry]) -> None:
+    """Say in notices how the batches stand that are under way."""
+    for entry in found:
+        if entry.open:
+            notice(f"batch {entry.batch_id}: {entry.state}")
+
+
+def _files(
+    backend: str,
+    entry: RegistryEntry,
+    run: str | os.PathLike[str],
+    input_path: str | os.PathLike[str] | None,
+    output_path: str | os.PathLike[str] | None,
+) -> tuple[Path | None, Path | None]:
+    """A batch's files, under the names that were asked for; the pairs of the results are written beside them."""
+    source = Path(entry.input_path)
+    output = Path(entry.output_path)
+    is_document = backend in ("anthropic", "gemini")  # one JSON document in the manual, where others are JSON Lines
+    if input_path is None and is_document:
+        input_path = source.with_suffix(".json")
+    if input_path is not None and source.is_file():
+        with replacing(Path(input_path), private=True) as temporary:
+            shutil.copyfile(source, temporary)
+            if is_document:
+                lines = source.read_text("utf-8").splitlines()
+                temporary.write_text('{{"requests": [\n{}\n]}}\n'.format(",\n".join(lines)), "utf-8")
+        source = Path(input_path)
+    if not output.is_file():
+        return source, None
+    if output_path is not None:
+        with replacing(Path(output_path), private=True) as temporary:
+            shutil.copyfile(output, temporary)
+        output = Path(output_path)
+    write_pairs(run, entry, output)
+    return source, output
+
+
+def write_pairs(run: str | os.PathLike[str], entry: RegistryEntry, results: Path) -> Path:
+    """Write ``custom_id ID1 ID2`` of a batch beside its results, so that they can be read alone."""
+    path = pairs_beside(results)
+    if path.is_file():
+        return path
+    rows = []
+    with open_run(run) as store:
+        for number, (_, first, second) in pairs_named(store, entry.pair_ids).items():
+            rows.append({"custom_id": custom_id(entry.key, number), "ID1": first, "ID2": second})
+            if entry.n_requests > len(entry.pair_ids):
+                turned = custom_id(entry.key, number, turned=True)
+                rows.append({"custom_id": turned, "ID1": second, "ID2": first})
+    write_table(pl.DataFrame(rows), path)
+    return path
+
+
+def pairs_beside(results: Path) -> Path:
+    """The file that says of which pairs the results of a batch of ours are; its requests have names without ids."""
+    return results.with_suffix(".pairs.csv")
+
+
+def submit_batch(backend: str, pairs: Table, model: str | None, **settings: Any) -> BatchResult:
+    """Have pairs judged in batches of any provider that has them."""
+    if model is None:
+        raise InputError(f"name a model of {backend}")
+    batch_format(backend.lower())  # says which providers have batches
+    return run_pipeline(backend.lower(), pairs, model, **settings)
+
+
+def llm_download_batch_results(x: Any) -> pl.DataFrame:
+    """The results of :func:`llm_submit_pairs_batch`; of one that was not waited for, as far as they are there now.
+
+    Args:
+        x: What it returned, or a mapping with ``results``.
+
+    Example:
+        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It is raining, as it has for weeks."}]
+        >>> from pairscale.r import llm_submit_pairs_batch
+        >>> done = llm_submit_pairs_batch(pair, "openai", "gpt-4.1", interval_seconds=0.01)
+        >>> llm_download_batch_results(done)["better_id"].to_list()
+        ['b']
+    """
+    results: pl.DataFrame | None = x.get("results") if isinstance(x, Mapping) else getattr(x, "results", None)
+    if results is not None:
+        return results
+    if not isinstance(x, BatchResult):
+        raise InputError("there are no results in this; give what llm_submit_pairs_batch returned")
+
+    async def main() -> pl.DataFrame:
+        async with BatchManager(x.run) as manager:
+            found = await manager.wait(rounds=1)
+            answered, failed = manager.results(raw=True)
+            wanted = any(entry.include_raw for entry in found)
+            return batch_table(answered, failed, x.backend, found[0].model if found else None, raw=wanted)
+
+    return run_sync(main, run=x.run)

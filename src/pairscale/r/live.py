@@ -1,0 +1,134 @@
+"""The manual's live judging by language models, its keys and its local models; see :mod:`pairscale.r.manual`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import polars as pl
+
+from pairscale.collect.live import SubmitResult, submit_pairs
+from pairscale.core.errors import JudgeError
+from pairscale.core.notices import notice
+from pairscale.core.options import checked, optional, require_int
+from pairscale.core.tables import FAILED, Table, result_columns, to_frame
+from pairscale.providers.keys import KEY_VARIABLES, key_in_environment
+from pairscale.r.settings import judge_from
+from pairscale.r.tables import named_as_in_r
+from pairscale.runtime import run_sync
+
+_SERVICES = {"openai": "OpenAI", "anthropic": "Anthropic", "gemini": "Google Gemini", "together": "Together.ai"}
+_ASKING = ("run", "save_path", "include_raw", "retries", "retry_wait", "max_cost")
+
+
+def submit(backend: str, pairs: Table, model: str, **settings: Any) -> SubmitResult:
+    """Have pairs judged by a model, live, and keep every answer."""
+    frame = to_frame(pairs, "pairs")
+    options = asking_options(settings)
+    options |= {name: settings.pop(name) for name in _ASKING if name in settings}
+    judge = judge_from(backend, model, **settings)
+    try:
+        done = submit_pairs(frame, judge, **options)
+    except JudgeError as error:
+        if isinstance(error.result, SubmitResult):
+            error.result = _named(error.result, frame)
+        raise
+    return _named(done, frame)
+
+
+def asking_options(settings: dict[str, Any]) -> dict[str, Any]:
+    """Take R's ``parallel workers concurrency verbose status_every progress`` out of settings, as our own options."""
+    workers = require_int(settings.pop("workers", 1), "workers", least=1)
+    if not settings.pop("parallel", False):
+        workers = 1
+    verbose = settings.pop("verbose", True)
+    every = optional(require_int, settings.pop("status_every", None), "status_every", least=1)
+    progress = settings.pop("progress", True)
+    concurrency = settings.pop("concurrency", None)
+    return {
+        "concurrency": workers if concurrency is None else concurrency,
+        "progress": progress if verbose else False,
+        "status_every": every if verbose else None,
+    }
+
+
+def _named(done: SubmitResult, pairs: pl.DataFrame) -> SubmitResult:
+    """Results whose questions are called ``LIVE_ID1_vs_ID2``, unless the pairs name them."""
+    if "pair_uid" in pairs.columns:
+        return done
+    return replace(
+        done,
+        results=named_as_in_r(done.results),
+        failed_pairs=named_as_in_r(done.failed_pairs),
+        failed_attempts=named_as_in_r(done.failed_attempts),
+    )
+
+
+def compare(
+    backend: str, ID1: str, text1: str, ID2: str, text2: str, model: str, pair_uid: str | None = None, **settings: Any
+) -> pl.DataFrame:
+    """Have one pair judged by a model."""
+    pair = {"ID1": ID1, "text1": text1, "ID2": ID2, "text2": text2}
+    if pair_uid is not None:
+        pair["pair_uid"] = pair_uid
+    done = submit(backend, [pair], model, progress=False, **settings)
+    if done.results.height:
+        return done.results
+    failed = done.failed_pairs.row(0, named=True)
+    row = {"custom_id": pair_uid or f"LIVE_{ID1}_vs_{ID2}", "ID1": ID1, "ID2": ID2, "model": model}
+    row |= {name: failed[name] for name in FAILED}
+    row |= {"error_message": f"{failed['error_code']}: {failed['error_message']}"}
+    row |= {"condition_id": done.condition_id, "judge_id": f"{backend}:{model}"}
+    schema = result_columns(raw=settings["include_raw"])
+    return pl.DataFrame([{name: row.get(name) for name in schema}], schema=schema)
+
+
+@checked
+def check_llm_api_keys(verbose: bool = True) -> pl.DataFrame:
+    """Which keys are set; never what they are.
+
+    Args:
+        verbose: Say how to set missing keys.
+
+    Returns:
+        ``backend service env_var has_key``.
+
+    Example:
+        >>> check_llm_api_keys(verbose=False).columns
+        ['backend', 'service', 'env_var', 'has_key']
+    """
+    rows = [
+        {"backend": backend, "service": _SERVICES[backend], "env_var": variable}
+        | {"has_key": key_in_environment(backend)[1] is not None}
+        for backend, variable in KEY_VARIABLES.items()
+    ]
+    missing = [str(row["env_var"]) for row in rows if not row["has_key"]]
+    if verbose and missing:
+        notice(f"not set: {', '.join(missing)}; export the variable of the provider that you want to use")
+    return pl.DataFrame(rows)
+
+
+@checked
+def ensure_only_ollama_model_loaded(model: str, verbose: bool = True, *, host: str | None = None) -> list[str]:
+    """Have Ollama forget every loaded model but one, to make room for it.
+
+    Args:
+        model: The one to keep.
+        verbose: Report what was done.
+        host: The server; by default ``OLLAMA_HOST``, else this machine.
+
+    Returns:
+        The models that were unloaded. Nothing is done when the server does not answer.
+
+    Example:
+        >>> ensure_only_ollama_model_loaded("llama3.2", verbose=False)
+        []
+    """
+    from pairscale.providers.ollama import unload_others
+
+    unloaded, problem = run_sync(lambda: unload_others(model, host))
+    if verbose and problem:
+        notice(f"Ollama: {problem}; nothing was unloaded")
+    elif verbose and unloaded:
+        notice(f"Ollama: unloaded {', '.join(unloaded)}")
+    return unloaded

@@ -1,0 +1,188 @@
+"""Files of results, read on their own: no run file and no provider is needed.
+
+The judge's own code reads each reply. The ids of the two samples come from a table of requests, when one is given;
+from the file of pairs beside the results, for those of our own pipeline; else from the request's name,
+``PREFIX_ID1_vs_ID2``. Lines that cannot be read, and names that do not say their ids, are counted in a notice.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from pairscale.collect.batch.files import read_lines
+from pairscale.core.errors import FileFormatError, TableError
+from pairscale.core.files import read_table
+from pairscale.core.notices import notice, plural
+from pairscale.core.tables import Table, to_frame
+from pairscale.judges.answers import read_structured, read_tag
+from pairscale.judges.llm import NO_ANSWER
+from pairscale.providers.base import HTTPCall, Reply
+from pairscale.providers.batches import Line, batch_format
+from pairscale.providers.catalog import provider_named
+from pairscale.providers.openai import read_response
+from pairscale.providers.wire import read_chat
+from pairscale.r.batches import pairs_beside
+from pairscale.r.tables import signature_of
+
+_IDS = ("custom_id", "ID1", "ID2")
+_COLUMNS = {
+    "openai": "custom_id ID1 ID2 model object_type status_code error_message thoughts content better_sample better_id "
+    "prompt_tokens completion_tokens total_tokens prompt_cached_tokens reasoning_tokens",
+    "anthropic": "custom_id ID1 ID2 model object_type status_code result_type error_message thoughts content "
+    "better_sample better_id prompt_tokens completion_tokens total_tokens prompt_cached_tokens reasoning_tokens",
+    "gemini": "custom_id ID1 ID2 model object_type status_code result_type error_message thoughts thought_signature "
+    "thoughts_token_count content better_sample better_id prompt_tokens completion_tokens total_tokens "
+    "prompt_cached_tokens",
+}
+"""The manual's columns."""
+
+
+def parse_output(
+    backend: str,
+    path: str | os.PathLike[str],
+    tag_prefix: str,
+    tag_suffix: str,
+    requests_tbl: Table | None = None,
+    prefix: str | None = None,
+    include_raw: bool = False,
+) -> pl.DataFrame:
+    """The table of a file of results."""
+    file = Path(path)
+    if not file.is_file():
+        raise FileFormatError(f"{file}: there is no such file of results")
+    reader = _Reader(backend, (tag_prefix, tag_suffix), _known_ids(file, requests_tbl), prefix)
+    columns = _COLUMNS[backend].split() + ["raw_response"] * include_raw
+    is_number = ("tokens", "code", "count")
+    schema = {name: pl.Int64() if name.endswith(is_number) else pl.String() for name in columns}
+    table = pl.DataFrame([{name: row.get(name) for name in columns} for row in reader.rows(file)], schema=schema)
+    if reader.bad:
+        notice(f"{file}: {plural(len(reader.bad), 'line')} cannot be read: {'; '.join(reader.bad[:3])}")
+    if reader.unknown:
+        names = ", ".join(reader.unknown[:3])
+        notice(
+            f"{file}: {plural(len(reader.unknown), 'name')} of requests without known samples: {names}; pass "
+            "requests_tbl= with custom_id ID1 ID2"
+        )
+    return table
+
+
+def _known_ids(file: Path, requests: Table | None) -> Mapping[str, tuple[str, str]] | None:
+    """The ids of requests by their names, where a table says them."""
+    frame = None if requests is None else to_frame(requests, "requests_tbl")
+    if frame is None and pairs_beside(file).is_file():
+        frame = read_table(pairs_beside(file), text=_IDS)
+    if frame is None:
+        return None
+    missing = [name for name in _IDS if name not in frame.columns]
+    if missing:
+        raise TableError(f"requests_tbl: no column {', '.join(missing)}")
+    return {name: (first, second) for name, first, second in frame.select(pl.col(_IDS).cast(pl.String)).iter_rows()}
+
+
+def ids_of(custom_id: str, prefix: str | None = None) -> tuple[str, str] | None:
+    """The two ids in a request's name, ``PREFIX_ID1_vs_ID2`` or ``ID1:ID2#1``; None when it does not say them.
+
+    Args:
+        custom_id: The name.
+        prefix: What stands before the first id; by default everything up to the first underscore.
+
+    Example:
+        >>> ids_of("EXP_stu_01_vs_stu_02")
+        ('stu_01', 'stu_02')
+    """
+    by_key = re.fullmatch(r"([^:#]+):([^:#]+)#\d+", custom_id)  # as run files name pairs
+    if by_key is not None:
+        return by_key[1], by_key[2]
+    parts = custom_id.split("_vs_")
+    if len(parts) != 2 or not all(parts):
+        return None
+    first, second = parts
+    if prefix is None:
+        return first.partition("_")[2] or first, second
+    return (first.removeprefix(f"{prefix}_"), second) if first.startswith(f"{prefix}_") else None
+
+
+class _Reader:
+    """Reads one provider's files."""
+
+    def __init__(
+        self, backend: str, tags: tuple[str, str], known: Mapping[str, tuple[str, str]] | None, prefix: str | None
+    ) -> None:
+        self._form = batch_format(backend)
+        self._provider = provider_named(backend)
+        self._tags = tags
+        self._known = known
+        self._prefix = prefix
+        self.bad: list[str] = []
+        self.unknown: list[str] = []
+
+    def rows(self, file: Path) -> Iterator[dict[str, Any]]:
+        """One row per line; OpenAI's table has readable lines alone, as in the manual."""
+        for _, line in read_lines(file, self._form):
+            if isinstance(line, Line):
+                yield self._row(line)
+                continue
+            self.bad.append(line)
+            if self._provider.name != "openai":
+                row = {"error_message": f"Failed to parse JSON line: {line}"}
+                if self._provider.name == "gemini":
+                    row |= {"result_type": "errored", "object_type": "generateContent"}
+                yield row
+
+    def _row(self, line: Line) -> dict[str, Any]:
+        name = line.custom_id
+        ids = ids_of(name, self._prefix) if self._known is None else self._known.get(name)
+        if ids is None:
+            self.unknown.append(name)
+        first, second = ids or (None, None)
+        row: dict[str, Any] = {
+            "custom_id": name, "ID1": first, "ID2": second, "status_code": line.status,
+            "result_type": line.result_type, "error_message": line.error,
+        }  # fmt: skip
+        if line.body is not None:
+            row["raw_response"] = json.dumps(line.body, ensure_ascii=False)
+        if self._provider.name == "gemini":
+            row["object_type"] = "generateContent"
+        if line.kind != "succeeded":
+            return row
+        try:
+            reply = self._reply(line.body)
+        except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+            return row | {"error_message": str(error)}
+        return row | self._answer(reply, line.body, (first, second))
+
+    def _reply(self, body: Any) -> Reply:
+        if self._provider.name != "openai":
+            return self._provider.reply(HTTPCall("POST", "", {}), body)
+        is_response = isinstance(body, Mapping) and body.get("object") == "response"
+        return read_response(body) if is_response else read_chat(body, think_tags=True)
+
+    def _answer(self, reply: Reply, body: Any, ids: tuple[str | None, str | None]) -> dict[str, Any]:
+        read = read_tag(reply.text, *self._tags)
+        if read.position is None and reply.text.lstrip().startswith("{"):
+            read = read_structured(reply.text)
+        usage = reply.usage
+        row = {
+            "model": reply.model,
+            "object_type": reply.object_type,
+            "thoughts": reply.thoughts,
+            "content": reply.text or reply.refusal or "",
+            "prompt_tokens": usage.prompt,
+            "completion_tokens": usage.completion,
+            "total_tokens": usage.total,
+            "prompt_cached_tokens": usage.cached,
+            "reasoning_tokens": usage.reasoning,
+            "thoughts_token_count": usage.reasoning,
+        }
+        if read.position is not None and reply.stop_reason not in NO_ANSWER:
+            row |= {"better_sample": f"SAMPLE_{read.position}", "better_id": ids[read.position - 1]}
+        if self._provider.name == "gemini":
+            row["thought_signature"] = signature_of(body)
+        return row
