@@ -30,7 +30,7 @@ from pairscale.core.display import PlotMixin, ReportMixin, ReprMixin
 from pairscale.core.errors import InputError, MissingExtraError, UnknownNameError
 from pairscale.core.provenance import Provenance
 from pairscale.core.tables import RESULTS
-from pairscale.evaluate.inference import ConfidenceSequence, Slices, WinRate, confidence_sequence, slices
+from pairscale.evaluate.inference import Slices, WinRate, slices
 from pairscale.evaluate.inference.control import ControlledRate, length_controlled
 from pairscale.models.bayes import logs
 from pairscale.models.bayes.fit import BTLFit
@@ -157,10 +157,9 @@ MADE: dict[type[ReprMixin], Callable[[], Any]] = {
     ps.ComparisonPlan: lambda: ps.plan(12, reliability=0.5, seeds=1, progress=False),
     ps.Calibration: lambda: ps.check_calibration(comparisons().with_columns(probability=pl.lit(0.7)), comparisons()),
     ControlledRate: lambda: length_controlled(ab_cases()),
-    ConfidenceSequence: lambda: confidence_sequence(ab_run().frame()),
     ps.CostEstimate: lambda: ps.estimate_llm_pairs_cost(ps.make_pairs(samples()), "gpt-4.1", offline=True),
     ps.EloFit: lambda: ps.fit_elo_model(comparisons(), seed=1),
-    ps.ExportedCases: lambda: ps.ExportedCases(Path("<b>.jsonl"), None, 3, {}, ()),
+    ps.ExportedCases: lambda: ps.ExportedCases(Path("<b>.jsonl"), Path("<b>.key.jsonl"), 3, ()),
     FitStatistics: lambda: ps.fit_statistics(made(ps.BTFit)),
     ps.JudgeCard: lambda: made(ps.JudgeCheck).card,
     ps.JudgeCheck: lambda: ps.check_judge(samples(), longer, n_pairs=10, progress=False),
@@ -198,7 +197,6 @@ MAIN: dict[type[ReprMixin], Callable[[Any], pl.DataFrame]] = {
     ps.BayesFit: logs.summarize_items,
     ps.Calibration: lambda result: result.bins,
     ps.ComparisonPlan: lambda result: result.runs,
-    ConfidenceSequence: lambda result: result.table,
     ps.CostEstimate: lambda result: result.summary,
     ps.EloFit: lambda result: result.elo,
     FitStatistics: lambda result: result.items,
@@ -410,7 +408,6 @@ SHOWS_IDS = [
     ps.AdaptiveResult,
     ps.SubmitResult,
     ps.PairSummary,
-    ps.Suite,
     ps.MultiBatch,
 ]
 

@@ -157,14 +157,14 @@ def test_labels_of_other_answers_do_not_count(folder, caplog):
     rows[0]["response_1"] += " changed"
     Path("cases.jsonl").write_text("\n".join(json.dumps(row) for row in rows), "utf-8")
     assert check().card.data["n_labelled"] == 39
-    assert "1 are of other cases or other answers" in caplog.text
+    assert "labels: 1 cannot be used, or are of other cases" in caplog.text
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"criterion": None}, "the cases have 2 criteria; choose one"),
-        ({"criterion": "loud"}, "no case is of the criterion 'loud'"),
+        ({"criterion": None}, "choose one of the criteria"),
+        ({"criterion": "loud"}, "choose one of the criteria"),
         ({"criterion": "kinder"}, "no label is of the criterion 'kinder'"),
         ({"trait": "overall_quality"}, "trait and template belong to texts"),
         ({"base_url": "http://x"}, "`base_url=` belongs to a provider's model"),

@@ -129,11 +129,10 @@ def test_the_page_has_board_groups_pairs_and_what_answers_took(message_snapshot,
             [("a", "b"), ("a", "c"), ("d",)],
             None,
             (
-                "no single one is the best, as b and c cannot be told apart from a, which has the highest score; "
+                "no single one is the best, as b, c cannot be told apart from a, which has the highest score; "
                 "choose among these by cost and speed"
             ),
         ),
-        ([], None, "nothing is decided, as no case has a winner; look at why the judge gave no answer"),
     ],
 )
 def test_the_verdict_says_what_to_do(groups, best, words, monkeypatch):

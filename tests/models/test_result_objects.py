@@ -93,20 +93,21 @@ def test_fit_statistics_of_counted_comparisons(forward):
 
 
 def test_the_shell_shows_fit_statistics(tmp_path, forward, capsys):
-    from typer.testing import CliRunner
+    from pairscale.cli import main
 
-    from pairscale.cli import app
+    def shell(*line):
+        with pytest.raises(SystemExit):
+            main(line)
+        return capsys.readouterr()
 
     forward.results.write_csv(tmp_path / "results.csv")
     line = ["fit", str(tmp_path / "results.csv"), "--fit-statistics"]
-    shown = CliRunner().invoke(app, line)
-    assert "infit  outfit" in shown.stdout
-    document = json.loads(CliRunner().invoke(app, [*line, "--json"]).stdout)
+    assert "infit  outfit" in shell(*line).out
+    document = json.loads(shell(*line, "--json").out)
     expected = ps.fit_statistics(ps.fit(forward))
     assert [row["ID"] for row in document["fit_statistics"]["items"]] == expected.items["ID"].to_list()
     assert document["fit_statistics"]["judges"][0]["judge_id"] == "simulated"
-    refused = CliRunner().invoke(app, [*line, "--model", "elo"])
-    assert "--fit-statistics belongs to --model bt" in str(refused.exception)
+    assert "--fit-statistics belongs to --model bt" in shell(*line, "--model", "elo").err
 
 
 def test_agreement_takes_a_session_in_which_a_judge_met_a_pair_twice(caplog):

@@ -128,8 +128,11 @@ def is_exact(counts: Counts) -> bool:
 
 def _factor(information: Information) -> tuple[Floats, float] | None:
     """The Cholesky factor of L + t I + ridge 11'/N, and ridge + t; None when rounding has made it singular."""
-    counts, weights, degree = information.counts, information.weights, information.degree
-    size, ridge = counts.n_items, float(degree.mean())
+    counts = information.counts
+    weights = information.weights
+    degree = information.degree
+    size = counts.n_items
+    ridge = float(degree.mean())
     # Only the lower half is read. The first of a pair is mostly the lower number; if not, both halves are filled.
     matrix = np.zeros((size, size), order="F")
     matrix[counts.second, counts.first] = weights
@@ -148,7 +151,8 @@ def solve(
     columns = _inverse_times(information, np.column_stack([right, information.border]), accuracy)
     if columns is None:
         return None
-    plain, spread = columns[:, 0], columns[:, 1:]
+    plain = columns[:, 0]
+    spread = columns[:, 1:]
     if not len(extra):
         return plain, extra
     inner = _inner(information, spread)

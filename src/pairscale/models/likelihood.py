@@ -198,7 +198,8 @@ def moments(counts: Counts, at: Parameters, prior: float = 0.0, room: Room | Non
         prior: the precision of the scores' prior.
         room: from :func:`make_room`, to be written over: what was made in it before is lost, the information first.
     """
-    times, room = counts.times, room or make_room(counts)
+    times = counts.times
+    room = room or make_room(counts)
     tie: Floats | None = None
     half: Floats | None = None
     if not at.ties:
@@ -210,7 +211,9 @@ def moments(counts: Counts, at: Parameters, prior: float = 0.0, room: Room | Non
             weights = times * ((won + lost) / 4 - half * half)
             won = times * (won + tie / 2)
     own = pair_sums(counts, weights, weights)
-    border, corner, left = [], np.zeros((len(at.extra), len(at.extra))), []
+    border = []
+    corner = np.zeros((len(at.extra), len(at.extra)))
+    left = []
     if at.position:
         border.append(pair_sums(counts, weights, -weights))
         corner[0, 0] = weights.sum()
@@ -241,7 +244,8 @@ def make_room(counts: Counts) -> Room:
 
 def _plain(counts: Counts, at: Parameters, room: Room) -> tuple[Floats, Floats]:
     """Per pair, the expected wins of the first, and its information; where ties are not modelled."""
-    won, weights = room.won, room.weights
+    won = room.won
+    weights = room.weights
     for piece, odds in at.odds(counts):
         first, lost, _ = _shares(odds, 0.0)
         np.multiply(first, counts.times[piece], out=won[piece])
@@ -355,7 +359,8 @@ def with_weights(information: Information, at: Parameters, weights: Floats) -> I
     """The information with other weights for its pairs; as it is where ties are modelled."""
     if at.ties:
         return information
-    border, corner = information.border, information.corner
+    border = information.border
+    corner = information.corner
     if at.position:
         border = pair_sums(information.counts, weights, -weights)[:, None]
         corner = np.array([[weights.sum()]])

@@ -6,7 +6,6 @@ import json
 from collections.abc import AsyncIterator, Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -215,14 +214,16 @@ def _logprobs(result: Any) -> tuple[TokenLogprob, ...] | None:
     chosen = field(result, "chosenCandidates")
     if chosen is None:
         return None
+    tokens = objects(chosen)
     tops = [objects(top, "candidates") for top in objects(result, "topCandidates")]
+    tops += [[]] * (len(tokens) - len(tops))
     return tuple(
         TokenLogprob(
             str(token.get("token", "")),
             float(token["logProbability"]),
             tuple((str(other.get("token", "")), float(other.get("logProbability", 0.0))) for other in others),
         )
-        for token, others in zip_longest(objects(chosen), tops[: len(chosen)], fillvalue=[])
+        for token, others in zip(tokens, tops, strict=False)
         if token.get("logProbability") is not None
     )
 

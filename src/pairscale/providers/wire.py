@@ -58,7 +58,9 @@ def checked(request: LLMRequest, provider: str, *forbidden: str) -> LLMRequest:
         request = replace(request, **nothing)
     optional(require_flag, request.store, "store")
     optional(require_choice, request.reasoning, "reasoning", (*LEVELS, "enabled"))
-    plain = {name: optional(require, getattr(request, name), name, **bounds) for name, require, bounds in _NUMBERS}
+    plain: dict[str, Any] = {
+        name: optional(require, getattr(request, name), name, **bounds) for name, require, bounds in _NUMBERS
+    }
     request = replace(request, **plain)  # plain numbers: JSON has no others, such as numpy's
     forbid(request, provider, *forbidden)
     return request

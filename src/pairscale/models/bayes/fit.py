@@ -54,7 +54,8 @@ WEAK_SLOPE = 1 / 3
 """A judge whose slope is estimated below this share of the mean slope is weak."""
 
 _VARIANTS = {"btl": (False, False), "btl_e": (True, False), "btl_b": (False, True), "btl_e_b": (True, True)}
-_ROUNDS, _SETTLED = 4, 0.005
+_ROUNDS = 4
+_SETTLED = 0.005
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

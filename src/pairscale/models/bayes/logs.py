@@ -29,7 +29,10 @@ __all__ = [
     "summarize_refits",
 ]
 
-_INT, _REAL, _TEXT, _FLAG = pl.Int64(), pl.Float64(), pl.String(), pl.Boolean()
+_INT = pl.Int64()
+_REAL = pl.Float64()
+_TEXT = pl.String()
+_FLAG = pl.Boolean()
 _TIME = pl.Datetime("us", "UTC")
 
 _LEVELS = {"p2.5": "2.5 %", "p5": "5 %", "p50": "50 %", "p95": "95 %", "p97.5": "97.5 %"}

@@ -287,7 +287,8 @@ def draw_around(target: Target, size: int, rng: np.random.Generator) -> tuple[Fl
     height = max(1, BLOCK // target.size)
     for start in range(0, size, height):  # of ten thousand items, every array of all draws is a gigabyte
         rows = slice(start, start + height)
-        mean, log_sd = np.zeros(target.size), np.zeros(target.size)
+        mean = np.zeros(target.size)
+        log_sd = np.zeros(target.size)
         for z, moved, widened in curves:
             mean = mean + _curve(z[rows], *moved)
             log_sd = log_sd + _curve(z[rows], *widened)
@@ -320,7 +321,8 @@ def around_center(target: Target) -> tuple[Normal, Floats]:
             curvature = curvature - np.outer(along, along) / (step @ along) + np.outer(bent, bent) / (step @ bent)
         flatter = np.abs(there.slope).max() < np.abs(here.slope).max()  # the evidence is not exact to the last digit
         if there.evidence > here.evidence or (flatter and there.evidence > here.evidence - _ROUGH):
-            here, shorter = there, 1.0
+            here = there
+            shorter = 1.0
         elif not close:  # too far: where the steps of a distribution do not converge, neither figure means anything
             shorter /= 2
     values, vectors = np.linalg.eigh(curvature)

@@ -25,7 +25,8 @@ from pairscale.pairing.table import generator
 
 __all__ = ["BayesFit", "fit_bayes_btl_mcmc", "gathered", "weak_words"]
 
-_MANY_ITEMS, _WIDER = 10, 1.5  # from here on the spread of the scores says something about that of the prior
+_MANY_ITEMS = 10
+_WIDER = 1.5  # from here on the spread of the scores says something about that of the prior
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
