@@ -29,8 +29,7 @@ _Data = Annotated[
     Path,
     typer.Argument(
         metavar="DATA",
-        help="A folder or zip archive of texts, a table of them, or the cases of a manifest (`pairscale ab "
-        "--manifest`).",
+        help="A folder of texts, a table of them, or the cases of a manifest (`pairscale ab --manifest`).",
     ),
 ]
 _Labels = Annotated[

@@ -36,9 +36,7 @@ EXAMPLES = (
     "pairscale rank essays/ --judge human --labellers ann,bob --run run.db",
 )
 
-_Data = Annotated[
-    Path, typer.Argument(metavar="DATA", help="A folder or zip archive of texts, or a table with ids and texts.")
-]
+_Data = Annotated[Path, typer.Argument(metavar="DATA", help="A folder of texts, or a table with ids and texts.")]
 _Run = Annotated[
     str | None,
     typer.Option(metavar="FILE", callback=run_file, help="The run file; the same command resumes it."),
