@@ -72,13 +72,14 @@ from .datasets import example_writing_samples as example_writing_samples
 from .datasets import example_writing_samples1000 as example_writing_samples1000
 from .datasets import synthetic_essays as synthetic_essays
 from .evaluate.ab import ab as ab
+from .evaluate.agreement import PairwiseAgreement as PairwiseAgreement
 from .evaluate.comparators import PairwiseComparator as PairwiseComparator
 from .evaluate.comparators import PairwiseOutcome as PairwiseOutcome
 from .evaluate.diff import CaseChange as CaseChange
 from .evaluate.diff import RunDiff as RunDiff
-from .evaluate.folders import DirectoryTraceSource as DirectoryTraceSource
-from .evaluate.folders import save_trace as save_trace
+from .evaluate.formats.reading import DirectoryTraceSource as DirectoryTraceSource
 from .evaluate.formats.reading import read_outputs as read_outputs
+from .evaluate.formats.reading import save_trace as save_trace
 from .evaluate.gate import GateCriterion as GateCriterion
 from .evaluate.gate import GateResult as GateResult
 from .evaluate.gate import gate as gate
@@ -97,7 +98,6 @@ from .evaluate.manifest import export_pairwise_cases_async as export_pairwise_ca
 from .evaluate.ranking import VariantsResult as VariantsResult
 from .evaluate.ranking import run_variants as run_variants
 from .evaluate.ranking import run_variants_async as run_variants_async
-from .evaluate.result import PairwiseAgreement as PairwiseAgreement
 from .evaluate.result import PairwiseCase as PairwiseCase
 from .evaluate.result import PairwiseRunResult as PairwiseRunResult
 from .evaluate.result import Unmatched as Unmatched

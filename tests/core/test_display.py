@@ -26,12 +26,11 @@ from rich.console import Console
 import pairscale as ps
 from pairscale.auditing import AuditReport
 from pairscale.batch import BatchAnswers
-from pairscale.collect import live
 from pairscale.core.display import PlotMixin, ReportMixin, ReprMixin
 from pairscale.core.errors import InputError, MissingExtraError, UnknownNameError
 from pairscale.core.provenance import Provenance
 from pairscale.core.tables import RESULTS
-from pairscale.evaluate.inference import ConfidenceSequence, Slices, WinRate, confidence_sequence, slices
+from pairscale.evaluate.inference import Slices, WinRate, slices
 from pairscale.evaluate.inference.control import ControlledRate, length_controlled
 from pairscale.models.bayes import logs
 from pairscale.models.bayes.fit import BTLFit
@@ -158,10 +157,9 @@ MADE: dict[type[ReprMixin], Callable[[], Any]] = {
     ps.ComparisonPlan: lambda: ps.plan(12, reliability=0.5, seeds=1, progress=False),
     ps.Calibration: lambda: ps.check_calibration(comparisons().with_columns(probability=pl.lit(0.7)), comparisons()),
     ControlledRate: lambda: length_controlled(ab_cases()),
-    ConfidenceSequence: lambda: confidence_sequence(ab_run().frame()),
     ps.CostEstimate: lambda: ps.estimate_llm_pairs_cost(ps.make_pairs(samples()), "gpt-4.1", offline=True),
     ps.EloFit: lambda: ps.fit_elo_model(comparisons(), seed=1),
-    ps.ExportedCases: lambda: ps.ExportedCases(Path("<b>.jsonl"), None, 3, {}, ()),
+    ps.ExportedCases: lambda: ps.ExportedCases(Path("<b>.jsonl"), Path("<b>.key.jsonl"), 3, ()),
     FitStatistics: lambda: ps.fit_statistics(made(ps.BTFit)),
     ps.JudgeCard: lambda: made(ps.JudgeCheck).card,
     ps.JudgeCheck: lambda: ps.check_judge(samples(), longer, n_pairs=10, progress=False),
@@ -199,7 +197,6 @@ MAIN: dict[type[ReprMixin], Callable[[Any], pl.DataFrame]] = {
     ps.BayesFit: logs.summarize_items,
     ps.Calibration: lambda result: result.bins,
     ps.ComparisonPlan: lambda result: result.runs,
-    ConfidenceSequence: lambda result: result.table,
     ps.CostEstimate: lambda result: result.summary,
     ps.EloFit: lambda result: result.elo,
     FitStatistics: lambda result: result.items,
@@ -295,7 +292,7 @@ def test_there_is_an_example_of_each() -> None:
 
     # A dataclass with slots is made twice; the first one is in no module.
     shown = {kind for kind in below(ReprMixin) if vars(sys.modules[kind.__module__]).get(kind.__name__) is kind}
-    assert shown - {ReprMixin, PlotMixin, live.StoredResult} == set(MADE)
+    assert shown - {ReprMixin, PlotMixin} == set(MADE)
     assert {type(made(kind)) for kind in KINDS} == set(MADE)
 
 
@@ -324,13 +321,14 @@ def test_the_repr_is_short(kind: type[ReprMixin]) -> None:
 
 
 OF_TABLES = {"div", "p", "strong", "br", "table", "thead", "tbody", "tr", "th", "td", "style", "small"}
-OF_CHARTS = {"div", "p", "span", "svg", "g", "line", "circle", "text", "title"}
+OF_CHARTS = {"div", "p", "span", "svg", "g", "line", "circle", "text", "title", "rect"}
 PLACED = "x y x1 x2 y1 y2 cx cy r dy height stroke-width".split()
 SAFE = {
     "class": r"[a-z -]+",
     "style": r"padding: 0 0.6em",
     "text-anchor": "middle|end",
     "dir": "auto",
+    **dict.fromkeys(("fill", "stroke"), r"var\(--[a-z-]+\)"),
     "role": "img",
     **dict.fromkeys(("title", "aria-label", "aria-description"), "[^\x00-\x1f]+"),
     **dict.fromkeys(PLACED, r"-?[\d.]+%?"),
@@ -410,7 +408,6 @@ SHOWS_IDS = [
     ps.AdaptiveResult,
     ps.SubmitResult,
     ps.PairSummary,
-    ps.Suite,
     ps.MultiBatch,
 ]
 

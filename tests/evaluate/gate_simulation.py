@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pairscale.evaluate.inference.gate import two_sided
-from pairscale.evaluate.inference.one_sided import log_capital_above, log_capital_below
+from pairscale.evaluate.inference.gate import log_capital_above, log_capital_below, two_sided
 from pairscale.evaluate.inference.score import careful_limits, graded_limits
 
 SCORES = np.array([0.0, 0.5, 1.0])

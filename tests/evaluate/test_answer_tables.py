@@ -96,25 +96,3 @@ def annotations(*pairs):
         }
         for n in range(3) for one, two in pairs
     ]  # fmt: skip
-
-
-def test_columns_with_the_answers_of_several_are_split_by_name(caplog):
-    rows, named = annotations(("base", "gpt"), ("base", "claude")), {"a_col": "output_1", "b_col": "output_2"}
-    several = "holds answers of 'base', 'gpt', 'claude' in 'output_1' and 'output_2'; name two of them"
-    for names in ({}, {"name_a": "gpt", "name_b": "claude"}):
-        with pytest.raises(InputError, match=several):
-            ps.ab(rows, judge=longer, **named, **names, **ASKING)
-    result = ps.ab(rows, judge=longer, name_a="base", name_b="claude", **named, **ASKING)
-    assert (len(result.cases), rate(result)) == (3, 1)
-    assert not caplog.messages
-    either = annotations(("gpt", "claude"), ("claude", "gpt"))  # as in an arena, by chance
-    result = ps.ab(either, judge=longer, name_a="claude", name_b="gpt", **named, **ASKING)
-    assert (len(result.cases), rate(result)) == (6, 0)
-    assert caplog.messages == ["the table: 3 rows have the answer of claude in 'output_2', and it is taken from there"]
-    assert rate(ps.ab(annotations(("base", "gpt")), judge=longer, **named, **ASKING)) == 1
-
-
-def test_a_column_with_the_answers_of_several_is_not_one_variant():
-    rows, named = annotations(("base", "gpt"), ("base", "claude")), {"output_col": "output_2"}
-    result = ps.ab(rows, input_col="instruction", judge=longer, **named, **ASKING)
-    assert (result.variant_a, result.variant_b, len(result.cases), rate(result)) == ("gpt", "claude", 3, 1)

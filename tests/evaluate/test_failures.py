@@ -69,9 +69,9 @@ def test_a_variant_that_dies_on_ninety_of_a_hundred_tasks_has_not_won():
     words = found.verdict("longer")
     assert "better" not in words
     assert words == (
-        "no verdict, as it depends on how failures count: A is ahead if a failure is a loss (B won 10 % of 100 cases "
-        "with a winner), but B is ahead if cases with a failure are left out (B won 100 % of 10 cases with a winner); "
-        "B failed in 90 of 100 cases (counted as lost); find out why B failed, and run those tasks again"
+        "no verdict, as it depends on how failures count: A is ahead if a failure is a loss, but B is ahead if cases "
+        "with a failure are left out; B failed in 90 of 100 cases (counted as lost); however that is counted, B wins "
+        "10 to 100 %; find out why B failed, and run those tasks again"
     )
     assert "no verdict" in str(found)
     assert "B: failed 90 of 100 (90 %), median latency" in found.summary()
@@ -135,18 +135,6 @@ def test_whatever_a_comparator_or_a_judge_raises_is_no_outcome_of_that_case(kind
         assert found.counts("longer") == {"win": 2, "tie": 0, "flip": 0, "abstention": 0, "error": 1}
 
 
-def test_answers_that_cannot_be_read_are_not_left_out():
-    class Source(ps.InMemoryTraceSource):
-        async def load(self, ref):
-            if ref.task_id == "t1":
-                raise asyncio.CancelledError
-            return await super().load(ref)
-
-    answers = {"t0": "one", "t1": "two"}
-    with pytest.raises(InputError, match="CancelledError"):
-        ps.evaluate_pairwise(answers, Source(answers), comparators=[Longer()], progress=False)
-
-
 def test_a_comparator_that_returns_something_else_is_said_at_once(caplog):
     class Wrong(Longer):
         async def compare(self, **given):
@@ -156,17 +144,6 @@ def test_a_comparator_that_returns_something_else_is_said_at_once(caplog):
     said = [record.message for record in caplog.records]
     assert len(said) == 1
     assert "a comparator must return a PairwiseOutcome, not 'b'" in said[0]
-
-
-def test_ways_to_count_that_say_the_same_are_said_once():
-    words = compare(b=range(30), n=40, failures="shown").verdict("longer")
-    assert words.startswith(
-        "no verdict, as it depends on how failures count: A is ahead if the judge decides, who is shown “(no answer)” "
-        "or if a failure is a loss (B won 25 % of 40 cases with a winner), but B is ahead if cases with a failure are "
-    )
-    left_out = compare(b=range(30), n=80, failures="excluded").verdict("longer")
-    assert "30 of 80 cases (left out)" in left_out
-    assert "error" not in left_out, "they are no failures of the judge"
 
 
 def test_few_failures_leave_the_verdict():
@@ -358,9 +335,9 @@ def test_figures_of_variants_are_unknown_where_no_trace_says_them():
     assert (one.failure_rate, one.latency_ms, one.tokens, one.cost) == (0.0, 40.0, 15.0, 0.02)
     assert one.words() == {
         "failed": "0 of 2 (0 %)",
-        "median latency": "40 ms (of 1 answers)",
+        "median latency": "40 ms",
         "mean tokens": "15",
-        "mean cost": "$0.0200 (of 1 answers)",
+        "mean cost": "$0.0200",
     }
     assert two.words() == {
         "failed": "1 of 2 (50 %)", "median latency": "unknown", "mean tokens": "unknown", "mean cost": "unknown",
@@ -375,8 +352,7 @@ def test_tasks_without_an_answer_of_one_side_stand_in_the_verdict():
     b = ps.InMemoryTraceSource({f"t{n}": "yy" for n in range(10)})
     found = ps.evaluate_pairwise(a, b, comparators=[Longer()], progress=False)
     assert found.verdict("longer").endswith(
-        "; before you choose B: B has no answer to 40 tasks, not compared; if it failed on them, add them with an "
-        "empty output"
+        "; before you choose B: it has no answer to 40 tasks; if it failed on them, add them with an empty output"
     )
     more = ps.InMemoryTraceSource({f"t{n}": "yy" for n in range(48)})
     kept = ps.evaluate_pairwise(a, more, comparators=[Longer()], progress=False)
@@ -414,7 +390,7 @@ def test_the_advice_is_to_look_at_failures_where_these_are_many():
     half = compare(n=20, b=range(10))
     assert half.verdict("longer").endswith("; find out why B failed, and run those tasks again")
     dead = compare(n=20, b=range(20))
-    assert dead.verdict("longer").endswith("; choose A, or find out why B failed")
+    assert dead.verdict("longer").endswith("; choose A")
     few = compare(n=100, b=range(3))
     assert few.verdict("longer").endswith("; choose B")
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import pairscale as ps
 from pairscale.core.errors import FileFormatError, InputError, UnsureColumnError
 from pairscale.evaluate.formats.messages import conversation
-from pairscale.evaluate.formats.reading import Columns, read_answers, source_at
+from pairscale.evaluate.formats.reading import named_columns, read_answers, source_at
 
 DATA = Path(__file__).parents[1] / "data" / "traces"
 CAPITAL, EGG, BROKEN = "What is the capital of France?", "How do I boil an egg?", "Use the broken tool."
@@ -60,7 +60,6 @@ def test_files_that_tools_wrote(name, said, caplog):
     by_input = {answer.trace.metadata["input"]: answer.trace for answer in found.answers}
     assert {task: trace.output for task, trace in by_input.items() if trace.failure is None} == LONG
     assert by_input[BROKEN].failure
-    assert all(trace.duration_ms is not None for trace in by_input.values())
 
 
 @pytest.mark.parametrize("kind", ["otlp_{}.json", "openinference_{}.jsonl", "langsmith_{}.jsonl", "langfuse_{}.json"])
@@ -74,18 +73,8 @@ def test_two_recordings_are_paired_by_task(kind):
 def test_recordings_of_different_tools_are_paired_by_what_was_asked(caplog):
     found = compared(DATA / "openinference_a.jsonl", DATA / "otlp_b.json")
     assert found.tally("longer") == (0, 2, 1)
-    assert "A names no tasks; answers are paired by the text of the task" in caplog.text
+    assert "A and B share no task_id; answers are paired by the text of the task" in caplog.text
     assert {case.task_id for case in found.cases} == {"capital", "egg", "broken"}
-
-
-def test_tokens_and_system_prompts_of_spans():
-    first = read_answers(DATA / "openinference_a.jsonl").answers[0]
-    assert (first.trace.tokens, first.trace.metadata["system"]) == (15, "Be brief.")
-    assert "Be brief" not in first.trace.metadata["input"], "a system prompt belongs to the variant"
-    agent = read_answers(DATA / "otlp_a.json").answers[0]
-    assert agent.trace.tokens == 30, "of both calls"
-    assert [event["type"] for event in agent.trace.events] == ["agent", "llm", "llm"]
-    assert agent.trace.output == "Paris.", "the last words, not what was said on the way"
 
 
 def test_logs_of_inspect_ai():
@@ -97,7 +86,7 @@ def test_logs_of_inspect_ai():
     assert [answer.task_id for answer in zipped.answers] == ["2", "broken", "capital", "long"] * 2, "epochs are repeats"
     talk = zipped.answers[0]
     assert talk.trace.metadata["input"].startswith("[user]\nHello.\n\n[assistant]\nHello, what can I do?")
-    assert (talk.trace.output, talk.trace.tokens, talk.trace.metadata["reference"]) == ("In water.", 15, "water")
+    assert (talk.trace.output, talk.trace.metadata["reference"]) == ("In water.", "water")
     found = compared(DATA / "inspect_a.eval", DATA / "inspect_b.json")
     assert found.tally("longer") == (1, 2, 1)
     assert [(one.task_id, one.repeat, one.missing) for one in found.unmatched if one.task_id == "2"] == [("2", 2, "b")]
@@ -210,7 +199,6 @@ def test_chat_messages(tmp_path):
         ("Go on.", ""),
         ("Hello", "[assistant]\nYes?\n\n[user]\nWhy?\n\n[assistant]\nSo."),
     ]
-    assert [one.asked for one in found] == ["Capital?", "What is it?\n[image_url]", "Go on.", "Hello\n\nWhy?"]
     assert found[2].trace.failure == "the output is empty", "a call of a tool is no answer"
     asked = write(tmp_path / "asked.jsonl", [{"custom_id": "r1", "body": {"messages": rows[0]["messages"][:2]}}])
     with pytest.raises(FileFormatError, match="requests, not answers"):
@@ -268,15 +256,13 @@ def test_traces_of_langfuse_by_their_schema(tmp_path):
         {**row, "id": "2", "output": None, "observations": failed},
     ]
     found = read_answers(write(tmp_path / "t.json", rows)).answers
-    assert [(one.trace.output, one.trace.failure, one.trace.cost) for one in found] == [
-        ("Yes.", None, 0.5), ("", "no model", 0.5),
-    ]  # fmt: skip
+    assert [(one.trace.output, one.trace.failure) for one in found] == [("Yes.", None), ("", "no model")]
     page = write(tmp_path / "page.json", {"data": rows, "meta": {"page": 1}})
     assert len(read_answers(page).answers) == 2
     unclear = [{**row, "id": "3", "output": {"answer": "Yes.", "response": "No."}}]
     (whole,) = read_answers(write(tmp_path / "u.json", unclear)).answers
     assert whole.trace.output == '{"answer": "Yes.", "response": "No."}', "either may be the answer"
-    named = read_answers(tmp_path / "u.json", Columns(output_col="output.response", id_col="id"))
+    named = read_answers(tmp_path / "u.json", named_columns("id", None, "output.response"))
     assert [(one.task_id, one.trace.output) for one in named.answers] == [("3", "No.")]
 
 
@@ -286,9 +272,7 @@ def test_phoenix_tables_and_older_attributes(tmp_path):
                "attributes.openinference.span.kind": "LLM",
                "attributes.input.value": "Capital?", "attributes.output.value": "Paris."}  # fmt: skip
     found = read_answers(write(tmp_path / "p.jsonl", [phoenix])).answers
-    assert [(one.trace.metadata["input"], one.trace.output, one.trace.duration_ms) for one in found] == [
-        ("Capital?", "Paris.", 1000.0)
-    ]
+    assert [(one.trace.metadata["input"], one.trace.output) for one in found] == [("Capital?", "Paris.")]
     old = {"gen_ai.prompt.0.role": "user", "gen_ai.prompt.0.content": "Capital?",
            "gen_ai.completion.0.role": "assistant", "gen_ai.completion.0.content": "Paris."}  # fmt: skip
     span = {"name": "chat", "context": {"trace_id": "t", "span_id": "s"}, "attributes": old}
@@ -364,10 +348,10 @@ def test_a_refusal_is_a_failure_that_says_so(tmp_path):
 def test_paths_name_what_is_nested(message_snapshot, tmp_path):
     rows = [{"meta": {"case": 7}, "io": {"in": "Q?", "out": ["x", {"said": "Yes."}]}}]
     path = write(tmp_path / "x.jsonl", rows)
-    (found,) = read_answers(path, Columns("meta.case", "io.in", "$.io.out[1].said")).answers
+    (found,) = read_answers(path, named_columns("meta.case", "io.in", "$.io.out[1].said")).answers
     assert (found.task_id, found.trace.metadata["input"], found.trace.output) == ("7", "Q?", "Yes.")
     with pytest.raises(InputError) as refused:
-        read_answers(path, Columns(output_col="io.nothing"))
+        read_answers(path, named_columns(None, None, "io.nothing"))
     message_snapshot(refused)
 
 
@@ -377,9 +361,9 @@ def test_paths_name_what_is_nested(message_snapshot, tmp_path):
         (
             {"task_id": "t", "response": "a", "answer": "b"},
             UnsureColumnError,
-            "the answer may be in 'response', 'answer'",
+            r"it may be 'response', 'answer'; name the column \(`output_col=`\)",
         ),
-        ({"id": 1, "uid": 2, "output": "a"}, UnsureColumnError, "the task may be named by 'id', 'uid'"),
+        ({"id": 1, "uid": 2, "output": "a"}, UnsureColumnError, "it may be 'id', 'uid'"),
         ({"output": "a"}, InputError, "row 1 has no task_id and no input"),
         ({"task_id": "t", "said": "a"}, InputError, "row 1 has no 'output'"),
     ],
@@ -398,58 +382,13 @@ def test_json_that_holds_no_answers(tmp_path, content):
 # Logs that ended too early
 
 
-def inspect_log(path, n_samples, status, *, answer="yes", n_planned=60, epochs=1):
-    run = {"model": "m", "dataset": {"sample_ids": [*range(1, n_planned + 1)]}, "config": {"epochs": epochs}}
-    samples = [
-        {"id": n, "epoch": epoch, "input": f"q{n}", "output": {"completion": answer}}
-        for epoch in range(1, epochs + 1)
-        for n in range(1, n_samples + 1)
-    ]
-    return write(path, {"version": 2, "status": status, "eval": run, "samples": samples})
-
-
-def test_a_log_that_died_gives_no_verdict(message_snapshot, tmp_path, caplog):
-    whole = inspect_log(tmp_path / "a.json", 60, "success")
-    dead = inspect_log(tmp_path / "b.json", 42, "error", answer="a longer answer")
-    words = f"{dead} has the status error and 42 of 60 samples"
-    with caplog.at_level(logging.WARNING):
-        result = compared(whole, dead)
-    assert words in caplog.text
-    assert result.unfinished == (words,)
-    assert result.verdict("longer").startswith(f"inconclusive, as {words}; so far, B won 100 % of 42 cases")
-    assert ps.PairwiseRunResult.load(result.save(tmp_path)).verdict("longer") == result.verdict("longer")
-    assert [one.missing for one in result.unmatched] == ["b"] * 18
-    assert compared(dead, whole).verdict("longer").startswith("inconclusive, as ")
-    suite = [{"task_id": str(n), "input": f"q{n}"} for n in range(1, 61)]
-    answered = compared(suite, None, variant_a=str(whole), variant_b=str(dead))
-    assert answered.verdict("longer").startswith(f"inconclusive, as {words}; so far, B won 70 % of 60 cases")
-    with pytest.raises(InputError) as refused:
-        ps.gate(dead, whole, criterion="longer", judge=longer, progress=False)
-    message_snapshot(refused)
-
-
-def test_tasks_that_both_logs_never_reached_are_listed(tmp_path):
-    dead = [inspect_log(tmp_path / name, 42, "cancelled", answer=name) for name in ("a.json", "longer.json")]
-    result = compared(*dead)
-    assert [(one.task_id, one.missing) for one in result.unmatched] == [(str(n), "both") for n in range(43, 61)]
-
-
-@pytest.mark.parametrize("epochs", [1, 2])
-def test_a_log_with_an_error_that_has_all_samples_is_whole(tmp_path, caplog, epochs):
-    whole = inspect_log(tmp_path / "a.json", 60, "success", epochs=epochs)
-    late = inspect_log(tmp_path / "b.json", 60, "error", answer="a longer answer", epochs=epochs)
-    with caplog.at_level(logging.WARNING):
-        assert compared(whole, late).verdict("longer").startswith("B is better")
-    assert f"has the status error and {60 * epochs} of {60 * epochs} samples" in caplog.text
-
-
-def test_a_log_that_was_killed_has_no_header(tmp_path):
+def test_a_log_that_was_killed_has_no_header(tmp_path, caplog):
     path = tmp_path / "killed.eval"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("_journal/start.json", json.dumps({"version": 2, "eval": {"dataset": {"samples": 3}}}))
         archive.writestr("samples/1_epoch_1.json", json.dumps({"id": 1, "input": "q", "output": {"completion": "y"}}))
-    [answer] = read_answers(path).answers
-    assert answer.unfinished.words == f"{path} has the status started and 1 of 3 samples"
+    assert len(read_answers(path).answers) == 1
+    assert f"{path} has the status started" in caplog.text
 
 
 # Hostile files
@@ -539,8 +478,7 @@ def test_messages_of_frameworks():
     sharegpt = [{"from": "human", "value": "Hello"}, {"from": "gpt", "value": "Yes?"}]
     gemini = [{"role": "user", "parts": [{"text": "Hello"}]}, {"role": "model", "parts": [{"text": "Yes?"}]}]
     for messages in (langchain, sharegpt, gemini):
-        talk = conversation(messages)
-        assert (talk.question.input, talk.output) == ("Hello", "Yes?")
+        assert conversation(messages) == ("Hello", "Yes?")
 
 
 KEYS = """

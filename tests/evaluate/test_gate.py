@@ -16,7 +16,7 @@ from markdown_it import MarkdownIt
 import pairscale as ps
 from pairscale.core.errors import FileFormatError, InputError, JudgeError
 from pairscale.evaluate.gate import gate_criterion
-from pairscale.evaluate.gate_files import read_baseline, write_baseline
+from pairscale.evaluate.gate_files import read_baseline, record_baseline
 from pairscale.evaluate.inference.gate import (
     FAIL_IF,
     VERDICTS,
@@ -25,9 +25,11 @@ from pairscale.evaluate.inference.gate import (
     Shown,
     fails,
     is_decided,
+    log_capital_above,
+    lower_bound,
+    upper_bound,
     verdict_of_ways,
 )
-from pairscale.evaluate.inference.one_sided import log_capital_above, lower_bound, upper_bound
 
 VALUES = np.array([0.0, 0.5, 1.0])
 COUNTS = st.tuples(*[st.integers(0, 60)] * 3).filter(sum)
@@ -210,7 +212,7 @@ def test_a_baseline_keeps_everything_of_an_answer(message_snapshot, tmp_path):
     path = tmp_path / "deep" / "base.json"
     answers = [("t1", ps.Trace("Rome.", cost=0.1, metadata={"input": "Italy?", "n": 1.0})), ("t1", ps.Trace("Roma.")),
                ("t2", ps.Trace(exception="TimeoutError"))]  # fmt: skip
-    written = write_baseline(answers, path, source="a.jsonl", name="main")
+    written = record_baseline(ps.InMemoryTraceSource(answers), path, source_name="a.jsonl", name="main")
     assert read_baseline(path) == written
     document = json.loads(path.read_text())
     assert document["provenance"]["version"] == ps.__version__
@@ -218,9 +220,6 @@ def test_a_baseline_keeps_everything_of_an_answer(message_snapshot, tmp_path):
     path.write_text(json.dumps(document))
     with pytest.raises(FileFormatError) as refused:
         read_baseline(path)
-    message_snapshot(refused)
-    with pytest.raises(InputError) as refused:
-        write_baseline([], path, source="a.jsonl", name="main")
     message_snapshot(refused)
 
 
@@ -330,7 +329,7 @@ def test_a_gate_that_cannot_fail_is_untested_whatever_it_finds(tmp_path, caplog,
     assert (found.verdict, found.passed, found.exit_code) == ("untested", False, 4)
     [criterion] = found.criteria
     assert (criterion.untested, criterion.failed) == (why, False)
-    assert criterion.sentence.startswith(f"B is untested: {why}; it won ")
+    assert criterion.sentence.startswith(f"B is untested, as {why}: it won ")
     assert found.to_dict()["exit_code"] == 4
     assert files["summary"].read_text("utf-8").startswith("### pairscale gate: untested")
     suite = ET.fromstring(files["junit"].read_text("utf-8"))[0]
@@ -369,9 +368,7 @@ def criterion_of(winners, fail_if=("worse",), margin=0.05, **detail):
 
 
 def test_what_to_do_next_fits_what_was_asked():
-    """A margin does not show that B is better, more cases do not make a judge, and the same answers need none."""
-    found = criterion_of("ab" * 10, ("not-better",), margin=0.0)
-    assert found.advice == "add cases, as these cannot show that B is better, or fail only if it is worse"
+    """More cases do not make a judge, and the same answers need none."""
     flipped = criterion_of("f" * 60, margin=0.2)
     assert flipped.verdict == "equivalent"
     assert flipped.sentence.endswith("; but in most cases the judge only went by the order of the answers")

@@ -16,10 +16,11 @@ from pairscale.evaluate.inference.gate import (
     RunningVerdict,
     cases_to_decide,
     fixed_bounds,
+    log_capital_above,
+    log_capital_below,
     shown_by,
     verdict_of_ways,
 )
-from pairscale.evaluate.inference.one_sided import log_capital_above, log_capital_below
 from pairscale.evaluate.inference.score import careful_limits, rate_ends, score_limits
 
 SEED = 20261117

@@ -66,7 +66,6 @@ def test_whole_numbers_are_certain_preferences():
     [
         {"winner": "b", "preference": 0.4},
         {"winner": "a", "preference": 0.5},
-        {"winner": 0.4, "preference": 0.4},
         {"outcome": ps.Outcome.ERROR, "preference": 0.4},
         {"winner": "b", "preference": True},
     ],
@@ -251,10 +250,10 @@ def test_cases_with_a_winner_alone_are_a_rate_of_hard_verdicts():
 @pytest.mark.parametrize(
     ("rows", "words"),
     [
-        ([{"task_id": 1, "preference": 1.4}], "from 0 to 1.*it is 1.4 in row 1.*subtract 1"),
-        ([{"task_id": 1, "preference": True}], "holds Boolean"),
-        ([{"task_id": 1, "preference": "high"}], "holds String"),
-        ([{"task_id": 1, "outcome": "win", "winner": "a", "preference": 0.9}], "contradict each other in row 1"),
+        ([{"task_id": 1, "preference": 1.4}], "from 0 to 1.*row 1.*subtract 1"),
+        ([{"task_id": 1, "preference": True}], "numbers from 0 to 1"),
+        ([{"task_id": 1, "preference": "high"}], "numbers from 0 to 1"),
+        ([{"task_id": 1, "outcome": "win", "winner": "a", "preference": 0.9}], "row 1: .* as the preference"),
     ],
 )
 def test_tables_that_cannot_be_are_refused(rows, words):
@@ -276,8 +275,6 @@ def test_the_other_figures_take_preferences():
     parts = inference.slices(cases)
     assert parts.graded
     assert parts.table.filter(slice="x")["rate"].item() == pytest.approx(p[1::2].mean())
-    assert inference.sign_test(cases).wins == int((p > 0.5).sum())
-    assert inference.cases_needed(cases, 0.02).more < inference.cases_needed(cases, 0.02, graded=False).more
     human = cases.head(40).select("task_id", preference=pl.Series((p[:40] > 0.5).astype(float)))
     found = inference.corrected_win_rate(cases, human)
     assert found.graded == ("model", "people")
@@ -306,20 +303,6 @@ def test_split_intervals_are_hardly_wider():
     assert last_limits(scores, 0.95) == pytest.approx([float(end[0]) for end in exact], abs=1e-3)
 
 
-def test_the_running_sequence_and_the_table_of_graded_scores_are_the_same():
-    scores = np.random.default_rng(5).beta(3, 2, 90)
-    running = inference.RunningSequence()
-    table = inference.confidence_sequence([{"task_id": n, "preference": p} for n, p in enumerate(scores)])
-    for look, p in enumerate(scores):
-        running.update(p)
-        if look in {10, 59, 60, 61, 89}:
-            row = table.table.row(look, named=True)
-            assert (row["lower"], row["upper"]) == pytest.approx((running.lower, running.upper), abs=1e-6)
-            assert row["decided"] == running.decided
-    assert table.graded
-    assert table.better == running.better
-
-
 # A run: figures, files, sentences.
 
 
@@ -331,9 +314,9 @@ def test_a_run_of_graded_cases():
     assert (hard.rate, hard.graded) == (0.7, False)
     assert found.tally("g") == (1, 3, 1)
     assert found.frame("g").select("preference", "probability").row(0) == (0.9, pytest.approx(0.1))
-    assert "on average over 5 cases, the judge gives B a chance of 63 % to be the better one" in found.verdict("g")
+    assert "B is preferred by 63 % on average over 5 cases" in found.verdict("g")
     assert "counting only which answer is ahead, B won 70.0 %" in found.summary()
-    assert str(rate).startswith("mean preference for B 63.0 % over 5 graded cases")
+    assert str(rate).startswith("mean preference for B 63.0 % over 5 cases")
 
 
 def test_preferences_survive_the_run_file_and_the_saved_document(tmp_path):
@@ -392,7 +375,7 @@ def test_a_sequential_run_stops_on_graded_preferences():
     assert found.stopped == "decided"
     assert len(found.cases) < 60
     assert found.win_rate("g").interval == "betting"
-    assert found.verdict("g").startswith("B is better: on average over ")
+    assert found.verdict("g").startswith("B is better: it is preferred by ")
 
 
 def test_styles_are_controlled_for_graded_cases():

@@ -8,17 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
-from scipy.stats import binomtest, norm
+from scipy.stats import norm
 from statsmodels.stats.proportion import proportion_confint
 
 from pairscale.core.errors import InputError, TableError
-from pairscale.evaluate.inference import (
-    cases_needed,
-    score_of,
-    sign_test,
-    slices,
-    win_rate,
-)
+from pairscale.evaluate.inference import score_of, slices, win_rate
 from pairscale.evaluate.inference.score import half_share, score_interval
 
 KINDS = {"b": ("win", "b"), "a": ("win", "a"), "t": ("tie", None), "f": ("flip", None), "-": ("abstention", None),
@@ -158,24 +152,6 @@ def test_the_interval_holds_what_the_test_does_not_reject(counts):
             assert naive_inside(p, *counts) == (lower < p < upper), p
 
 
-@given(outcomes)
-def test_the_sign_test_is_scipys(letters):
-    result, wins, losses = sign_test(cases(letters)), letters.count("b"), letters.count("a")
-    assert (result.wins, result.losses, result.n, result.unit) == (wins, losses, wins + losses, "case")
-    if wins + losses:
-        assert result.p_value == pytest.approx(binomtest(wins, wins + losses).pvalue)
-    else:
-        assert result.p_value is None
-
-
-def test_the_sign_test_takes_a_task_once():
-    """Tasks 1 and 2 go to B with 2 to 1 and 2 to 0, tasks 3 and 4 to A with 2 to 1 and 2 to 0."""
-    result = sign_test(cases("bbabbaabaa", list("1112233344")))
-    assert (result.wins, result.losses, result.even, result.unit) == (2, 2, 0, "task")
-    assert result.p_value == 1
-    assert sign_test(cases("baba", list("1122"))).even == 2
-
-
 # Properties.
 
 
@@ -188,8 +164,6 @@ def test_swapping_the_variants_mirrors_everything(data, ties):
     if here.n:
         assert here.rate == pytest.approx(1 - there.rate)
         assert here.ci == pytest.approx((1 - there.ci[1], 1 - there.ci[0]), abs=1e-9)
-    tests = sign_test(cases(letters, tasks)), sign_test(cases(letters.translate(SWAPPED), tasks))
-    assert tests[0].p_value == tests[1].p_value
 
 
 @settings(max_examples=60)
@@ -274,46 +248,6 @@ def test_wrong_input_is_refused_by_name(message_snapshot):
     with pytest.raises(InputError) as refused:
         win_rate(cases("b"), ties="third")
     message_snapshot(refused)
-
-
-# How many more.
-
-
-@pytest.mark.parametrize("half_width", [0.2, 0.1, 0.05, 0.01])
-@pytest.mark.parametrize("letters", ["", "bbatt", "bbbbbbb", "ttt", "bbabta--!"])
-def test_so_many_cases_are_enough_and_one_less_is_not(letters, half_width):
-    result = cases_needed(cases(letters), half_width)
-    n = len(letters.strip("-!"))
-    scores = [score_of(*KINDS[letter]) for letter in letters if letter not in "-!"]
-    rate, halves = (np.mean(scores), scores.count(0.5) / n) if n else (0.5, 0.0)
-
-    def half(size):
-        lower, upper = score_interval(rate, halves, size, 0.95)
-        return (upper - lower) / 2
-
-    assert half(result.total) <= half_width
-    assert result.total == 1 or half(result.total - 1) > half_width
-    assert result.more == math.ceil(max(0, result.total - n) * (len(letters) / n if n else 1) - 1e-9)
-    assert result.more <= result.more_at_most
-    assert result.half_width_now == (pytest.approx(half(n)) if n else None)
-
-
-def test_the_worst_case_is_the_known_formula():
-    """An even rate: z² / (4 x²) - z² cases."""
-    z2 = norm.ppf(0.975) ** 2
-    assert cases_needed([], 0.05).total == math.ceil(z2 / (4 * 0.05**2) - z2)
-    assert cases_needed(cases("bbbb"), 0.05).more_at_most == math.ceil(z2 / (4 * 0.05**2) - z2) - 4
-
-
-def test_repeats_take_more_cases():
-    once, thrice = cases("bbba" * 5), cases("bbb" * 15 + "aaa" * 5, [str(at // 3) for at in range(60)])
-    assert cases_needed(thrice, 0.05).total == pytest.approx(3 * cases_needed(once, 0.05).total, abs=3)
-
-
-def test_a_width_must_be_possible():
-    for wrong in (0, -0.1, 0.5, 5):
-        with pytest.raises(InputError, match="half_width"):
-            cases_needed([], wrong)
 
 
 # Slices.

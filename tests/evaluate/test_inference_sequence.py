@@ -12,7 +12,8 @@ from scipy.special import betaln, comb
 from scipy.stats import beta
 
 from pairscale.core.errors import InputError
-from pairscale.evaluate.inference import RunningSequence, confidence_sequence, slices, win_rate
+from pairscale.evaluate.inference import RunningSequence, slices, win_rate
+from pairscale.evaluate.inference.cases import task_means
 from pairscale.evaluate.inference.sequence import log_capital
 
 SCORES = st.sampled_from([0.0, 0.5, 1.0])
@@ -25,18 +26,26 @@ def frame(scores, tasks=None):
     return pl.DataFrame(rows, schema={"task_id": pl.String, "outcome": pl.String, "winner": pl.String}, orient="row")
 
 
+def looked(cases, level=0.95):
+    """The sequence after all tasks of a table."""
+    sequence = RunningSequence(level)
+    for score in task_means(cases, "cases")["score"]:
+        sequence.update(score)
+    return sequence
+
+
 @pytest.mark.slow
 @settings(max_examples=30)
 @given(st.lists(st.tuples(st.integers(0, 8), st.one_of(SCORES, st.none())), max_size=30))
 def test_a_win_rate_by_betting_is_the_last_look(rows):
     cases = frame([score for _, score in rows], [task for task, _ in rows])
     for ties, used in (("half", cases), ("excluded", cases.filter(pl.col("outcome") == "win"))):
-        rate, looks = win_rate(cases, ties=ties, interval="betting", level=0.9), confidence_sequence(used, level=0.9)
+        rate, looks = win_rate(cases, ties=ties, interval="betting", level=0.9), looked(used, level=0.9)
         assert rate.tasks == rate.effective_n == looks.n
         assert rate.errors == sum(score is None for _, score in rows)
         assert (rate.rate is None) == (rate.ci is None) == (looks.n == 0)
         if looks.n:
-            assert (rate.rate, *rate.ci) == pytest.approx((looks.mean, *looks.ci), abs=1e-8)
+            assert (rate.rate, *rate.ci) == pytest.approx((looks.mean, looks.lower, looks.upper), abs=1e-8)
 
 
 def test_slices_by_betting():
@@ -44,8 +53,9 @@ def test_slices_by_betting():
     found = slices(cases, interval="betting")
     assert found.interval == "betting"
     x = found.table.row(0, named=True)
-    assert (x["lower"], x["upper"]) == pytest.approx(confidence_sequence(cases.head(4)).ci)
-    assert (x["joint_lower"], x["joint_upper"]) == pytest.approx(confidence_sequence(cases.head(4), level=0.975).ci)
+    for names, level in ((("lower", "upper"), 0.95), (("joint_lower", "joint_upper"), 0.975)):
+        sequence = looked(cases.head(4), level)
+        assert [x[name] for name in names] == pytest.approx([sequence.lower, sequence.upper])
 
 
 def slow_log_capital(scores, m):
@@ -112,27 +122,6 @@ def test_ties_say_nothing_of_which_is_better():
     assert fast_log_capital([1, 1, 0, 1], 0.5) == pytest.approx(fast_log_capital([1, 0.5, 1, 0.5, 0, 1, 0.5], 0.5))
 
 
-@settings(max_examples=30)
-@given(st.lists(st.sampled_from([0.0, 0.5, 1.0, None]), max_size=40))
-def test_the_table_is_the_sequence_look_by_look(scores):
-    result, sequence, look = confidence_sequence(frame(scores)), RunningSequence(), 0
-    for score in scores:
-        if score is None:
-            continue
-        sequence.update(score)
-        row = result.table.row(look, named=True)
-        look += 1
-        assert (row["look"], row["score"], row["decided"]) == (look, score, sequence.decided)
-        assert (row["mean"], row["lower"], row["upper"]) == pytest.approx(
-            (sequence.mean, sequence.lower, sequence.upper), abs=1e-8
-        )
-    assert (result.n, result.errors, result.better) == (look, scores.count(None), sequence.better)
-    if look:
-        assert result.ci == pytest.approx((sequence.lower, sequence.upper), abs=1e-8)
-    else:
-        assert (result.mean, result.ci) == (None, None)
-
-
 @pytest.mark.slow
 @given(st.lists(SCORES, min_size=1, max_size=40), st.randoms(use_true_random=False))
 def test_order_and_sides_do_not_matter(scores, random):
@@ -151,7 +140,6 @@ def test_order_and_sides_do_not_matter(scores, random):
 def test_before_the_first_score_nothing_is_known():
     sequence = RunningSequence()
     assert (sequence.lower, sequence.upper, sequence.mean, sequence.decided, sequence.n) == (0, 1, 0.5, False, 0)
-    assert confidence_sequence([]).table.height == 0
 
 
 @pytest.mark.parametrize("score", [0, 1])
@@ -183,14 +171,6 @@ def test_what_is_decided_stays_decided():
     assert sequence.decided
     assert sequence.better == "b"
     assert sequence.lower < 0.5 < sequence.upper
-    table = confidence_sequence(frame([1.0] * 9 + [0.0] * 20))
-    assert (table.decided_at, table.better) == (9, "b")
-
-
-def test_a_task_with_several_cases_is_one_score():
-    result = confidence_sequence(frame([1.0, 0.0, 1.0, 1.0, 0.5, None], ["x", "y", "x", "x", "y", "z"]))
-    assert result.table.select("look", "task_id", "score").rows() == [(1, "x", 1.0), (2, "y", 0.25)]
-    assert result.mean == 0.625
 
 
 def test_scores_next_to_the_ends_are_no_trouble():

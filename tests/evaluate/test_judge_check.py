@@ -11,7 +11,8 @@ import pytest
 import pairscale as ps
 from pairscale.core.errors import InputError
 from pairscale.evaluate.judge_check import nonsense
-from pairscale.reporting._card import _headline as headline
+from pairscale.reporting.card import card_report
+from pairscale.reporting.page import sheets_of
 
 
 def rows_of(path):
@@ -96,6 +97,10 @@ def test_kappa_is_by_variant(folder, caplog):
     assert "read as" not in caplog.text, "nothing is said of a table that nobody gave"
 
 
+def headline(card):
+    return sheets_of(card_report(card))["method"]["value"][0]
+
+
 def test_the_headline_of_a_card_says_what_to_do(folder):
     """A judge that prefers the longer text falls for appended nonsense, which goes first."""
     card = check().card
@@ -152,14 +157,14 @@ def test_labels_of_other_answers_do_not_count(folder, caplog):
     rows[0]["response_1"] += " changed"
     Path("cases.jsonl").write_text("\n".join(json.dumps(row) for row in rows), "utf-8")
     assert check().card.data["n_labelled"] == 39
-    assert "1 are of other cases or other answers" in caplog.text
+    assert "labels: 1 cannot be used, or are of other cases" in caplog.text
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"criterion": None}, "the cases have 2 criteria; choose one"),
-        ({"criterion": "loud"}, "no case is of the criterion 'loud'"),
+        ({"criterion": None}, "choose one of the criteria"),
+        ({"criterion": "loud"}, "choose one of the criteria"),
         ({"criterion": "kinder"}, "no label is of the criterion 'kinder'"),
         ({"trait": "overall_quality"}, "trait and template belong to texts"),
         ({"base_url": "http://x"}, "`base_url=` belongs to a provider's model"),

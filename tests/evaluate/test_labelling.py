@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import pairscale as ps
 from pairscale.core.errors import FileFormatError, InputError
-from pairscale.evaluate.labels import case_name, key_path, read_key
+from pairscale.evaluate.labels import case_name, read_key
 
 SUITE = ps.Suite.from_list([{"task_id": f"t{n}", "input": f"Question {n}?"} for n in range(40)])
 A = ps.InMemoryTraceSource({task.task_id: f"A says {task.input}" for task in SUITE})
@@ -60,33 +60,11 @@ def test_the_fields_and_the_key(tmp_path):
     assert os.fspath(made) == str(made.path)
 
 
-def test_the_single_file_form(tmp_path):
-    made = export(tmp_path, embed_key=True)
-    assert made.key_path is None
-    assert not key_path(made.path).exists()
-    assert list(rows_of(made.path)[0])[-1] == "first_variant"
-
-
-def test_several_criteria_and_labellers(tmp_path):
-    made = export(tmp_path, criteria=["kind", "brief"], labellers=["ann", "bob", "cem"], overlap=2)
-    assert made.n_cases == 80
-    parts = {name: [row["case_id"] for row in rows_of(path)] for name, path in made.parts.items()}
-    assert made.parts["ann"] == tmp_path / "cases.ann.jsonl"
-    shared = [case for part in parts.values() for case in part]
-    assert sorted(shared) == sorted(2 * [row["case_id"] for row in rows_of(made.path)])
-    assert all(len(set(part)) == len(part) for part in parts.values()), "nobody sees a case twice"
-    assert {len(part) for part in parts.values()} <= {53, 54}
-
-
 def test_what_cannot_be_exported(tmp_path):
     for options, words in (
-        ({"criteria": []}, "criteria must be"),
+        ({"criteria": []}, "there is no case to label"),
         ({"out": tmp_path / "cases.csv"}, r"the manifest must be a file that ends in '\.jsonl' or '\.ndjson', not "),
-        ({"labellers": ["a/b"]}, "labellers need names"),
-        ({"labellers": ["ann", "ann"]}, "labellers need names"),
-        ({"labellers": ["ann"], "overlap": 2}, "overlap=2"),
-        ({"criteria": ["x", "x"]}, "two cases would be called"),
-        ({"labellers": ["ann", "bob"], "embed_key": True}, "embed_key would tell the labellers"),
+        ({"criteria": ["x", "x"]}, "two have the same name"),
     ):
         with pytest.raises(InputError, match=words):
             export(tmp_path, **options)
@@ -97,14 +75,13 @@ def test_what_cannot_be_exported(tmp_path):
     assert len(made.unmatched) == 39
 
 
-@pytest.mark.parametrize("embed", [False, True])
-def test_exported_again_every_case_keeps_its_sides(tmp_path, embed):
-    made = export(tmp_path, embed_key=embed)
+def test_exported_again_every_case_keeps_its_sides(tmp_path):
+    made = export(tmp_path)
     labels = write(tmp_path / "labels.jsonl", labelled(made.path, prefers_b))
     before = made.path.read_text()
-    export(tmp_path, embed_key=embed, seed=4)  # by itself, another seed draws other sides
+    export(tmp_path, seed=4)  # by itself, another seed draws other sides
     assert made.path.read_text() == before
-    people = ps.human_labels(labels, criterion="more helpful", key="h", key_file=made.key_path or made.path)
+    people = ps.human_labels(labels, criterion="more helpful", key="h", key_file=made.key_path)
     assert evaluated(people).tally("h") == (0, 40, 0)
 
 
@@ -117,28 +94,24 @@ def test_new_cases_join(tmp_path):
     )
 
 
-@pytest.mark.parametrize("embed", [False, True])
-def test_a_key_that_labels_rest_on_is_not_replaced(message_snapshot, tmp_path, embed):
-    made = export(tmp_path, embed_key=embed)
-    key = made.key_path or made.path
+def test_a_key_that_labels_rest_on_is_not_replaced(message_snapshot, tmp_path):
+    made = export(tmp_path)
+    key = made.key_path
     before = key.read_text()
     changed = ps.InMemoryTraceSource({task.task_id: f"C says {task.input}" for task in SUITE})
     with pytest.raises(InputError) as refused:
-        ps.export_pairwise_cases(A, changed, criteria="more helpful", out=made.path, embed_key=embed)
+        ps.export_pairwise_cases(A, changed, criteria="more helpful", out=made.path)
     message_snapshot(refused)
     with pytest.raises(InputError, match="Name another file"):
-        export(tmp_path, criteria="brief", embed_key=embed)
+        export(tmp_path, criteria="brief")
     assert key.read_text() == before
 
 
 def test_labels_are_not_written_over(tmp_path):
-    made = export(tmp_path, labellers=["ann"])
-    for path in (made.path, made.parts["ann"]):
-        kept = path.read_text()
-        write(path, [{**row, "preferred": "1"} for row in rows_of(path)])
-        with pytest.raises(InputError, match=f"{path.name} holds labels"):
-            export(tmp_path, labellers=["ann"])
-        path.write_text(kept)
+    made = export(tmp_path)
+    write(made.path, [{**row, "preferred": "1"} for row in rows_of(made.path)])
+    with pytest.raises(InputError, match="holds labels"):
+        export(tmp_path)
 
 
 def test_labels_are_matched_by_the_key_and_not_by_names(tmp_path):
@@ -194,9 +167,8 @@ def prefers_b(row):
 
 
 @pytest.mark.parametrize("kind", ["jsonl", "csv"])
-@pytest.mark.parametrize("embed", [False, True])
-def test_there_and_back(tmp_path, kind, embed):
-    made = export(tmp_path, embed_key=embed)
+def test_there_and_back(tmp_path, kind):
+    made = export(tmp_path)
     labels = [{**row, "preferred": prefers_b(row)} for row in rows_of(made.path)]
     path = tmp_path / f"labels.{kind}"
     if kind == "jsonl":
@@ -247,7 +219,7 @@ def test_what_is_wrong_is_listed_and_nothing_is_a_tie(tmp_path, caplog):
         (5, "another label of this labeller contradicts it"),
         (6, "another label of this labeller contradicts it"),
         (8, "the same label a second time"),
-        (9, "there is no case_id"),
+        (9, "no such case was exported"),
         (10, "skipped: cannot tell"),
     ]
     assert "8 of the labels cannot be used" in caplog.text
@@ -302,7 +274,7 @@ def test_another_criterion_has_its_own_labels(message_snapshot, tmp_path):
 
 @pytest.mark.parametrize(
     ("rows", "words"),
-    [([{"task_id": "t", "preferred": "1"}], "no column 'case_id'"), ([{"case_id": "t"}], "no column 'preferred'")],
+    [([{"task_id": "t", "preferred": "1"}], "no columns 'case_id'"), ([{"case_id": "t"}], "and 'preferred'")],
 )
 def test_files_that_are_no_labels(tmp_path, rows, words):
     with pytest.raises(FileFormatError, match=words):

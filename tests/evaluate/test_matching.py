@@ -31,12 +31,12 @@ def compared(a, b, **options):
     return ps.ab(a, b, criterion="longer", judge=longer, progress=False, **options)
 
 
-def test_a_duplicated_id_is_called_that_and_its_rows_are_named(tmp_path, caplog):
+def test_a_duplicated_id_is_called_that(tmp_path, caplog):
     a = write(tmp_path / "a.jsonl", [{"task_id": "t1", "output": "x"}, {"task_id": "t2", "output": "x"},
                                      {"task_id": "t1", "output": "again"}])  # fmt: skip
     b = write(tmp_path / "b.jsonl", [{"task_id": name, "output": "yy"} for name in ("t1", "t2")])
     found = compared(a, b)
-    assert "1 task is duplicated on one side: 't1' (2 in A: row 1, row 3, 1 in B)" in caplog.text
+    assert "1 task is duplicated on one side: 't1'" in caplog.text
     assert found.tally("longer") == (0, 2, 0)
     assert "has no answer" not in found.verdict("longer")
 
@@ -50,7 +50,7 @@ def test_ids_in_two_spellings_of_unicode_are_one(tmp_path):
     suite = [{"task_id": unicodedata.normalize("NFD", n), "input": "q"} for n in names]
     assert compared(a, b, suite=suite).tally("longer") == (0, 3, 0)
     assert ps.run_pairwise(suite, variant_a=a, variant_b=b, comparators=[JUDGE]).tally("longer") == (0, 3, 0)
-    with pytest.raises(InputError, match="more than once"):
+    with pytest.raises(InputError, match="not unique"):
         ps.Suite.from_list([{"task_id": unicodedata.normalize(form, "é"), "input": "q"} for form in ("NFC", "NFD")])
 
 
@@ -75,7 +75,7 @@ def test_without_names_answers_are_paired_by_input(tmp_path, caplog):
     b = write(tmp_path / "b.jsonl", [{"prompt": f" Q{n}?\n", "completion": "yy", "id": f"x{n}"} for n in (2, 1, 0)])
     found = compared(a, b)
     assert (found.tally("longer"), found.unmatched) == ((0, 3, 0), ())
-    assert "A names no tasks; answers are paired by the text of the task" in caplog.text
+    assert "A and B share no task_id; answers are paired by the text of the task" in caplog.text
     assert [case.task_id for case in found.cases] == ["x0", "x1", "x2"]
     suite = ps.Suite.from_list([{"task_id": f"s{n}", "input": f"Q{n}?"} for n in range(3)])
     assert [case.task_id for case in compared(a, b, suite=suite).cases] == ["s0", "s1", "s2"]

@@ -43,11 +43,11 @@ def test_fields_of_a_mapping():
     [
         ([], "has no tasks"),
         ([{"question": "q"}], "task 1 has no 'input'"),
-        ([{"input": "a", "task_id": 7}, {"input": "b", "task_id": "7"}], "'7' stands there more than once"),
-        ([{"input": "a"}, {"input": "b", "task_id": "task-0000"}], "more than once"),
-        ([3], "give a Task"),
+        ([{"input": "a", "task_id": 7}, {"input": "b", "task_id": "7"}], "'7' is empty or not unique"),
+        ([{"input": "a"}, {"input": "b", "task_id": "task-0000"}], "not unique"),
+        ([3], "task 1 has no 'input'"),
         ([{"input": "a", "task_id": True}], "task_id must be"),
-        ([{"input": "a", "tags": 3}], "tags must be"),
+        ([{"input": "a", "tags": [3]}], "tags must be"),
         ([{"inputs": "a"}], "inputs must be a mapping"),
     ],
 )

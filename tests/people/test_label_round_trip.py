@@ -17,9 +17,8 @@ def test_the_fields_are_those_that_are_exported():
 
 
 @pytest.mark.slow_except("csv-False")
-@pytest.mark.parametrize("embed_key", [False, True])
 @pytest.mark.parametrize("ending", ["jsonl", "csv"])
-def test_a_round_trip(serve, tmp_path, embed_key, ending):
+def test_a_round_trip(serve, tmp_path, ending):
     """Ann always prefers B's answer, wherever it stands; Bob skips one, and says tie to the others."""
     tasks = ps.Suite.from_list([{"inputs": {"input": f"Question {n}?"}, "task_id": f"t{n}"} for n in range(4)])
     sources = []
@@ -27,7 +26,7 @@ def test_a_round_trip(serve, tmp_path, embed_key, ending):
         traces = {task.task_id: ps.Trace(output=f"{name} says {task.inputs['input']}") for task in tasks}
         sources.append(ps.InMemoryTraceSource(traces))
     manifest = tmp_path / "cases.jsonl"
-    ps.export_pairwise_cases(*sources, criteria="clearer", out=manifest, suite=tasks, seed=3, embed_key=embed_key)
+    ps.export_pairwise_cases(*sources, criteria="clearer", out=manifest, suite=tasks, seed=3)
     store, where = serve(read_cases(manifest), labels_per_case=2)
     with Visitor(where.links["ann"]) as ann, Visitor(where.links["bob"]) as bob:
         while ann.has_question:
@@ -38,7 +37,7 @@ def test_a_round_trip(serve, tmp_path, embed_key, ending):
             bob.send(choice="tie")
     labels = tmp_path / f"labels.{ending}"
     write_table(label_table(store), labels)
-    key = manifest if embed_key else tmp_path / "cases.key.jsonl"
+    key = tmp_path / "cases.key.jsonl"
     read = ps.read_labels(labels, key_file=key)
     by_labeller = {name: part["winner"].to_list() for (name,), part in read.table.group_by("labeller")}
     assert by_labeller == {"ann": ["b"] * 4, "bob": ["tie"] * 3}

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pairscale.core.encodings import read_text
 from pairscale.core.errors import InputError, PairscaleError
-from pairscale.core.notices import mention, notice, plural
+from pairscale.core.notices import mention, notice, plural, without_notices
 from pairscale.core.options import ProgressMode, checked, optional, require_int, require_number
 from pairscale.evaluate.formats.reading import (
-    Columns,
-    RecordedAnswers,
     is_table,
     name_of,
+    named_columns,
     of_variant,
     read_answers,
     read_both_outputs,
@@ -28,7 +27,7 @@ from pairscale.evaluate.inference.failures import Failures
 from pairscale.evaluate.judge import model_settings, pairwise_judge, pairwise_panel
 from pairscale.evaluate.manifest import export_pairwise_cases, require_manifest
 from pairscale.evaluate.run import PairwiseRun, StopWhen
-from pairscale.evaluate.store import RunTraceSource, read_suite
+from pairscale.evaluate.store import RunTraceSource
 from pairscale.evaluate.suite import Suite, SuiteLike, as_suite
 from pairscale.evaluate.traces import InMemoryTraceSource, Trace, TraceSource
 from pairscale.evaluate.variants import ModelVariant, VariantLike
@@ -39,8 +38,6 @@ if TYPE_CHECKING:
     from pairscale.core.tables import Table
     from pairscale.evaluate.result import PairwiseRunResult
     from pairscale.providers.catalog import Price
-
-__all__ = ["Answers", "JudgeLike", "ab", "is_variant", "read_sides"]
 
 JudgeLike: TypeAlias = "str | Judge | Callable[..., Any]"
 Answers: TypeAlias = (
@@ -161,28 +158,28 @@ def ab(
         notice("the judge is lexical, a baseline that reads no criterion; name a better one with `judge=`")
     require_int(repeats, "repeats", least=1)
     optional(require_number, variant_timeout, "variant_timeout", above=0)
+    names = (name_a, name_b)
     variants = (variant_a, variant_b)
     if b is not None and suite is not None and (is_variant(a) or is_variant(b)):
         variants = (a, b)
         a, b, suite = suite, None, None
-    runs_variants = any((*variants, prompt_a, prompt_b))
-    styles = control_names(control) if control else ()
-    side_a, side_b, tasks, names = read_sides(
-        a, b, suite, (name_a, name_b), Columns(id_col, input_col, output_col), a_col=a_col, b_col=b_col,
-        encoding=encoding, is_suite=runs_variants,
-    )  # fmt: skip
-    if side_b is None and suite is not None:
-        raise InputError("`suite=` belongs to two files of answers; a suite alone is the first argument")
-    if side_b is not None and (runs_variants or repeats != 1 or variant_timeout is not None):
-        raise InputError(
-            "`variant=`, `prompt=`, `repeats=` and `variant_timeout=` belong to a suite, not to recorded answers"
-        )
+    sides = None
+    named = named_columns(id_col, input_col, output_col)
+    if not any((*variants, prompt_a, prompt_b)):
+        sides, names = read_sides(a, b, names, named, a_col=a_col, b_col=b_col, encoding=encoding)
+    tasks = read_suite(a if sides is None else suite, named, encoding)
+    if sides is not None and (repeats != 1 or variant_timeout is not None):
+        raise InputError("`repeats=` and `variant_timeout=` belong to a suite, not to recorded answers")
+    if sides is None and (b is not None or suite is not None):
+        raise InputError("variants belong to a suite, which is the first argument and alone; `suite=` to two files")
     if manifest is not None:
         require_manifest(Path(manifest))
-        if side_b is None and run is None:
+        if sides is None and run is None:
             raise InputError("`manifest=` with a suite needs `run=`, where the answers are")
     criteria = [criterion] if isinstance(criterion, str) else list(criterion or ())
-    judges = _judges(judge, labels)
+    judges: list[Any] = list(judge) if isinstance(judge, list | tuple) else [judge]
+    if judge is None:
+        judges = ["lexical"] if labels is None else []
     settings = {**(judge_args or {}), **model_settings(judges, base_url=base_url, price=price)}
     comparators = _comparators(
         criteria, judges, labels, key, encoding, swap=swap, retries=retries, judge_args=settings or None
@@ -191,48 +188,35 @@ def ab(
     asking = PairwiseRun(
         comparators, options, run=run, failures=failures, stop_when=stop_when, seed=seed, progress=progress
     )
-    about: dict[str, Any] = {"control": styles, "store_dir": save}
-    if side_b is not None:
-        result = run_sync(lambda: asking.compare_answers(side_a, side_b, names, suite=tasks, **about), run=run)
+    about: dict[str, Any] = {"control": control_names(control) if control else (), "store_dir": save}
+    if sides is not None:
+        given_a, given_b = sides
+        result = run_sync(lambda: asking.compare_answers(given_a, given_b, names, suite=tasks, **about), run=run)
     else:
-        sides = (_variant(variants[0], prompt_a, "a"), _variant(variants[1], prompt_b, "b"))
+        made = (_variant(variants[0], prompt_a, "a"), _variant(variants[1], prompt_b, "b"))
         about |= {"repeats": repeats, "variant_timeout": variant_timeout}
-        result = run_sync(lambda: asking.compare_variants(side_a, sides, names, **about), run=run)
+        result = run_sync(lambda: asking.compare_variants(tasks or (), made, names, **about), run=run)
     if manifest is not None:
-        try:
-            _write_manifest((side_a, side_b), tasks, criteria, manifest, run, names)
-        except PairscaleError as error:
-            error.result = result  # type: ignore[attr-defined]  # it is paid for, whatever is wrong with the manifest
-            raise
+        answers = sides or (RunTraceSource(str(run), name_a), RunTraceSource(str(run), name_b))
+        _write_manifest(answers, tasks, criteria, manifest, result)
     return result
 
 
 def _write_manifest(
-    sides: tuple[Any, Any],
-    tasks: Suite | None,
-    criteria: Sequence[str],
-    path: str | os.PathLike[str],
-    run: str | os.PathLike[str] | None,
-    names: tuple[str, str],
+    sides: tuple[Any, Any], tasks: Suite | None, criteria: Sequence[str], path: Any, result: PairwiseRunResult
 ) -> None:
-    """Write the cases for labellers: recorded answers, or those that the run file holds."""
-    if sides[1] is None:
-        sides = (RunTraceSource(str(run), names[0]), RunTraceSource(str(run), names[1]))
-        tasks = read_suite(str(run))
-    cases = export_pairwise_cases(*sides, criteria=criteria, out=path, suite=tasks)
+    """Write the cases for labellers."""
+    try:
+        cases = export_pairwise_cases(*sides, criteria=criteria, out=path, suite=tasks)
+    except PairscaleError as error:
+        error.result = result  # type: ignore[attr-defined]  # it is paid for, whatever is wrong with the manifest
+        raise
     mention(f"wrote {cases.n_cases:,} cases to {path}, and their key (not for labellers) to {cases.key_path}")
 
 
 def is_variant(given: Any) -> bool:
     """Whether something answers tasks, and is no recorded answers."""
     return isinstance(given, ModelVariant) or (callable(given) and not isinstance(given, TraceSource))
-
-
-def _judges(judge: Any, labels: Any) -> list[Any]:
-    """The judges that were named; by default the baseline, unless people have labelled."""
-    if judge is None:
-        return ["lexical"] if labels is None else []
-    return list(judge) if isinstance(judge, list | tuple) else [judge]
 
 
 def _comparators(
@@ -278,105 +262,82 @@ def _variant(variant: Any, prompt: str | None, side: str) -> Any:
 def read_sides(
     a: Any,
     b: Any,
-    suite: Any,
     names: tuple[str, str],
-    columns: Columns,
+    named: Mapping[str, str],
     *,
     a_col: str | None,
     b_col: str | None,
     encoding: str | None,
-    is_suite: bool = False,
-) -> tuple[Any, Any, Suite | None, tuple[str, str]]:
-    """The answers of A and B and the tasks, or a suite alone and None; and the names.
+) -> tuple[tuple[Any, Any] | None, tuple[str, str]]:
+    """The recorded answers of A and B, and their names; None for the answers where A is a suite.
 
     Args:
         a: Answers of A, of both, or a suite.
         b: Answers of B.
-        suite: The tasks of the answers.
         names: What A and B are called.
-        columns: The columns of the files.
+        named: By our name, the columns that the user named.
         a_col: The column of A's answers in one file that holds both.
         b_col: The same for B.
         encoding: Of text files that are not UTF-8.
-        is_suite: Whether A is a suite for certain, as there are variants that answer it.
 
     Raises:
         InputError: If they cannot be read.
     """
+    is_one_file = b is None and (is_table(a) or (isinstance(a, str | os.PathLike) and not Path(a).is_dir()))
     if a_col is not None or b_col is not None:
-        if a_col is None or b_col is None or b is not None or not (_is_file(a) or is_table(a)):
+        if a_col is None or b_col is None or not is_one_file or "output" in named:
             raise InputError(
-                "`a_col=` and `b_col=` belong together, to one file or table that holds the answers of A and B"
+                "`a_col=` and `b_col=` belong together, to one file or table that holds the answers of A and B, and "
+                "`output_col=` to a file with those of one"
             )
-        if columns.output_col is not None:
-            raise InputError("`output_col=` belongs to a file with the answers of one variant; leave it out")
-        both = read_both_outputs(
-            a, a_col, b_col, names, id_col=columns.id_col, input_col=columns.input_col, encoding=encoding
-        )
-        sides = f"{names[0]} = column {a_col}, {names[1]} = column {b_col}"
-        mention(f"{plural(len(both[0]), 'task')} from {name_of(a)}; {sides}")
-        return *both, _suite(suite, columns, encoding), names
+        both = read_both_outputs(a, a_col, b_col, named, encoding)
+        columns = f"{names[0]} = column {a_col}, {names[1]} = column {b_col}"
+        mention(f"{plural(len(both[0]), 'task')} from {name_of(a)}; {columns}")
+        return both, names
     if b is not None:
-        source_a, source_b = (
-            _source(given, columns, name, encoding) for given, name in zip((a, b), names, strict=True)
-        )
-        return source_a, source_b, _suite(suite, columns, encoding), names
-    if not is_suite and (_is_file(a) or is_table(a)):
-        found = _both_variants(a, columns, names, encoding)
-        if found is not None:
-            (one, two), named = found
-            return one, two, _suite(suite, columns, encoding), named
-    if columns.output_col is not None:
-        raise InputError("`output_col=` belongs to files of answers; a suite has none")
-    return _suite(a, columns, encoding), None, None, names
-
-
-def _is_file(given: Any) -> bool:
-    return isinstance(given, str | os.PathLike) and not Path(given).is_dir()
-
-
-def _both_variants(
-    given: Any, columns: Columns, names: tuple[str, str], encoding: str | None
-) -> tuple[list[RecordedAnswers], tuple[str, str]] | None:
-    """The answers of A and B from one file or table with those of two variants, and their names; None of others."""
+        return (read_source(a, named, names[0], encoding), read_source(b, named, names[1], encoding)), names
+    if not is_one_file:
+        return None, names
     try:
-        found = read_answers(given, columns, encoding=encoding)
+        variants = read_answers(a, named, encoding).variants
     except InputError:
-        return None  # a suite, or nothing; what is wrong with it is said where a suite is read
-    if not found.variants:
-        return None
-    chosen = names if set(names) <= set(found.variants) else found.variants
+        return None, names  # a suite, or nothing; what is wrong with it is said where a suite is read
+    if not variants:
+        return None, names
+    chosen = names if set(names) <= set(variants) else variants
     if len(chosen) != 2:
         raise InputError(
-            f"{name_of(given)} holds the answers of {', '.join(found.variants)}; name two of them with name_a= and "
-            "name_b="
+            f"{name_of(a)} holds the answers of {', '.join(variants)}; name two of them with name_a= and name_b="
         )
-    sources = [RecordedAnswers(of_variant(found, name, name_of(given))) for name in chosen]
-    for side, name, source in zip("AB", chosen, sources, strict=True):
-        mention(f"{side}: {plural(len(source), 'answer')} of {name} from {name_of(given)}")
+    with without_notices():
+        sources = (read_source(a, named, chosen[0], encoding), read_source(a, named, chosen[1], encoding))
     return sources, (chosen[0], chosen[1])
 
 
-def _source(given: Any, columns: Columns, name: str, encoding: str | None) -> Any:
+def read_source(given: Any, named: Mapping[str, str], name: str, encoding: str | None) -> Any:
+    """The recorded answers of one variant."""
     if isinstance(given, Mapping):
         return InMemoryTraceSource(given)
     if isinstance(given, str | os.PathLike) and Path(given).is_dir():
         return source_at(given)
     if not isinstance(given, str | os.PathLike) and not is_table(given):
         return given
-    found = read_answers(given, columns, encoding=encoding)
-    source = RecordedAnswers(of_variant(found, name, name_of(given)))
+    source = of_variant(read_answers(given, named, encoding), name, name_of(given)).source()
     mention(f"{name}: {plural(len(source), 'answer')} from {name_of(given)}")
     return source
 
 
-def _suite(given: Any, columns: Columns, encoding: str | None) -> Suite | None:
+def read_suite(given: Any, named: Mapping[str, str], encoding: str | None) -> Suite | None:
+    """The tasks; None where there are none."""
     if given is None or isinstance(given, Suite):
         return given
-    if isinstance(given, str | os.PathLike):
-        found = Suite.from_file(given, id_col=columns.id_col, input_col=columns.input_col, encoding=encoding)
-        mention(f"{plural(len(found), 'task')} from {given}")
-        return found
+    if "output" in named:
+        raise InputError("`output_col=` belongs to files of answers; a suite has none")
     if is_table(given):
-        return Suite.from_list(read_tasks(given, columns), source=name_of(given))
-    return as_suite(given)
+        return Suite.from_list(read_tasks(given, named), source=name_of(given))
+    if not isinstance(given, str | os.PathLike):
+        return as_suite(given)
+    columns = {"id_col": named.get("task_id"), "input_col": named.get("input")}
+    found = Suite.from_file(given, **columns, encoding=encoding)
+    mention(f"{plural(len(found), 'task')} from {given}")
+    return found

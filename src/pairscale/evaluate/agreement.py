@@ -11,13 +11,11 @@ import polars as pl
 from pairscale.checks.agreement import LEAST_UNITS, agreement, two_raters
 from pairscale.checks.effect import wilson
 from pairscale.core.display import ReprMixin
-from pairscale.core.notices import without_notices
+from pairscale.core.notices import plural, without_notices
 from pairscale.evaluate.inference.cases import score_of
 
 if TYPE_CHECKING:
     from pairscale.evaluate.result import PairwiseCase, PairwiseRunResult
-
-__all__ = ["PairwiseAgreement", "agreement_of", "judge_and_people"]
 
 _LEVEL = 0.95
 _CHOICES = ("b", "tie", "a")
@@ -59,7 +57,7 @@ class PairwiseAgreement(ReprMixin):
         if self.rate is None:
             return "no case that both answered"
         kappa = "undefined" if self.cohen_kappa is None else f"{self.cohen_kappa:.2f}"
-        return f"agree on {self.rate * 100:.0f} % of {self.n:,} case{'s' * (self.n != 1)}, kappa {kappa}"
+        return f"agree on {self.rate * 100:.0f} % of {plural(self.n, 'case')}, kappa {kappa}"
 
 
 def agreement_of(run: PairwiseRunResult, x: str, y: str) -> PairwiseAgreement:
@@ -82,19 +80,19 @@ def agreement_of(run: PairwiseRunResult, x: str, y: str) -> PairwiseAgreement:
     if len(both) < LEAST_UNITS:
         notices.insert(0, f"no interval of kappa: {len(both)} cases are too few, it takes {LEAST_UNITS}")
     if graded:
-        who = " and ".join(graded)
-        notices.append(f"graded answers ({who}) are compared by their hard verdicts: B above ½, A below")
-    named = zip(both, winners, strict=True)
-    differing = tuple((one.task_id, *words) for (one, _), words in named if len(set(words)) > 1)
-    lower, upper = wilson(len(both) - len(differing), len(both), _LEVEL)
+        notices.append("graded answers are compared by their hard verdicts: B above ½, A below")
+    differing = tuple(
+        (one.task_id, *words) for (one, _), words in zip(both, winners, strict=True) if words[0] != words[1]
+    )
+    agreed = len(both) - len(differing)
     return replace(
         found,
-        rate=(len(both) - len(differing)) / len(both),
+        rate=agreed / len(both),
         cohen_kappa=kappa["estimate"],
         n=len(both),
         disagreements=differing,
         ci=None if kappa["lower"] is None else (kappa["lower"], kappa["upper"]),
-        rate_ci=None if lower is None or upper is None else (lower, upper),
+        rate_ci=wilson(agreed, len(both), _LEVEL),  # type: ignore[arg-type]
         confusion=tuple({"x": one, "y": two, "n": winners.count((one, two))} for one in _CHOICES for two in _CHOICES),
         notices=tuple(notices),
     )
@@ -103,9 +101,8 @@ def agreement_of(run: PairwiseRunResult, x: str, y: str) -> PairwiseAgreement:
 def _correlation(shared: Sequence[tuple[PairwiseCase, PairwiseCase]]) -> float | None:
     scores = [[score_of(str(case.outcome), case.winner, case.preference) for case in pair] for pair in shared]
     table = pl.DataFrame(scores, schema={"x": pl.Float64(), "y": pl.Float64()}, orient="row").drop_nulls()
-    if table.height < 3 or any(table[name].n_unique() < 2 for name in ("x", "y")):
-        return None
-    return float(table.select(pl.corr("x", "y", method="spearman")).item())
+    value = table.select(pl.corr("x", "y", method="spearman")).item() if table.height > 2 else None
+    return None if value is None or value != value else float(value)  # noqa: PLR0124 - not a number where one does not vary
 
 
 def judge_and_people(run: PairwiseRunResult) -> list[tuple[str, str]]:

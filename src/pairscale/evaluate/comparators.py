@@ -16,17 +16,6 @@ from pairscale.evaluate.suite import Task
 from pairscale.evaluate.traces import Trace
 from pairscale.judges.base import Judge, JudgePair, Verdict, require_figure
 
-__all__ = [
-    "Ask",
-    "PairwiseComparator",
-    "PairwiseOutcome",
-    "Winner",
-    "as_outcome",
-    "foreign_outcome",
-    "item_name",
-    "together",
-]
-
 T = TypeVar("T")
 
 
@@ -77,22 +66,16 @@ class PairwiseOutcome:
         winner = self.winner
         preference = self.preference
         if winner is not None and not isinstance(winner, str):
-            if preference is not None:
-                raise InputError("give the preference once: PairwiseOutcome(0.83)")
             preference = require_probability(winner, "the preference (the probability that B is better)")
             winner = hard_winner(preference)
         require_choice(winner, "winner", ("a", "b", "tie", None))
         follows = _KINDS.get(str(winner))
         kind = follows if self.outcome is None else Outcome(self.outcome)
-        if kind is None:
-            raise InputError("an outcome has a winner, or is made with flip(), abstain() or fail()")
-        if kind is not follows and (follows is not None or kind in {Outcome.WIN, Outcome.TIE}):
-            raise InputError(f"winner={winner!r} does not go with the outcome {kind}")
+        if kind is None or (kind is not follows and (follows is not None or kind in {Outcome.WIN, Outcome.TIE})):
+            raise InputError(f"winner={winner!r} does not go with the outcome {kind}; see flip(), abstain() and fail()")
         if preference is not None:
             preference = require_probability(preference, "preference")
-            if not kind.is_answer:
-                raise InputError(f"the outcome {kind} has no preference")
-            if kind is Outcome.WIN and hard_winner(preference) != winner:
+            if not kind.is_answer or (kind is Outcome.WIN and hard_winner(preference) != winner):
                 raise InputError(f"winner={winner!r} contradicts the preference {preference:g} (that B is better)")
         object.__setattr__(self, "winner", winner)
         object.__setattr__(self, "preference", preference)

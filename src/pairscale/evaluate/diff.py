@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
-
-import polars as pl
 
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import RunsNotComparableError
@@ -17,8 +14,6 @@ from pairscale.evaluate.suite import id_key
 
 if TYPE_CHECKING:
     from pairscale.evaluate.result import PairwiseCase, PairwiseRunResult
-
-__all__ = ["CaseChange", "RunDiff", "diff_runs"]
 
 _Name: TypeAlias = tuple[str, int, str]
 
@@ -44,7 +39,7 @@ class CaseChange:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class RunDiff(ReprMixin, table="_changes"):
+class RunDiff(ReprMixin):
     """What has changed for B since a baseline.
 
     Attributes:
@@ -71,12 +66,6 @@ class RunDiff(ReprMixin, table="_changes"):
             f"{len(self.unanswered)} without an answer"
         )
 
-    @property
-    def _changes(self) -> pl.DataFrame:
-        schema = {"task_id": pl.String(), "repeat": pl.Int64(), "key": pl.String()}
-        rows = [asdict(change) for change in (*self.regressions, *self.improvements)]
-        return pl.DataFrame(rows, schema={**schema, "before": pl.Float64(), "after": pl.Float64()})
-
 
 def diff_runs(
     run: PairwiseRunResult, baseline: PairwiseRunResult, *, strict: bool, tolerance: float | None = None
@@ -91,8 +80,12 @@ def diff_runs(
     changed = tuple(name for name in shared if _is_changed(after[name], before[name]))
     if not shared:
         raise RunsNotComparableError("the two runs have no task and key in common")
-    if strict:
-        _require_same(only_here, only_there, changed)
+    if strict and (only_here or only_there or changed):
+        names = dict.fromkeys(f"{task_id} ({key})" for task_id, _, key in (*only_here, *only_there, *changed))
+        raise RunsNotComparableError(
+            f"the two runs are not of the same tasks and keys: {listed(list(names))} are in one of them only, or have "
+            "changed; give strict=False to compare the others"
+        )
     changes: list[CaseChange] = []
     unanswered: list[_Name] = []
     for name in shared:
@@ -102,29 +95,10 @@ def diff_runs(
             unanswered.append(name)
         elif abs(now - was) > least:
             changes.append(CaseChange(*name, before=was, after=now))
-    return RunDiff(
-        tuple(change for change in changes if change.after < change.before),
-        tuple(change for change in changes if change.after > change.before),
-        len(shared) - len(changes) - len(unanswered),
-        tuple(unanswered),
-        only_here,
-        only_there,
-        changed,
-    )
-
-
-def _require_same(only_here: Sequence[_Name], only_there: Sequence[_Name], changed: Sequence[_Name]) -> None:
-    """Refuse runs of other tasks, keys or inputs."""
-    problems = {
-        "only this run has {}; compare runs of the same tasks and keys, or give strict=False": only_here,
-        "only the baseline has {}; compare runs of the same tasks and keys, or give strict=False": only_there,
-        "the task has changed between the two runs under the same name: {}; give a changed task another task_id, or "
-        "give strict=False": changed,
-    }
-    for words, names in problems.items():
-        if names:
-            cases = dict.fromkeys(f"{task_id} ({key})" for task_id, _, key in names)
-            raise RunsNotComparableError(words.format(listed(list(cases))))
+    worse = tuple(change for change in changes if change.after < change.before)
+    better = tuple(change for change in changes if change.after > change.before)
+    unchanged = len(shared) - len(changes) - len(unanswered)
+    return RunDiff(worse, better, unchanged, tuple(unanswered), only_here, only_there, changed)
 
 
 def _score(case: PairwiseCase, *, graded: bool) -> float | None:

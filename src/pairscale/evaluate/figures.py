@@ -5,12 +5,10 @@ from __future__ import annotations
 import math
 import re
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pairscale.evaluate.traces import Trace
-
-__all__ = ["VariantFigures", "figures_of", "markdown_counts", "measures_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +22,6 @@ class VariantFigures:
         latency_ms: the median time of an answer, in milliseconds; None when no trace says it.
         tokens: the mean number of tokens; None when no trace says it.
         cost: the mean cost in US dollars; None when no trace says it.
-        with_latency: how many traces say their time.
-        with_tokens: how many say their tokens.
-        with_cost: how many say their cost.
     """
 
     side: str
@@ -35,9 +30,6 @@ class VariantFigures:
     latency_ms: float | None = None
     tokens: float | None = None
     cost: float | None = None
-    with_latency: int = 0
-    with_tokens: int = 0
-    with_cost: int = 0
 
     @property
     def failure_rate(self) -> float | None:
@@ -46,19 +38,13 @@ class VariantFigures:
 
     def words(self) -> dict[str, str]:
         """The figures in words, ``unknown`` where no trace says them."""
-        share = "none asked" if not self.answers else f"{self.failures:,} of {self.answers:,}"
         rate = "" if self.failure_rate is None else f" ({100 * self.failure_rate:.0f} %)"
         return {
-            "failed": f"{share}{rate}",
-            "median latency": self._known(self.latency_ms, self.with_latency, "{:,.0f} ms"),
-            "mean tokens": self._known(self.tokens, self.with_tokens, "{:,.0f}"),
-            "mean cost": self._known(self.cost, self.with_cost, "${:,.4f}"),
+            "failed": f"{self.failures:,} of {self.answers:,}{rate}",
+            "median latency": "unknown" if self.latency_ms is None else f"{self.latency_ms:,.0f} ms",
+            "mean tokens": "unknown" if self.tokens is None else f"{self.tokens:,.0f}",
+            "mean cost": "unknown" if self.cost is None else f"${self.cost:,.4f}",
         }
-
-    def _known(self, value: float | None, of: int, form: str) -> str:
-        if value is None:
-            return "unknown"
-        return form.format(value) + (f" (of {of:,} answers)" if of < self.answers else "")
 
 
 def figures_of(side: str, traces: Iterable[Trace]) -> VariantFigures:
@@ -73,7 +59,9 @@ def figures_of(side: str, traces: Iterable[Trace]) -> VariantFigures:
         '1 of 2 (50 %)'
     """
     found = list(traces)
-    latency, tokens, cost = (_known(found, name) for name in ("duration_ms", "tokens", "cost"))
+    latency = [trace.duration_ms for trace in found if trace.duration_ms is not None]
+    tokens = [trace.tokens for trace in found if trace.tokens is not None]
+    cost = [trace.cost for trace in found if trace.cost is not None]
     return VariantFigures(
         side,
         len(found),
@@ -81,14 +69,7 @@ def figures_of(side: str, traces: Iterable[Trace]) -> VariantFigures:
         statistics.median(latency) if latency else None,
         statistics.fmean(tokens) if tokens else None,
         statistics.fmean(cost) if cost else None,
-        len(latency),
-        len(tokens),
-        len(cost),
     )
-
-
-def _known(traces: Sequence[Trace], name: str) -> list[float]:
-    return [float(value) for trace in traces if (value := getattr(trace, name)) is not None]
 
 
 # Style

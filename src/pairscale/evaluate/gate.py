@@ -12,28 +12,23 @@ import polars as pl
 
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError, JudgeError, PairscaleError
-from pairscale.core.notices import mention, notice, plural
+from pairscale.core.notices import mention, notice, plural, without_notices
 from pairscale.core.options import (
     ProgressMode,
     checked,
     require_choice,
-    require_flag,
     require_probability,
     require_text,
 )
 from pairscale.core.provenance import Provenance
 from pairscale.core.tables import listed
-from pairscale.evaluate.ab import ab, is_variant, read_sides
-from pairscale.evaluate.formats.reading import Columns, unfinished_of
+from pairscale.evaluate.ab import ab, is_variant, read_sides, read_source, read_suite
+from pairscale.evaluate.formats.reading import named_columns
 from pairscale.evaluate.gate_files import (
     Baseline,
-    load_answers,
     read_baseline,
+    record_baseline,
     require_file,
-    require_same_answers,
-    require_same_inputs,
-    step_summary_file,
-    write_baseline,
     write_reports,
 )
 from pairscale.evaluate.inference.cases import by_task, read_cases, used_cases
@@ -55,11 +50,9 @@ from pairscale.evaluate.inference.gate import (
     two_sided,
     verdict_of_ways,
 )
-from pairscale.evaluate.matching import matched
 from pairscale.evaluate.result import PairwiseCase, PairwiseRunResult
-from pairscale.evaluate.run import Look, answer_source, require_two_names
+from pairscale.evaluate.run import Look, answer_source, paired, require_two_names
 from pairscale.evaluate.suite import Suite
-from pairscale.evaluate.traces import InMemoryTraceSource, Trace, TraceRef
 from pairscale.evaluate.wording import gate_advice, gate_line, gate_sentence, too_few_tasks
 from pairscale.judges.function import words_of
 from pairscale.runtime import CONCURRENCY, RETRIES, TIMEOUT, run_sync
@@ -69,8 +62,6 @@ if TYPE_CHECKING:
     from pairscale.evaluate.suite import SuiteLike
     from pairscale.evaluate.variants import VariantLike
     from pairscale.providers.catalog import Price
-
-__all__ = ["GateCriterion", "GateResult", "gate", "gate_criterion", "require_gate_options"]
 
 Missing: TypeAlias = Literal["refuse", "excluded"]
 """What to do if B has no answer to a task of A."""
@@ -190,34 +181,24 @@ class GateResult(ReprMixin, table="frame"):
 
     def frame(self) -> pl.DataFrame:
         """One row per criterion: ``criterion verdict failed rate lower upper n``."""
-        rows = [
-            {"criterion": one.key} | {name: getattr(one, name) for name in list(_COLUMNS)[1:]} for one in self.criteria
-        ]
+        rows = [{**asdict(one), "criterion": one.key} for one in self.criteria]
         return pl.DataFrame(rows, schema=_COLUMNS)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the cases, as JSON has it."""
         run = self.result
-        counts = None
-        if run is not None:
-            counts = {name: getattr(run, name) for name in ("asked", "answered", "cost", "stopped")}
+        of_run = ("failures", "variant_a", "variant_b")
+        counted = ("asked", "answered", "cost", "stopped")
         return {
             "verdict": self.verdict,
             "passed": self.passed,
             "exit_code": self.exit_code,
-            "problem": self.problem,
-            "fail_if": list(self.fail_if),
-            "margin": self.margin,
-            "level": self.level,
-            "fixed": self.fixed,
-            "failures": None if run is None else run.failures,
-            "variant_a": None if run is None else run.variant_a,
-            "variant_b": None if run is None else run.variant_b,
+            **{name: getattr(self, name) for name in ("problem", "fail_if", "margin", "level", "fixed", "baseline")},
+            **{name: getattr(run, name, None) for name in of_run},
             "criteria": [asdict(one) for one in self.criteria],
-            "run": counts,
+            "run": None if run is None else {name: getattr(run, name) for name in counted},
             "unmatched": [] if run is None else [asdict(one) for one in run.unmatched],
             "unasked": [] if run is None else list(run.unasked),
-            "baseline": self.baseline,
             "provenance": asdict(self.provenance),
         }
 
@@ -258,7 +239,6 @@ def gate(
     judge_args: Mapping[str, Any] | None = None,
     base_url: str | None = None,
     summary: str | os.PathLike[str] | None = None,
-    step_summary: bool = False,
     junit: str | os.PathLike[str] | None = None,
     save: str | os.PathLike[str] | None = None,
     id_col: str | None = None,
@@ -321,7 +301,6 @@ def gate(
         judge_args: Settings of the judge.
         base_url: Address of the provider of the judge.
         summary: A file to write a Markdown summary to.
-        step_summary: Whether to add the summary to the page of a GitHub workflow.
         junit: A file to write JUnit XML to, one test case per criterion.
         save: A folder to write the cases to as well, as ``RUN_ID.json``.
         id_col: The column of the tasks' names, or its path in JSON, where it is not ``task_id``.
@@ -350,13 +329,12 @@ def gate(
         >>> found.verdict, found.passed, found.criteria[0].n
         ('worse', False, 8)
     """
-    names = (name_a, name_b)
     options: dict[str, Any] = {"margin": margin, "level": level, "fixed": fixed, "missing": missing}
     options |= {"max_errors": max_errors}
-    criteria, fails_on = require_gate_options(
-        criterion, fail_if, judge=judge, names=names, baseline=baseline, update_baseline=update_baseline,
-        summary=summary, step_summary=step_summary, junit=junit, failures=failures, **options,
-    )  # fmt: skip
+    names = (name_a, name_b)
+    files = {"summary": summary, "junit": junit, "baseline": baseline}
+    require_two_names(*names)
+    criteria, fails_on = require_gate_options(criterion, fail_if, judge, failures, update_baseline, files, **options)
     rule = GateRule(margin, 1 - (1 - level) / len(criteria), fails_on)
 
     def finish(result: PairwiseRunResult | None, known: Baseline | None, problem: str | None) -> GateResult:
@@ -365,7 +343,7 @@ def gate(
         provenance = Provenance("gate", {"fail_if": fails_on, **options}, seed, digests)
         told = None if known is None else str(known)
         found = GateResult(verdicts, fails_on, margin, level, fixed, result, problem, told, provenance)
-        write_reports(found, summary=summary, step_summary=step_summary, junit=junit)
+        write_reports(found, summary=summary, junit=junit)
         return found
 
     variants = (variant_a, variant_b)
@@ -373,26 +351,35 @@ def gate(
         variants = (a, b)
         a, b, suite = suite, None, None
     try:
-        reading: dict[str, Any] = {"a_col": a_col, "b_col": b_col, "encoding": encoding}
-        columns = Columns(id_col, input_col, output_col)
-        if any((*variants, prompt_a, prompt_b)):
-            a, b, suite, _ = read_sides(a, b, suite, names, columns, **reading, is_suite=True)
-            variants, known = _suite_variants(variants, prompt_a, baseline, update=update_baseline)
-            tasks = len(a) if b is None else None
-        else:
-            a, b, suite, known, tasks = _recorded_sides(
-                a, b, suite, names, columns, baseline, missing, update=update_baseline, **reading
-            )
-            if b is None:
+        named = named_columns(id_col, input_col, output_col)
+        runs_variants = any((*variants, prompt_a, prompt_b))
+        known = None
+        if baseline is not None:
+            if variants[0] is not None or prompt_a is not None:
+                raise InputError("`baseline=` holds the answers of A: leave out `variant_a=` and `prompt_a=`")
+            reading: dict[str, Any] = {"update": update_baseline, "runs_variants": runs_variants, "encoding": encoding}
+            a, b, known = _with_baseline(a, b, baseline, names, named, **reading)
+            if update_baseline and b is None:
                 return finish(None, known, None)
-        if tasks is not None:
-            _tell_size(tasks, rule, names, fixed=fixed)
+        if runs_variants:
+            a = read_suite(a, named, encoding)
+            variants = (variants[0] if known is None else known.source, variants[1])
+            tasks = len(a or ())
+        else:
+            sides, names = read_sides(a, b, names, named, a_col=a_col, b_col=b_col, encoding=encoding)
+            if sides is None:
+                raise InputError("name the answers of A and of B; with `baseline=`, those of B alone")
+            a, b = sides
+            suite = read_suite(suite, named, encoding)
+            tasks = _shared_tasks(a, b, suite, names, missing)
+        _tell_size(tasks, rule, names[1], fixed=fixed)
         result = ab(
             a, b, criterion=criteria, judge=judge, variant_a=variants[0], variant_b=variants[1], prompt_a=prompt_a,
-            prompt_b=prompt_b, name_a=name_a, name_b=name_b, suite=suite, run=run, swap=swap, repeats=repeats,
-            concurrency=concurrency, retries=retries, timeout=timeout, variant_timeout=variant_timeout,
-            max_cost=max_cost, price=price, failures=failures, stop_when=None if fixed else rule, seed=seed,
-            judge_args=judge_args, base_url=base_url, save=save, progress=progress,
+            prompt_b=prompt_b, name_a=names[0], name_b=names[1], suite=suite, run=run,
+            swap=swap, repeats=repeats, concurrency=concurrency, retries=retries, timeout=timeout,
+            variant_timeout=variant_timeout, max_cost=max_cost, price=price, failures=failures,
+            stop_when=None if fixed else rule, seed=seed, judge_args=judge_args, base_url=base_url, save=save,
+            progress=progress,
         )  # fmt: skip
     except BaseException as error:  # so that no report of an earlier run stays in its place, on Ctrl-C neither
         finish(None, None, str(error) if isinstance(error, PairscaleError) else words_of(error))
@@ -408,20 +395,11 @@ def gate(
 def require_gate_options(
     criterion: Any,
     fail_if: Any,
-    *,
     judge: Any,
-    names: tuple[str, str],
-    baseline: Any,
-    update_baseline: Any,
-    summary: Any,
-    step_summary: Any,
-    junit: Any,
     failures: Any,
-    margin: Any,
-    level: Any,
-    fixed: Any,
-    missing: Any,
-    max_errors: Any,
+    update_baseline: bool,
+    files: Mapping[str, Any],
+    **options: Any,
 ) -> tuple[tuple[str, ...], tuple[FailIf, ...]]:
     """Check the options of a gate before anything is read.
 
@@ -432,144 +410,82 @@ def require_gate_options(
         InputError: one of them is wrong.
     """
     criteria = [criterion] if isinstance(criterion, str) else list(criterion or [])
+    named = fail_if if isinstance(fail_if, list | tuple) else [fail_if]
+    parts = [part.strip() for one in named for part in str(one).split(",")]
     if not criteria:
-        raise InputError('say what "better" means, as in `criterion="more helpful"`')
-    named = [fail_if] if isinstance(fail_if, str) else list(fail_if)
-    parts = [part.strip() for one in named for part in (one.split(",") if isinstance(one, str) else [one])]
+        raise InputError('say what "better" means, as in `criterion="more helpful"`', "criterion")
     if not parts:
-        raise InputError(f"`fail_if=` must name what the gate fails on: {', '.join(FAIL_IF)}")
-    judges = judge if isinstance(judge, list | tuple) else [judge]
-    if any(isinstance(one, str) and one == "human" for one in judges):
-        raise InputError("`judge=human` answers in ab, not in a gate, which runs without people; name another judge")
-    if require_flag(update_baseline, "update_baseline") and baseline is None:
-        raise InputError("`update_baseline=` needs a file for it: give `baseline=`")
-    for name, path in {"summary": summary, "junit": junit}.items():
-        if path is not None:
-            require_file(path, name)
-    if require_flag(step_summary, "step_summary"):
-        step_summary_file()
-    require_margin(margin)
-    two_sided(level)
-    require_flag(fixed, "fixed")
+        raise InputError(f"`fail_if=` must name what the gate fails on: {', '.join(FAIL_IF)}", "fail_if")
+    if "human" in (judge if isinstance(judge, list | tuple) else [judge]):
+        words = "`judge=human` answers in ab, not in a gate, which runs without people; name another judge"
+        raise InputError(words, "judge")
+    if update_baseline and files["baseline"] is None:
+        raise InputError("`update_baseline=` needs a file for it: give `baseline=`", "update_baseline")
+    for name in ("summary", "junit"):
+        if files[name] is not None:
+            require_file(files[name], name)
+    require_margin(options["margin"])
+    two_sided(options["level"])
     require_failures(failures)
-    require_choice(missing, "missing", ("refuse", "excluded"))
-    require_probability(max_errors, "max_errors")
-    require_two_names(*names)
+    require_choice(options["missing"], "missing", ("refuse", "excluded"))
+    require_probability(options["max_errors"], "max_errors")
     return (
         tuple(dict.fromkeys(require_text(one, "criterion") for one in criteria)),
         tuple(dict.fromkeys(require_choice(one, "fail_if", FAIL_IF) for one in parts)),
     )
 
 
-# What is compared
-
-
-def _suite_variants(
-    variants: tuple[Any, Any], prompt_a: str | None, path: str | os.PathLike[str] | None, *, update: bool
-) -> tuple[tuple[Any, Any], Baseline | None]:
-    """The variants that answer a suite, where a baseline may hold the answers of A."""
-    if path is None:
-        return variants, None
-    if update or variants[0] is not None or prompt_a is not None:
-        raise InputError(
-            "with variants, `baseline=` holds the answers of A: leave out `variant_a=`, `prompt_a=` and "
-            "`update_baseline=`"
-        )
-    known = read_baseline(path)
-    mention(f"baseline {path}: {known}")
-    return (known.source, variants[1]), known
-
-
-def _recorded_sides(
+def _with_baseline(
     a: Any,
     b: Any,
-    suite: Any,
+    path: str | os.PathLike[str],
     names: tuple[str, str],
-    columns: Columns,
-    path: str | os.PathLike[str] | None,
-    missing: Missing,
+    named: Mapping[str, str],
     *,
     update: bool,
-    **reading: Any,
-) -> tuple[Any, Any, Suite | None, Baseline | None, int | None]:
-    """Recorded answers of A and B and their tasks, the baseline where there is one, and how many tasks they share."""
-    has_both = b is not None or reading["a_col"] is not None
-    origin = Path(a).name if isinstance(a, str | os.PathLike) else type(a).__name__
-    if not has_both and path is None:
-        raise InputError("name the answers of A and of B; with `baseline=`, those of B alone")
-    known: Baseline | None = None
-    if not has_both:  # one file: A's if it is to be recorded, else B's
-        only, _, tasks, _ = read_sides(a, {}, suite, (names[0] if update else names[1], ""), columns, **reading)
-        a, b = (only, None) if update else (None, only)
-    else:
-        a, b, tasks, names = read_sides(a, b, suite, names, columns, **reading)
-    _require_finished((a, b), missing)
-    answers_a = [] if a is None else run_sync(lambda: load_answers(answer_source(a, names[0])))
-    if path is not None and update:
-        known = write_baseline(answers_a, path, source=origin, name=names[0])
+    runs_variants: bool,
+    encoding: str | None,
+) -> tuple[Any, Any, Baseline]:
+    """The answers of A and B where a baseline holds those of A, or is to hold them from now on."""
+    if update:
+        origin = Path(a).name if isinstance(a, str | os.PathLike) else type(a).__name__
+        a = answer_source(read_source(a, named, names[0], encoding), names[0])
+        known = record_baseline(a, path, source_name=origin, name=names[0])
         mention(f"recorded as baseline in {path}: {known}")
-        if b is None:
-            return a, None, None, known, 0
-    elif path is not None:
-        known = read_baseline(path)
-        mention(f"baseline {path}: {known}")
-        if a is not None:
-            require_same_answers(known, answers_a, path)
-        answers_a = list(known.answers)
-        a = known.source
-    answers_b = run_sync(lambda: load_answers(answer_source(b, names[1])))
-    if tasks is None:
-        require_same_inputs(answers_a, answers_b)
-    return a, b, tasks, known, _shared_tasks(answers_a, answers_b, missing, names, tasks)
+        return a, b, known
+    if b is not None:
+        raise InputError("`baseline=` holds the answers of A: leave out A, or give `update_baseline=True` to record it")
+    known = read_baseline(path)
+    mention(f"baseline {path}: {known}")
+    if runs_variants:
+        return a, None, known
+    return known.source, read_source(a, named, names[1], encoding), known
 
 
-def _require_finished(sources: Sequence[Any], missing: Missing) -> None:
-    """Refuse logs that ended too early, as the tasks that they lack may be those that a variant failed on."""
-    logs = [log.words for source in sources for log in unfinished_of(source)]
-    if logs and missing != "excluded":
-        raise InputError(
-            f"{' and '.join(logs)}; finish the run, or give `missing=excluded` to compare only the tasks that it "
-            "reached"
-        )
-
-
-def _shared_tasks(
-    a: list[tuple[str, Trace]],
-    b: list[tuple[str, Trace]],
-    missing: Missing,
-    names: tuple[str, str],
-    tasks: Suite | None,
-) -> int:
+def _shared_tasks(a: Any, b: Any, suite: Suite | None, names: tuple[str, str], missing: Missing) -> int:
     """How many tasks can be compared; refuse a B that lacks answers, as they may be those that it failed on."""
-
-    async def refs_of(answers: list[tuple[str, Trace]]) -> list[TraceRef]:
-        return [ref async for ref in InMemoryTraceSource(answers).list()]
-
-    refs_a = run_sync(lambda: refs_of(a))
-    refs_b = run_sync(lambda: refs_of(b))
-    matches, _ = matched(refs_a, refs_b, tasks or (), names, tell=lambda _words: None)
-    wanted = [match for match in matches if match.a]
-    lacking = [match.name for match in wanted if not match.b]
+    with without_notices():  # the comparison says the same
+        jobs, unmatched = run_sync(lambda: paired(a, b, suite, names, strict=True))
+    lacking = [one.task_id for one in unmatched if one.missing == "b"]
     if lacking and missing != "excluded":
         raise InputError(
-            f"{names[1]} has no answer to {len(lacking):,} of the {len(wanted):,} tasks of {names[0]}: "
-            f"{listed(lacking, 5)}; if it failed on them, add them with an empty output, so that they count as "
-            "failures; if they are no longer asked, give `missing=excluded`"
+            f"{names[1]} has no answer to {plural(len(lacking), 'task')} of {names[0]}: {listed(lacking, 5)}; if it "
+            "failed on them, add them with an empty output, so that they count as failures; if they are no longer "
+            "asked, give `missing=excluded`"
         )
-    return len(wanted) - len(lacking)
+    return len({job.task_id for job in jobs})
 
 
-def _tell_size(tasks: int, rule: GateRule, names: tuple[str, str], *, fixed: bool) -> None:
+def _tell_size(tasks: int, rule: GateRule, b: str, *, fixed: bool) -> None:
     """Say before a judge is asked when there are too few tasks for the gate to fail, or for the margin."""
-    untested = too_few_tasks(tasks, rule, names[1], fixed=fixed)
+    untested = too_few_tasks(tasks, rule, b, fixed=fixed)
+    needed = cases_to_decide(rule.margin, level=rule.level, fixed=fixed)
     if untested is not None:
         notice(f"{untested}; the verdict will be untested")
-        return
-    needed = cases_to_decide(rule.margin, level=rule.level, fixed=fixed)
-    if needed is not None and tasks < needed:
+    elif needed is not None and tasks < needed:
         mention(
-            f"note: {plural(tasks, 'task')} can show that {names[1]} is worse, but hardly that it is not, with a "
-            f"margin of {100 * rule.margin:g} %: that takes about {needed:,} tasks without ties, fewer with ties"
+            f"note: {plural(tasks, 'task')} can show that {b} is worse, but hardly that it is not, with a margin of "
+            f"{100 * rule.margin:g} %: that takes about {needed:,} tasks without ties, fewer with ties"
         )
 
 
@@ -581,17 +497,15 @@ def _problem(result: PairwiseRunResult, max_errors: float, *, fixed: bool) -> st
     for key in result.keys:
         every = list(result.of(key))
         cases = [case for case in every if case.failed is None or result.failures == "shown"]
-        if not cases and any(case.failed != "b" for case in every):
-            return "no case was judged, as a variant failed in each of them; have the tasks answered again"
         unanswered = [case for case in cases if not case.outcome.is_answer]
-        about = f" ({key})" if len(result.keys) > 1 else ""
         why = f"; the first: {unanswered[0].reasoning[:160]}" if unanswered else ""
-        if not any(case.outcome.is_answer for case in every):
+        failed_alike = not cases and any(case.failed != "b" for case in every)
+        if failed_alike or not any(case.outcome.is_answer for case in every):
             stop = "; `max_cost=` was reached, raise it" if result.stopped == "max_cost" else ""
-            return f"no case was answered{about}{why}{stop}"
+            return f"no case was answered ({key}){why}{stop}"
         if len(unanswered) > max(1, max_errors * len(cases)):
             return (
-                f"the judge gave no answer to {len(unanswered):,} of {len(cases):,} cases{about}, more than the "
+                f"the judge gave no answer to {len(unanswered):,} of {len(cases):,} cases ({key}), more than the "
                 f"{100 * max_errors:g} % that `max_errors=` allows{why}; run it again to ask them again, or name "
                 "another judge"
             )
@@ -624,44 +538,40 @@ def gate_criterion(run: PairwiseRunResult, key: str, rule: GateRule) -> GateCrit
     wins = sum(case.winner == "b" for case in answered)
     lost = [case.task_id for case in answered if case.winner == "a"]
     ties = len(answered) - wins - len(lost)
-    untested = _untested(run, cases, rule)
+    tasks = len({case.task_id for case in answered})
+    if run.stopped == "decided":
+        tasks += len(run.unasked)  # they would have been asked, had they been needed
+    plain = all(case.repeat == 1 and case.preference is None for case in cases)
+    untested = too_few_tasks(tasks, rule, run.variant_b, fixed=not run.sequential and plain)
     if untested is not None:
         verdict = "untested"
     needed = None
     if verdict == "inconclusive" and answered:
         needed = cases_to_decide(rule.margin, level=rule.level, ties=ties / len(answered), fixed=not run.sequential)
-    asked = [case for case in cases if case.failed is None or run.failures == "shown"]
+    lower, upper = ends or (None, None)
+    failed = run.failed_cases(key)
     found = GateCriterion(
         key,
         verdict,
         fails(verdict, rule.fail_if),
         rate,
-        None if ends is None else ends[0],
-        None if ends is None else ends[1],
+        lower,
+        upper,
         rule.level,
         n,
         extra,
         wins,
         len(lost),
         ties,
-        sum(not case.outcome.is_answer for case in asked),
-        sum(case.failed in {"a", "both"} for case in cases),
-        sum(case.failed in {"b", "both"} for case in cases),
+        sum(not case.outcome.is_answer and (case.failed is None or run.failures == "shown") for case in cases),
+        failed["a"],
+        failed["b"],
         {way: verdict_of_ways({way: one}, way) for way, one in shown.items()},
         needed,
         tuple(dict.fromkeys(lost))[:20],
         untested,
     )
     return replace(found, sentence=gate_sentence(found, run, rule), advice=gate_advice(found, run, rule))
-
-
-def _untested(run: PairwiseRunResult, cases: list[PairwiseCase], rule: GateRule) -> str | None:
-    """Why the gate could not have failed by a criterion; None when it could."""
-    tasks = len({case.task_id for case in cases if case.outcome.is_answer})
-    if run.stopped == "decided":
-        tasks += len(run.unasked)  # they would have been asked, had they been needed
-    plain = all(case.repeat == 1 and case.preference is None for case in cases)
-    return too_few_tasks(tasks, rule, run.variant_b, fixed=not run.sequential and plain)
 
 
 _Figures: TypeAlias = tuple[Mapping[Failures, Shown], float | None, tuple[float, float] | None, int, int]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,31 +16,15 @@ from pairscale.core.errors import FileFormatError, InputError
 from pairscale.core.files import replacing
 from pairscale.core.options import require_path
 from pairscale.core.provenance import Provenance, fingerprint, utc_now
-from pairscale.core.tables import listed
 from pairscale.evaluate.matching import name_of_input
 from pairscale.evaluate.result import write_document
-from pairscale.evaluate.suite import as_words, id_key, input_key
 from pairscale.evaluate.traces import InMemoryTraceSource, Trace, TraceRef, TraceSource
-from pairscale.evaluate.wording import STATES, VERDICT_WORDS, asked_words, percent, share_words
+from pairscale.evaluate.wording import STATES, asked_words, failures_words, percent, share_words
+from pairscale.runtime import run_sync
 
 if TYPE_CHECKING:
-    from pairscale.evaluate.gate import GateCriterion, GateResult
+    from pairscale.evaluate.gate import GateResult
 
-__all__ = [
-    "Baseline",
-    "gate_junit",
-    "gate_markdown",
-    "load_answers",
-    "read_baseline",
-    "require_file",
-    "require_same_answers",
-    "require_same_inputs",
-    "step_summary_file",
-    "write_baseline",
-    "write_reports",
-]
-
-_STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _MARKDOWN = re.compile(r"([\\`*_\[\]#!|<>&~$])|^(?:(\d+)([.)])|([-+=]))")
 
@@ -60,42 +44,16 @@ def require_file(path: object, name: str) -> Path:
     return found
 
 
-def step_summary_file() -> Path:
-    """The file that GitHub shows as the summary of a step.
-
-    Raises:
-        InputError: this is no step of a GitHub workflow.
-    """
-    path = os.environ.get(_STEP_SUMMARY)
-    if not path:
-        raise InputError(
-            f"`step_summary=` needs the variable {_STEP_SUMMARY}, which GitHub sets; elsewhere give `summary=`"
-        )
-    return Path(path)
-
-
-def write_reports(found: GateResult, *, summary: object | None, step_summary: bool, junit: object | None) -> None:
-    """Write what was asked for: a Markdown summary, the summary of a GitHub step, JUnit XML.
+def write_reports(found: GateResult, *, summary: object | None, junit: object | None) -> None:
+    """Write what was asked for: a Markdown summary, JUnit XML.
 
     Raises:
         FileFormatError: a file cannot be written.
     """
-    if summary is not None:
-        _write(gate_markdown(found), Path(str(summary)))
-    if junit is not None:
-        _write(gate_junit(found), Path(str(junit)))
-    if step_summary:
-        path = step_summary_file()
-        try:
-            with path.open("a", encoding="utf-8") as file:
-                file.write(gate_markdown(found))
-        except OSError as error:
-            raise FileFormatError(f"{path} cannot be written: {error.strerror}") from None
-
-
-def _write(text: str, path: Path) -> None:
-    with replacing(path) as temporary:
-        temporary.write_text(text, "utf-8")
+    for path, write in ((summary, gate_markdown), (junit, gate_junit)):
+        if path is not None:
+            with replacing(Path(str(path))) as temporary:
+                temporary.write_text(write(found), "utf-8")
 
 
 # Markdown
@@ -107,47 +65,21 @@ def gate_markdown(gate: GateResult) -> str:
     Names and tasks come from files, so everything that Markdown or HTML would take for more than a letter is escaped.
     """
     lines = [f"### pairscale gate: {STATES[gate.exit_code]}", ""]
-    if gate.problem is not None:
-        lines += [_escaped(f"{gate.problem}."), ""]
-    if not gate.criteria:
-        rest = [] if gate.problem is not None else [_escaped(_capital(f"{gate}.")), ""]
-        return "\n".join([*lines, *rest])
+    if gate.problem is not None or not gate.criteria:
+        return "\n".join([*lines, _escaped(_capital(f"{gate}.")), ""])
     run = gate.result
     b = _escaped("B" if run is None else run.variant_b)
     lines += [f"| criterion | verdict | wins of {b} | true share | cases |", "| --- | --- | ---: | ---: | ---: |"]
     for one in gate.criteria:
         mark = "**" if one.failed or one.verdict == "untested" else ""
-        ends = "" if one.lower is None else f"{percent(one.lower)} to {percent(one.upper)}"
-        verdict = f"{mark}{one.verdict}{mark}"
-        lines.append(f"| {_escaped(one.key)} | {verdict} | {percent(one.rate)} | {ends} | {one.n:,} |")
-    lines.append("")
-    for one in gate.criteria:
-        head = f"**{_escaped(one.key)}**: " if len(gate.criteria) > 1 else ""
-        lines += [f"{head}{_escaped(_capital(one.sentence))}. {_escaped(_capital(one.advice))}.", ""]
-    lines += [f"<sub>{' · '.join(_escaped(part) for part in _facts(gate))}</sub>", ""]
-    return "\n".join(lines)
-
-
-def _facts(gate: GateResult) -> list[str]:
+        ends = f"{percent(one.lower)} to {percent(one.upper)}"
+        figures = f"{mark}{one.verdict}{mark} | {percent(one.rate)} | {ends} | {one.n:,}"
+        lines.append(f"| {_escaped(one.key)} | {figures} |")
+    lines += [f"\n{_escaped(_capital(one.sentence))}. {_escaped(_capital(one.advice))}." for one in gate.criteria]
     how = "all cases, looked at once" if gate.fixed else "stops when it is decided"
     facts = [f"fails if {', '.join(gate.fail_if)}", f"margin {share_words(gate.margin)}", how]
-    if gate.baseline is not None:
-        facts.append(f"baseline: {gate.baseline}")
-    run = gate.result
-    if run is None:
-        return facts
-    if run.asked or run.cost:
-        facts.append(f"{asked_words(run)}{f', ${run.cost:.4f}' if run.cost else ''}")
-    if run.unasked:
-        facts.append(f"{len(run.unasked):,} tasks not {'needed' if run.stopped == 'decided' else 'asked'}")
-    one = gate.criteria[0]
-    if one.unanswered:
-        facts.append(f"{one.unanswered:,} cases without an answer of the judge")
-    if one.failures_a or one.failures_b:
-        facts.append(
-            f"failures: {run.variant_a} {one.failures_a:,}, {run.variant_b} {one.failures_b:,} ({run.failures})"
-        )
-    return facts
+    facts += [asked_words(run), failures_words(run, gate.criteria[0].key)] if run is not None else []
+    return "\n".join([*lines, f"\n<sub>{' · '.join(_escaped(fact) for fact in facts if fact)}</sub>", ""])
 
 
 def _escaped(text: str) -> str:
@@ -170,51 +102,31 @@ def gate_junit(gate: GateResult) -> str:
     A verdict that the gate fails on is a ``failure``, and ``untested`` is an ``error``; a gate that could not run is an
     ``error`` in every test case.
     """
-    seconds = 0.0 if gate.result is None else gate.result.duration_ms / 1000
     names = [one.key for one in gate.criteria] or ["gate"]
+    problems: list[tuple[str, str, str] | None] = [None for _ in names]
+    if gate.problem is not None:
+        problems = [("error", "could-not-run", gate.problem) for _ in names]
+    else:
+        for at, one in enumerate(gate.criteria):
+            if one.failed or one.verdict == "untested":
+                lost = "".join(f"\nlost: {task}" for task in one.lost)
+                text = f"{one.sentence}\n{_capital(one.advice)}.{lost}"
+                problems[at] = ("failure" if one.failed else "error", one.verdict, text)
+    kinds = [problem[0] for problem in problems if problem is not None]
+    counts = {"tests": len(names), "failures": kinds.count("failure"), "errors": kinds.count("error")}
     suites = ET.Element("testsuites")
-    suite = ET.SubElement(
-        suites,
-        "testsuite",
-        {
-            "name": "pairscale gate",
-            "id": "0",
-            "package": "pairscale",
-            "timestamp": utc_now()[:19],
-            "hostname": "localhost",
-            "tests": str(len(names)),
-            "time": f"{seconds:.3f}",
-        },
-    )
+    about = {"name": "pairscale gate", "id": "0", "package": "pairscale", "hostname": "localhost", "time": "0"}
+    counted = {name: str(n) for name, n in counts.items()}
+    suite = ET.SubElement(suites, "testsuite", {**about, "timestamp": utc_now()[:19], **counted})
     ET.SubElement(suite, "properties")
-    counts = {"failure": 0, "error": 0}
-    for number, name in enumerate(names):
-        each = {"name": _xml(name), "classname": "pairscale.gate", "time": f"{seconds / len(names):.3f}"}
-        case = ET.SubElement(suite, "testcase", each)
-        kind = None
-        if gate.problem is not None:
-            kind, why, text = "error", "could-not-run", gate.problem
-        elif gate.criteria:
-            kind, why, text = _failure(gate.criteria[number])
-        if kind is not None:
-            counts[kind] += 1
+    for name, problem in zip(names, problems, strict=True):
+        case = ET.SubElement(suite, "testcase", {"name": _xml(name), "classname": "pairscale.gate", "time": "0"})
+        if problem is not None:
+            kind, why, text = problem
             ET.SubElement(case, kind, {"message": _xml(text.partition("\n")[0]), "type": why}).text = _xml(text)
-    suite.attrib |= {"failures": str(counts["failure"]), "errors": str(counts["error"])}
     ET.SubElement(suite, "system-out").text = _xml(str(gate))
     ET.SubElement(suite, "system-err")
-    ET.indent(suites)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(suites, encoding="unicode")}\n'
-
-
-def _failure(one: GateCriterion) -> tuple[str | None, str, str]:
-    """Whether a test case failed or has an error, its type, and the words of it."""
-    kind = None
-    if one.failed:
-        kind = "failure"
-    elif one.verdict == "untested":
-        kind = "error"
-    lost = "".join(f"\nlost: {task}" for task in one.lost)
-    return kind, VERDICT_WORDS[one.verdict], f"{one.sentence}\n{_capital(one.advice)}.{lost}"
 
 
 def _xml(text: str) -> str:
@@ -254,47 +166,39 @@ class Baseline:
         return f"{len(self.answers):,} answers of {settings.get('name')}, recorded {day} from {settings.get('source')}"
 
 
-async def load_answers(source: TraceSource) -> list[tuple[str, Trace]]:
-    """All answers of a source with the names of their tasks; one that has none is named by its text.
+def record_baseline(source: TraceSource, path: str | os.PathLike[str], *, source_name: object, name: str) -> Baseline:
+    """Record the answers of A in a JSON file, in place of what it held.
+
+    Args:
+        source: the answers.
+        path: the file.
+        source_name: where they came from, in a word.
+        name: what A is called.
 
     Raises:
+        FileFormatError: the file cannot be written.
         InputError: an answer has neither a name nor a text of its task.
     """
-    return [(_name(ref), await source.load(ref)) async for ref in source.list()]
+
+    async def load() -> list[tuple[str, Trace]]:
+        return [(_name(ref), await source.load(ref)) async for ref in source.list()]
+
+    answers = run_sync(load)
+    rows = json.loads(json.dumps([{"task_id": task, **trace.to_dict()} for task, trace in answers], default=str))
+    digest = fingerprint(rows, _HEX)
+    provenance = asdict(Provenance("gate", {"name": name, "source": str(source_name)}, inputs={"answers": digest}))
+    document = {"kind": _KIND, "version": _VERSION, "provenance": provenance, "sha256": digest, "answers": rows}
+    write_document(document, Path(path))
+    return Baseline(tuple(answers), provenance, digest)
 
 
 def _name(ref: TraceRef) -> str:
     if ref.task_id is not None:
         return ref.task_id
-    if isinstance(asked := ref.metadata.get("input"), str) and asked.strip():
-        return name_of_input(asked)
-    where = ref.metadata.get("where") or f"trace {ref.trace_id}"
-    raise InputError(f"{where} has no task_id and no input, by which answers are paired")
-
-
-def write_baseline(
-    answers: list[tuple[str, Trace]], path: str | os.PathLike[str], *, source: object, name: str
-) -> Baseline:
-    """Record the answers of A in a JSON file, in place of what it held.
-
-    Args:
-        answers: by task.
-        path: the file.
-        source: where they came from, in a word.
-        name: what A is called.
-
-    Raises:
-        FileFormatError: the file cannot be written.
-        InputError: there is no answer.
-    """
-    if not answers:
-        raise InputError(f"there is no answer to record in {path}")
-    rows = json.loads(json.dumps([{"task_id": task, **trace.to_dict()} for task, trace in answers], default=str))
-    digest = fingerprint(rows, _HEX)
-    provenance = asdict(Provenance("gate", {"name": name, "source": str(source)}, inputs={"answers": digest}))
-    document = {"kind": _KIND, "version": _VERSION, "provenance": provenance, "sha256": digest, "answers": rows}
-    write_document(document, Path(path))
-    return Baseline(tuple(answers), provenance, digest)
+    asked = ref.metadata.get("input")
+    if not isinstance(asked, str) or not asked.strip():
+        raise InputError(f"trace {ref.trace_id} has no task_id and no input, by which answers are paired")
+    return name_of_input(asked)
 
 
 def read_baseline(path: str | os.PathLike[str]) -> Baseline:
@@ -308,62 +212,14 @@ def read_baseline(path: str | os.PathLike[str]) -> Baseline:
         raise FileFormatError(f"there is no baseline {path}; {again}")
     try:
         found = json.loads(read_bytes(path))
-    except ValueError as error:
-        raise FileFormatError(f"{path} is not a baseline in JSON ({error}); {again}") from None
-    if not isinstance(found, dict) or found.get("kind") != _KIND or not isinstance(found.get("answers"), list):
-        raise FileFormatError(f"{path} is not a baseline of a gate; name another file, or {again}")
-    if found.get("version") != _VERSION:
-        raise FileFormatError(f"{path} is a baseline of version {found.get('version')!r}, not {_VERSION}; {again}")
-    rows = found["answers"]
+        if (found["kind"], found["version"]) != (_KIND, _VERSION):
+            raise ValueError(found["kind"])
+        rows = [dict(row) for row in found["answers"]]
+    except (ValueError, KeyError, TypeError) as error:
+        raise FileFormatError(f"{path} is not a baseline of a gate ({error}); name another file, or {again}") from None
     if fingerprint(rows, _HEX) != found.get("sha256"):
         raise FileFormatError(
             f"{path} was changed after it was recorded: its SHA-256 does not fit its answers; {again}"
         )
-    answers = []
-    for number, row in enumerate(rows, start=1):
-        kept = {key: value for key, value in row.items() if key != "task_id"}
-        answers.append((str(row["task_id"]), Trace.from_dict(kept, f"{path}, answer {number}")))
+    answers = [(str(row.pop("task_id")), Trace.from_dict(row, str(path))) for row in rows]
     return Baseline(tuple(answers), found.get("provenance") or {}, found["sha256"])
-
-
-def require_same_answers(baseline: Baseline, answers: list[tuple[str, Trace]], path: object) -> None:
-    """Refuse answers of A that are not those of the baseline.
-
-    Raises:
-        InputError: that names the tasks.
-    """
-    known = _outputs(baseline.answers)
-    given = _outputs(answers)
-    apart = [task for task in {**known, **given} if known.get(task) != given.get(task)]
-    if apart:
-        raise InputError(
-            f"the answers of A are not those of the baseline {path}: {listed(apart, 5)}; leave A out to compare with "
-            "the baseline, or give `update_baseline=True` to record A as it is now"
-        )
-
-
-def _outputs(answers: Iterable[tuple[str, Trace]]) -> dict[str, list[tuple[str, str | None]]]:
-    found: dict[str, list[tuple[str, str | None]]] = {}
-    for task, trace in answers:
-        found.setdefault(task, []).append((trace.output, trace.exception))
-    return found
-
-
-def require_same_inputs(a: list[tuple[str, Trace]], b: list[tuple[str, Trace]]) -> None:
-    """Refuse answers to different questions under the same name.
-
-    Raises:
-        InputError: that names the tasks.
-    """
-    asked = {id_key(task): _asked(trace) for task, trace in a}
-    pairs = {task: (asked.get(id_key(task)), _asked(trace)) for task, trace in b}
-    apart = [task for task, (one, other) in pairs.items() if one and other and one != other]
-    if apart:
-        raise InputError(
-            f"A and B answered different inputs under the same task_id: {listed(apart, 5)}; have both answer the "
-            "same tasks, and record the baseline again if there is one"
-        )
-
-
-def _asked(trace: Trace) -> str:
-    return input_key(as_words(trace.metadata.get("input")))

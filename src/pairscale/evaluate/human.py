@@ -9,7 +9,6 @@ import sys
 import threading
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from pairscale.core.notices import notice
@@ -21,8 +20,6 @@ from pairscale.evaluate.majority import majority
 from pairscale.evaluate.suite import Task
 from pairscale.evaluate.traces import Trace
 from pairscale.judges.function import in_thread
-
-__all__ = ["for_terminal", "human_labels", "human_pairwise"]
 
 
 @checked
@@ -153,7 +150,7 @@ def human_labels(
             f"{path}: {labels.problems.height:,} of the labels cannot be used, the first in row {first['row']}: "
             f"{first['problem']}; human_labels(…).problems lists them"
         )
-    return LabelComparator(Path(path), labels, key)
+    return LabelComparator(labels, key)
 
 
 class LabelComparator:
@@ -167,15 +164,12 @@ class LabelComparator:
 
     remember = False  # the file may be corrected, and grow
 
-    def __init__(self, path: Path, labels: Labels, key: str) -> None:
-        self.key, self._path = key, path
+    def __init__(self, labels: Labels, key: str) -> None:
+        self.key = key
         self.labels, self.problems = labels.table, labels.problems
         self._cases: dict[tuple[str, int], list[dict[str, Any]]] = {}
         for row in labels.table.iter_rows(named=True):
             self._cases.setdefault((row["task_id"], row["repeat"]), []).append(row)
-
-    def __repr__(self) -> str:
-        return f"<human_labels {self._path}, key {self.key!r}: {len(self._cases):,} cases>"
 
     async def compare(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from pairscale.core.comparisons import Condition, Outcome
@@ -17,25 +18,16 @@ from pairscale.evaluate.majority import majority
 from pairscale.evaluate.suite import Task, as_words
 from pairscale.evaluate.traces import Trace
 from pairscale.judges.answers import ParsedAnswer, read_tag
-from pairscale.judges.base import Item, Judge, JudgePair, Verdict, judge_member
+from pairscale.judges.base import Judge, JudgePair, Verdict, judge_member
 from pairscale.judges.build import make_judge, own_settings
 from pairscale.judges.llm import LLMJudge
 from pairscale.judges.orders import merge_orders, merge_preferences
 from pairscale.providers.catalog import PROVIDERS, split_model
 from pairscale.runtime import RETRIES, ask_unrecorded, close
 
-__all__ = [
-    "JudgeComparator",
-    "PanelComparator",
-    "TaskJudge",
-    "make_task_judge",
-    "model_settings",
-    "pairwise_judge",
-    "pairwise_panel",
-]
-
 Side = Literal["a", "b"]
 _SLOTS = {1: "first", 2: "second"}
+_OTHER: dict[Side, Side] = {"a": "b", "b": "a"}
 _OWN = frozenset({"reference", "reference_outputs", "trace", "tags"})
 """What the metadata of an answer may hold about its task: the judge is shown it as the task's, or not at all."""
 
@@ -87,6 +79,7 @@ def pairwise_judge(
     """
     require_names(criterion, key)
     judge = make_task_judge(config, criterion, judge_args)
+    retries = require_int(retries, "retries", least=0)
     return JudgeComparator(judge, criterion, key, swap, include_reference, include_trace, retries)
 
 
@@ -119,29 +112,17 @@ def require_names(criterion: str, key: str) -> None:
             raise InputError(f"{name} must be a text such as 'more helpful', not {value!r}")
 
 
+@dataclass(frozen=True, slots=True)
 class JudgeComparator:
     """A judge as a comparator; :func:`pairwise_judge` makes one."""
 
-    def __init__(
-        self,
-        judge: Judge,
-        criterion: str,
-        key: str,
-        swap: bool,
-        include_reference: bool,
-        include_trace: bool,
-        retries: int,
-    ) -> None:
-        self.judge = judge
-        self.criterion = criterion
-        self.key = key
-        self._swap = swap
-        self._reference = include_reference
-        self._trace = include_trace
-        self._retries = require_int(retries, "retries", least=0)
-
-    def __repr__(self) -> str:
-        return f"<pairwise_judge {self.judge.condition.judge_id}, key {self.key!r}>"
+    judge: Judge
+    criterion: str
+    key: str
+    swap: bool
+    include_reference: bool
+    include_trace: bool
+    retries: int
 
     @property
     def judges(self) -> tuple[Judge, ...]:
@@ -156,16 +137,19 @@ class JudgeComparator:
         self, *, task: Task, trace_a: Trace, trace_b: Trace, reference_outputs: Any = None, ask: Ask = ask_unrecorded
     ) -> PairwiseOutcome:
         """Which is better; ``ask`` is how a run puts the questions."""
-        reference = as_words(reference_outputs) if self._reference else ""
+        reference = as_words(reference_outputs) if self.include_reference else ""
         sides = {"a": self._item(task, trace_a, reference), "b": self._item(task, trace_b, reference)}
         if all(sides["a"].get(name) == sides["b"].get(name) for name in ("text", "trace")):
             return PairwiseOutcome("tie", "the two answers are the same", {"identical": True})
-        orders: list[tuple[Side, Side]] = [("a", "b"), ("b", "a")]
-        if not self._swap:
-            orders = [orders[int(text_hash(f"{self.key}|{task.task_id}"), 16) % 2]]
-        pairs = [self._pair(task, sides[first], sides[second]) for first, second in orders]
-        verdicts = await together(*(ask(self.judge, pair, self._retries) for pair in pairs))
-        firsts = [order[0] for order in orders]
+        firsts: list[Side] = ["a", "b"]
+        if not self.swap:
+            firsts = [firsts[int(text_hash(f"{self.key}|{task.task_id}"), 16) % 2]]
+        pairs = []
+        for first in firsts:
+            shown = (sides[first], sides[_OTHER[first]])
+            # Everything that the judge is shown is in the name: another criterion, input or answer is another question.
+            pairs.append(JudgePair(*shown, f"{task.task_id}:{fingerprint([self.criterion, *shown])}"))
+        verdicts = await together(*(ask(self.judge, pair, self.retries) for pair in pairs))
         graded = bool(judge_member(self.judge, "graded"))
         return merged_outcome(firsts, verdicts, self.judge.condition.judge_id, graded=graded)
 
@@ -175,13 +159,9 @@ class JudgeComparator:
         own |= {"input": task.input, "criterion": self.criterion}
         if reference:
             own["reference"] = reference
-        if self._trace:
+        if self.include_trace:
             own["trace"] = "\n".join(as_words(event) for event in trace.to_dict()["events"])
         return {str(name): value for name, value in trace.metadata.items() if name not in _OWN} | own
-
-    def _pair(self, task: Task, first: Item, second: Item) -> JudgePair:
-        # Everything that the judge is shown is in the name: another criterion, input or answer is another question.
-        return JudgePair(first, second, f"{task.task_id}:{fingerprint([self.criterion, first, second])}")
 
 
 def merged_outcome(
@@ -216,19 +196,21 @@ def merged_outcome(
 
 def _order(first: Side, verdict: Verdict, *, graded: bool) -> dict[str, Any]:
     """What was said when a variant stood first; a graded verdict is for the answer whose probability is above ½."""
-    second: Side = "b" if first == "a" else "a"
     kind = verdict.outcome
     preferred = "tie" if kind is Outcome.TIE else _SLOTS.get(verdict.winner_pos or 0)
     stated = verdict.probability if graded and kind.is_answer else None
     if stated is not None and kind is not Outcome.FLIP:
         preferred = "tie" if stated == 0.5 else _SLOTS[1 if stated > 0.5 else 2]
         kind = Outcome.TIE if preferred == "tie" else Outcome.WIN
+    preference = stated
+    if stated is not None and first == "a":
+        preference = 1 - stated
     return {
         "first": first,
         "outcome": str(kind),
         "preferred": preferred,
-        "preference": None if stated is None else 1 - stated if first == "a" else stated,
-        "winner": {"first": first, "second": second, "tie": "tie"}.get(preferred or ""),
+        "preference": preference,
+        "winner": {"first": first, "second": _OTHER[first], "tie": "tie"}.get(preferred or ""),
         "reasoning": reasoning_of(verdict),
         "error_code": verdict.error_code,
         "cost": verdict.cost,
@@ -265,15 +247,12 @@ def pairwise_panel(
         >>> pairwise_panel(["lexical", longer], criterion="better written", key="panel")
         <pairwise_panel of 2, key 'panel'>
     """
-    require_names(criterion, key)
     members = [
         pairwise_judge(judge, criterion=criterion, key=key, judge_args=judge_args, **options) for judge in judges
     ]
-    if len(members) < 2:
-        raise InputError(f"a panel has two judges or more, not {len(members)}; pairwise_judge is for one")
     names = [member.judge.condition for member in members]
-    if len({one.condition_id for one in names}) < len(names):
-        raise InputError(f"a judge stands in the panel twice: {listed([one.judge_id for one in names])}")
+    if len({one.condition_id for one in names}) < max(2, len(names)):
+        raise InputError(f"a panel has two different judges or more, not {listed([one.judge_id for one in names])}")
     return PanelComparator(tuple(members), key)
 
 
@@ -308,11 +287,9 @@ class PanelComparator:
                 for member in self.members
             )
         )
-        names = [member.judge.condition.judge_id for member in self.members]
         said: list[dict[str, Any]] = [
-            {"judge_id": name, "outcome": str(vote.outcome), "winner": vote.winner, "reasoning": vote.reasoning}
-            | {"preference": vote.preference, "detail": dict(vote.detail), "cost": vote.cost}
-            for name, vote in zip(names, votes, strict=True)
+            {"judge_id": member.judge.condition.judge_id, **asdict(vote), "outcome": str(vote.outcome)}
+            for member, vote in zip(self.members, votes, strict=True)
         ]
         reasons = [f"{one['judge_id']}: {one['reasoning']}" for one in said if one["reasoning"]]
         return majority(votes, {"members": said}, "\n".join(reasons))
@@ -320,7 +297,8 @@ class PanelComparator:
 
 # The prompt of a model
 
-PREFIX, SUFFIX = "<BETTER_SAMPLE>", "</BETTER_SAMPLE>"
+PREFIX = "<BETTER_SAMPLE>"
+SUFFIX = "</BETTER_SAMPLE>"
 TEMPLATE_ID = "pairwise"
 
 _HEAD = """Two systems were given the same task. Compare their answers in one respect only:
@@ -364,14 +342,15 @@ def prompt_for(criterion: str, texts: Mapping[str, str | None]) -> str:
         criterion: what to judge by.
         texts: ``TASK``, ``REFERENCE``, ``SAMPLE_1`` and ``SAMPLE_2``; None leaves a block out.
     """
-    there = {name: text for name, text in texts.items() if text is not None}
+    given = {name: text for name, text in texts.items() if text is not None}
     mark = ""
-    if any(_TAGS.search(text) for text in there.values()):
-        mark = f" {text_hash('|'.join(text_hash(text) for text in there.values()))[:12]}"
-    filling = dict.fromkeys(_BLOCKS, "") | {
-        name: f"\n{_BLOCKS[name]}\n\n<{name}{mark}>\n{text}\n</{name}{mark}>\n" for name, text in there.items()
-    }
-    filling |= {"CRITERION": criterion, "REFERENCE_RULE": _REFERENCE_RULE if "REFERENCE" in there else ""}
+    if any(_TAGS.search(text) for text in given.values()):
+        mark = f" {text_hash('|'.join(map(text_hash, given.values())))[:12]}"
+    filling = dict.fromkeys((*_BLOCKS, "REFERENCE_RULE"), "") | {"CRITERION": criterion}
+    for name, text in given.items():
+        filling[name] = f"\n{_BLOCKS[name]}\n\n<{name}{mark}>\n{text}\n</{name}{mark}>\n"
+    if "REFERENCE" in given:
+        filling["REFERENCE_RULE"] = _REFERENCE_RULE
     return _PLACES.sub(lambda place: filling[place[1]], _HEAD)
 
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -42,13 +41,9 @@ from pairscale.store.label_keys import key_path
 from pairscale.store.reading import read_comparisons
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from pairscale.core.traits import Trait
     from pairscale.models.bayes.settings import Answer
     from pairscale.providers.catalog import Price
-
-__all__ = ["CheckPairs", "JudgeCheck", "case_rows", "check_judge", "nonsense"]
 
 Labels: TypeAlias = "Table | str | os.PathLike[str]"
 
@@ -116,8 +111,7 @@ class JudgeCheck(ReprMixin):
         valid = f"{self.judge_id}: {self.n_valid:,} of {self.n_asked:,} questions answered with a winner"
         if self.bias is None or self.prop_consistent is None:
             return valid
-        people = f"; {self.card}" if self.card.measures["agreement"].measured else ""
-        return f"{valid}, {self.prop_consistent:.1%} of pairs consistent; {self.bias.verdict}{people}"
+        return f"{valid}, {self.prop_consistent:.1%} of pairs consistent; {self.bias.verdict}"
 
     @checked
     def save_card(self, path: str | os.PathLike[str]) -> Path:
@@ -209,10 +203,8 @@ def check_judge(
         >>> ps.check_judge(ps.example_writing_samples, "lexical", n_pairs=10, progress=False).prop_consistent
         1.0
     """
-    n_pairs = optional(require_int, n_pairs, "n_pairs", least=1)
-    seed = require_int(seed, "seed", least=0)
-    concurrency = require_int(concurrency, "concurrency", least=1)
     probes = 0 if labels is None else _PROBES
+    n_pairs = optional(require_int, n_pairs, "n_pairs", least=1)
     n_repeats = probes if n_repeats is None else require_int(n_repeats, "n_repeats", least=0)
     n_distractors = probes if n_distractors is None else require_int(n_distractors, "n_distractors", least=0)
     if labels is None and key is not None:
@@ -224,8 +216,6 @@ def check_judge(
         samples = read_samples(
             data, id_col=id_col, text_col=text_col, encoding=encoding, strict=strict, skip_unreadable=skip_unreadable
         )
-        if samples.height < 2:
-            raise InputError(f"a judge compares two texts; there are {samples.height}")
         found = _pairs_of_texts(samples, labels, key, n_pairs, seed)
         asked = judge_with(
             judge, trait=trait, template=template, judge_args=judge_args, base_url=base_url, cache=cache, price=price,
@@ -236,7 +226,11 @@ def check_judge(
             raise InputError("trait and template belong to texts; the cases of a manifest have a criterion")
         if labels is not None and not isinstance(labels, str | os.PathLike):
             raise InputError("labels of cases are a file or a run file")
-        found = _pairs_of_cases(cases, labels, _key_of(data, labels, key), criterion, n_pairs, seed, encoding)
+        is_file = isinstance(data, str | os.PathLike)
+        if key is None and labels is not None and is_file and not key_path(Path(labels)).exists():
+            beside = key_path(Path(data))  # of the manifest
+            key = beside if beside.exists() else None
+        found = _pairs_of_cases(cases, labels, key, criterion, n_pairs, seed, encoding)
         settings = dict(judge_args or {})
         if require_choice(answer, "answer", ("winner", "probability")) == "probability":
             want_probability(judge, settings)
@@ -256,14 +250,6 @@ def check_judge(
     return result
 
 
-def _key_of(data: Any, labels: str | os.PathLike[str] | None, key: Any) -> Any:
-    """The key of the labels: the one that is named, the one beside them, or the one beside the manifest."""
-    if key is not None or labels is None or not isinstance(data, str | os.PathLike) or key_path(Path(labels)).exists():
-        return key
-    beside = key_path(Path(data))
-    return beside if beside.exists() else None
-
-
 def _check(found: CheckPairs, done: SubmitResult, asked: Judge, seed: int) -> JudgeCheck:
     results = done.results
     main = _main(done, found)
@@ -272,15 +258,10 @@ def _check(found: CheckPairs, done: SubmitResult, asked: Judge, seed: int) -> Ju
     unasked = found.table.height - results.height - len(failed)
     if unasked:
         notice(f"{unasked:,} of {found.table.height:,} questions were not asked; what they would show is not measured")
-    if "instance" in asked.condition.settings:
-        notice(
-            "this judge has no name, so nobody can tell later whose card this is; name it: FunctionJudge(f, name=...)"
-        )
     bias = None
     if n_valid:
-        forward, backward = (
-            results.filter(pl.col("custom_id").is_in(names)) for names in (found.forward, found.backward)
-        )
+        forward = results.filter(pl.col("custom_id").is_in(found.forward))
+        backward = results.filter(pl.col("custom_id").is_in(found.backward))
         consistency = compute_reverse_consistency(forward, backward)
         if consistency.details.height:
             bias = check_positional_bias(consistency, conf_level=_LEVEL, seed=seed)
@@ -334,16 +315,14 @@ def _spread(results: pl.DataFrame, answer: Answer, seed: int) -> tuple[float | N
     ids = pl.concat([rows["ID1"], rows["ID2"]]).unique(maintain_order=True).to_list()
     if answer == "probability" and rows["probability"].is_null().all():
         return None, None
-    with without_notices():  # some pairs need not link all texts, and a spread is told all the same
-        if answer == "probability":
-            fit = fit_btl(rows, ids, "btl_b", seed=seed, prior_sd="learned", repeats="learned")
-            return _median(fit.prior_sd), _median(fit.error)
+    variant: Literal["btl_b", "btl_e_b"] = "btl_b" if answer == "probability" else "btl_e_b"
+    if answer != "probability":
         rows = rows.select("ID1", "ID2", "better_id")
-        return _median(fit_btl(rows, ids, seed=seed, prior_sd="learned", repeats="learned").prior_sd), None
-
-
-def _median(draws: NDArray[np.float64] | None) -> float | None:
-    return None if draws is None else float(np.median(draws))
+    with without_notices():  # some pairs need not link all texts, and a spread is told all the same
+        fit = fit_btl(rows, ids, variant, seed=seed, prior_sd="learned", repeats="learned")
+    draws = (fit.prior_sd, fit.error if answer == "probability" else None)
+    spread, error = (None if one is None else float(np.median(one)) for one in draws)
+    return spread, error
 
 
 def _calibrated(found: CheckPairs, results: pl.DataFrame) -> dict[str, Any]:
@@ -444,56 +423,44 @@ def _pairs_of_texts(
         nothing = [None] * pairs.height
         return CheckPairs("texts", _named(pairs), nothing, nothing, 0, samples.height)
     read = read_comparisons(labels, key=key).table.with_columns(pl.col("ID1", "ID2", "better_id").cast(pl.String))
-    known = samples["ID"].cast(pl.String).to_list()
-    tie = pl.col("better_id").is_null() & (pl.col("outcome") == "tie") if "outcome" in read.columns else pl.lit(False)
-    usable = read.filter(
-        pl.col("ID1").is_in(known) & pl.col("ID2").is_in(known) & (pl.col("ID1") != pl.col("ID2")),
-        tie | pl.col("better_id").is_not_null(),
-    )
+    by_id = samples.with_columns(pl.col("ID").cast(pl.String))
+    is_tie = pl.col("outcome") == "tie" if "outcome" in read.columns else pl.lit(False)
+    known = pl.col("ID1").is_in(by_id["ID"].to_list()) & pl.col("ID2").is_in(by_id["ID"].to_list())
+    usable = read.filter(known, pl.col("ID1") != pl.col("ID2"), is_tie | pl.col("better_id").is_not_null())
     if not usable.height:
         raise InputError("labels: none of them is of two of these texts; check that both use the same ids")
     if usable.height < read.height:
         notice(f"labels: {read.height - usable.height:,} rows say nothing about two of these texts, and are left out")
-    votes: dict[tuple[str, str], Counter[str]] = {}
-    for one, two, better in usable.select("ID1", "ID2", "better_id").iter_rows():
-        votes.setdefault((min(one, two), max(one, two)), Counter())[str(better)] += 1
-    who = [name for name in ("labeller", "judge_id", "judge", "rater") if name in read.columns]
-    people = usable[who[0]].n_unique() if who else 1
-    names = sorted(votes)
-    chosen = generator(seed).permutation(len(names))[:n_pairs]
-    sides = pl.DataFrame([names[at] for at in chosen], schema=["ID1", "ID2"], orient="row")
-    by_id = samples.with_columns(pl.col("ID").cast(pl.String))
+    one = pl.min_horizontal("ID1", "ID2")
+    votes = (pl.col("better_id") == one).sum().cast(pl.Int64) * 2 - pl.col("better_id").count().cast(pl.Int64)
+    said = usable.group_by(one=one, other=pl.max_horizontal("ID1", "ID2")).agg(said=(votes.sign() + 1) / 2)
+    said = said.sort("one", "other")
+    chosen = said[generator(seed).permutation(said.height)[:n_pairs]]
+    sides = chosen.with_columns(ID1="one", ID2="other")
     for side in "12":
         renamed = by_id.rename({name: f"{name}{side}" for name in by_id.columns})
         sides = sides.join(renamed, on=f"ID{side}", maintain_order="left")
     pairs = randomize_pair_order(sides.select(*PAIRS, pl.exclude(*PAIRS)), seed=seed)
-    preferred = []
-    for one, two in pairs.select("ID1", "ID2").iter_rows():
-        found = votes[min(one, two), max(one, two)]
-        preferred.append(_majority(found[one], found[two]))
-    return CheckPairs("texts", _named(pairs), preferred, [None] * pairs.height, people, samples.height)
-
-
-def _majority(first: int, second: int) -> float:
-    """Who most people prefer; neither where as many prefer the one as the other."""
-    return 0.5 if first == second else float(first > second)
+    turned = pl.col("ID1") != pl.col("one")
+    preferred = pairs.select(pl.when(turned).then(1 - pl.col("said")).otherwise("said")).to_series().to_list()
+    who = [name for name in ("labeller", "judge_id", "judge", "rater") if name in usable.columns]
+    people = usable[who[0]].n_unique() if who else 1
+    pairs = _named(pairs.drop("one", "other", "said"))
+    return CheckPairs("texts", pairs, preferred, [None] * pairs.height, people, samples.height)
 
 
 def case_rows(data: Any) -> list[dict[str, Any]] | None:
     """The cases of a manifest; None where the data are something else."""
-    responses = {"response_1", "response_2"}
     if isinstance(data, str | os.PathLike):
         path = Path(data)
         if path.suffix.lower() not in TABLE_SUFFIXES or not path.is_file():
             return None
         rows = read_rows(path, text=(*MANIFEST, "preferred", "labeller", "comment"))
-        return rows if rows and responses <= set(rows[0]) else None
-    columns = getattr(data, "columns", None)
-    if columns is None and isinstance(data, Sequence) and data and isinstance(data[0], Mapping):
-        columns = list(data[0])
-    if columns is None or not responses <= set(columns):
+    elif isinstance(data, list) or hasattr(data, "columns"):
+        rows = to_frame(data, "cases").to_dicts()
+    else:
         return None
-    return to_frame(data, "cases").to_dicts()
+    return rows if rows and {"response_1", "response_2"} <= set(rows[0]) else None
 
 
 def _pairs_of_cases(
@@ -507,31 +474,23 @@ def _pairs_of_cases(
 ) -> CheckPairs:
     """The cases of a manifest under one criterion: some of all, or those that people have labelled."""
     criteria = list(dict.fromkeys(str(row.get("criterion") or "") for row in rows))
-    if criterion is None and len(criteria) > 1:
-        raise InputError(f"the cases have {len(criteria)} criteria; choose one by criterion=: {listed(criteria)}")
-    about = criteria[0] if criterion is None else criterion
-    if about not in criteria or not about.strip():
-        raise InputError(f"no case is of the criterion {about!r}; there are {listed(criteria)}")
+    about = criteria[0] if criterion is None and len(criteria) == 1 else criterion
+    if about not in criteria or not about:
+        raise InputError(f"choose one of the criteria of the cases by `criterion=`: {listed(criteria)}")
     cases = {str(row["case_id"]): row for row in rows if str(row.get("criterion") or "") == about}
     preferred: dict[str, float] = {}
     firsts: dict[str, str] = {}
     people = 0
     if labels is not None:
         preferred, firsts, people = _case_votes(cases, labels, key, about, encoding)
-        if not preferred:
-            raise InputError("labels: none of them is of these cases; check case_id, and that the answers are the same")
-    usable = []
-    skipped = 0
-    for name in sorted(cases if labels is None else preferred):
-        one, two = _responses(cases[name])
-        if one == two or not one.strip() or not two.strip():
-            skipped += 1
-        else:
-            usable.append(name)
-    if skipped:
-        notice(f"cases: {skipped:,} with two equal answers or an empty one are not asked about")
+    wanted = sorted(cases if labels is None else preferred)
+    usable = [name for name in wanted if len({text.strip() for text in (*_responses(cases[name]), "")}) == 3]
     if not usable:
-        raise InputError("there is no case to ask about: every one has two equal answers, or an empty one")
+        raise InputError(
+            "there is no case to ask about: none has a label, or all have two equal answers or an empty one"
+        )
+    if len(usable) < len(wanted):
+        notice(f"cases: {len(wanted) - len(usable):,} with two equal answers or an empty one are not asked about")
     most = n_pairs or (_PAIRS if labels is None else len(usable))
     chosen = [usable[at] for at in generator(seed).permutation(len(usable))[:most]]
     pairs = pl.DataFrame([_pair(name, cases[name], about) for name in chosen])
@@ -552,25 +511,20 @@ def _case_votes(
 ) -> tuple[dict[str, float], dict[str, str], int]:
     """By case, who people prefer (1.0 the first response); the variant that stands first; how many people."""
     read = read_labels(labels, key_file=key, encoding=encoding)
-    if read.problems.height:
-        first = read.problems.row(0, named=True)
-        notice(
-            f"labels: {read.problems.height:,} cannot be used; the first is in row {first['row']}: {first['problem']}"
-        )
     table = read.of(criterion).table
-    votes: dict[str, Counter[str]] = {}
+    votes: dict[str, list[int]] = {}
     firsts: dict[str, str] = {}
-    strange = 0
+    left_out = read.problems.height
     for row in table.iter_rows(named=True):
         case = cases.get(row["case_id"])
         if case is None or row["answers"] not in {None, answers_digest(*_responses(case))}:
-            strange += 1
+            left_out += 1
             continue
-        votes.setdefault(row["case_id"], Counter())[row["preferred"]] += 1
+        votes.setdefault(row["case_id"], []).append({"1": 1, "2": -1}.get(row["preferred"], 0))
         firsts[row["case_id"]] = row["first_variant"]
-    if strange:
-        notice(f"labels: {strange:,} are of other cases or other answers; they are left out")
-    preferred = {name: _majority(found["1"], found["2"]) for name, found in votes.items()}
+    if left_out:
+        notice(f"labels: {left_out:,} cannot be used, or are of other cases or other answers; they are left out")
+    preferred = {name: float(np.sign(sum(said)) + 1) / 2 for name, said in votes.items()}
     return preferred, firsts, table["labeller"].n_unique()
 
 
@@ -588,12 +542,9 @@ def _pair(name: str, case: Mapping[str, Any], criterion: str) -> dict[str, Any]:
 def _padded(pairs: pl.DataFrame, count: int, seed: int) -> pl.DataFrame:
     """The first texts of as many pairs, each against itself with nonsense behind it; no text twice."""
     chosen = pairs.unique("ID1", keep="first", maintain_order=True).head(count)
-    known = {*pairs["ID1"].cast(pl.String), *pairs["ID2"].cast(pl.String)}
     own = [name.removesuffix("1") for name in pairs.columns if name.endswith("1") and f"{name[:-1]}2" in pairs.columns]
     texts = [f"{text}\n\n{nonsense(text, seed)}" for text in chosen["text1"]]
     ids = [f"{name} + nonsense" for name in chosen["ID1"].cast(pl.String)]
-    if known & set(ids):
-        raise InputError(f"the id {min(known & set(ids))!r} is needed for the check; give that text another one")
     same = chosen.with_columns(pl.col(f"{name}1").alias(f"{name}2") for name in own)
     return same.with_columns(
         pl.Series("ID2", ids, dtype=pl.String),

@@ -20,8 +20,6 @@ from pairscale.judges.orders import merge_orders
 if TYPE_CHECKING:
     from pairscale.evaluate.judge_check import CheckPairs
 
-__all__ = ["measures_of"]
-
 _NO_LABELS = "no labels of people were given"
 
 
@@ -144,43 +142,43 @@ def _position(bias: PositionalBias | None) -> dict[str, Measure]:
     why = "no pair has a winner in both orders"
     if bias is None:
         return dict.fromkeys(("consistency", "first_place", "position_effect"), Measure.missing(why))
-    row, effect = bias.summary.row(0, named=True), bias.effect
-    n, differing, total = int(row["n_pairs"]), int(row["n_inconsistent"]), int(row["total_comparisons"])
+    row = bias.summary.row(0, named=True)
+    effect = bias.effect
+    n = int(row["n_pairs"])
+    same = n - int(row["n_inconsistent"])
     in_logits = Measure.missing("no pair has another winner in the other order")
-    if (value := _finite(effect.estimate)) is not None:
-        in_logits = Measure(effect.informative, value, _finite(effect.lower), _finite(effect.upper), effect.method)
-    elif effect.estimate is not None:
-        why_open = f"all {effect.informative:,} changes favour the {'first' if effect.estimate > 0 else 'second'} place"
-        ends = _finite(effect.lower), _finite(effect.upper)
-        in_logits = Measure(effect.informative, None, *ends, effect.method, why=why_open)
+    if effect.estimate is not None:
+        value = _finite(effect.estimate)
+        why_open = None if value is not None else f"all {effect.informative:,} changes favour the same place"
+        ends = (_finite(effect.lower), _finite(effect.upper))
+        in_logits = Measure(effect.informative, value, *ends, effect.method, why=why_open)
     return {
-        "consistency": _share(n - differing, n, effect.level, why, consistent=n - differing, pairs=n),
-        "first_place": _share(int(row["total_pos1_wins"]), total, effect.level, why),
+        "consistency": _share(same, n, effect.level, why, consistent=same, pairs=n),
+        "first_place": _share(int(row["total_pos1_wins"]), int(row["total_comparisons"]), effect.level, why),
         "position_effect": in_logits,
     }
 
 
 def _length(found: CheckPairs, merged: Sequence[str | None], level: float) -> dict[str, Measure]:
-    longer: list[tuple[bool, bool | None]] = []
-    for at, (one, two) in enumerate(found.pairs.select("text1", "text2").iter_rows()):
-        if len(one) == len(two) or merged[at] not in {"1", "2"}:
-            continue
-        first_longer, person = len(one) > len(two), found.labels[at]
-        chosen = None if person is None or person == 0.5 else (person == 1.0) == first_longer
-        longer.append(((merged[at] == "1") == first_longer, chosen))
-    judge = sum(one for one, _ in longer)
-    both = [(one, other) for one, other in longer if other is not None]
-    more, less = sum(one and not other for one, other in both), sum(other and not one for one, other in both)
     none = "no pair of unequal length was decided"
-    people = sum(bool(other) for _, other in both)
-    excess = _difference(
-        more, less, len(both), level, f"{none} by both", judge=sum(one for one, _ in both), people=people
-    )
-    labelled = any(said is not None for said in found.labels)
-    return {
-        "longer": _share(judge, len(longer), level, none),
-        "longer_excess": excess if labelled else Measure.missing(_NO_LABELS),
-    }
+    judge: list[bool] = []  # whether it chose the longer text
+    both: list[tuple[bool, bool]] = []
+    for (one, two), choice, said in zip(
+        found.pairs.select("text1", "text2").iter_rows(), merged, found.labels, strict=True
+    ):
+        if len(one) == len(two) or choice not in {"1", "2"}:
+            continue
+        longer = "1" if len(one) > len(two) else "2"
+        judge.append(choice == longer)
+        if said in {0.0, 1.0}:
+            both.append((choice == longer, (said == 1.0) == (longer == "1")))
+    excess = Measure.missing(_NO_LABELS)
+    if any(said is not None for said in found.labels):
+        counts = {"judge": sum(one for one, _ in both), "people": sum(other for _, other in both)}
+        more = sum(one and not other for one, other in both)
+        less = sum(other and not one for one, other in both)
+        excess = _difference(more, less, len(both), level, f"{none} by both", **counts)
+    return {"longer": _share(sum(judge), len(judge), level, none), "longer_excess": excess}
 
 
 def _repeatability(found: CheckPairs, said: Mapping[str, _Said], level: float) -> Measure:

@@ -13,24 +13,13 @@ import polars as pl
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import FileFormatError, InputError
 from pairscale.core.files import TABLE_SUFFIXES, read_rows
+from pairscale.core.notices import plural
 from pairscale.core.options import checked
 from pairscale.core.provenance import fingerprint
 from pairscale.core.tables import listed
 from pairscale.evaluate.comparators import Winner
 from pairscale.store.label_keys import key_path, known_key, read_key
 from pairscale.store.runfile import open_run
-
-__all__ = [
-    "CHOICES",
-    "LABELS",
-    "PROBLEMS",
-    "Labels",
-    "answers_digest",
-    "case_name",
-    "labelled_answers",
-    "read_labels",
-    "winner_of",
-]
 
 _TEXT, _INT = pl.String(), pl.Int64()
 LABELS: dict[str, pl.DataType] = {
@@ -90,9 +79,8 @@ class Labels(ReprMixin, table="table"):
     missing: tuple[str, ...]
 
     def __str__(self) -> str:
-        n, missing = self.table.height, len(self.missing)
-        unlabelled = f"{missing:,} case{'s' * (missing != 1)} without one"
-        return f"{n:,} label{'s' * (n != 1)}, {self.problems.height:,} that cannot be used, {unlabelled}"
+        unusable = f"{self.problems.height:,} that cannot be used"
+        return f"{plural(self.table.height, 'label')}, {unusable}, {plural(len(self.missing), 'case')} without one"
 
     def of(self, criterion: str) -> Labels:
         """Those of one criterion.
@@ -130,15 +118,15 @@ def read_labels(
         >>> read_labels("labels.csv").problems["problem"].to_list()
         ["preferred is 'three'; it must be 1, 2 or tie"]
     """
-    rows = [_with_case_id(row) for row in _label_rows(path, encoding)]
-    if rows and not any("case_id" in row for row in rows):
+    rows = _label_rows(path, encoding)
+    for row in rows:
+        if row.get("case_id") is None and row.get("task_id") is not None and row.get("criterion") is not None:
+            row["case_id"] = case_name(str(row["task_id"]), str(row["criterion"]))
+    if rows and not any({"case_id", "preferred"} <= row.keys() for row in rows):
         raise FileFormatError(
-            f"{path} has no column 'case_id', nor both 'task_id' and 'criterion'; labels have case_id and preferred "
-            f"(of a table of results, "
-            f"`pairscale import {path} RUN --samples TEXTS` makes a run file)"
+            f"{path} has no columns 'case_id' (or 'task_id' and 'criterion') and 'preferred', which is 1, 2 or tie "
+            f"(of a table of results, `pairscale import {path} RUN --samples TEXTS` makes a run file)"
         )
-    if rows and not any("preferred" in row for row in rows):
-        raise FileFormatError(f"{path} has no column 'preferred'; each label is 1, 2 or tie")
     key = known_key(Path(path), rows) if key_file is None else read_key(key_file, encoding)
     if key is None:
         raise FileFormatError(
@@ -156,17 +144,10 @@ def read_labels(
                 label["problem"] = "another label of this labeller contradicts it"
         for label in same[1:]:
             label.setdefault("problem", "the same label a second time")
-    table = pl.DataFrame([_only(label, LABELS) for label in labels if "problem" not in label], schema=LABELS)
-    problems = pl.DataFrame([_only(label, PROBLEMS) for label in labels if "problem" in label], schema=PROBLEMS)
-    labelled = set(table["case_id"])
-    return Labels(table, problems, tuple(name for name in key if name not in labelled))
-
-
-def _with_case_id(row: dict[str, Any]) -> dict[str, Any]:
-    """A label with the name of its case, which the task and the criterion give where it is missing."""
-    if row.get("case_id") is not None or row.get("task_id") is None or row.get("criterion") is None:
-        return row
-    return {**row, "case_id": case_name(str(row["task_id"]), str(row["criterion"]))}
+    usable = [label for label in labels if "problem" not in label]
+    table = pl.DataFrame(usable, schema=LABELS)
+    problems = pl.DataFrame([label for label in labels if "problem" in label], schema=PROBLEMS)
+    return Labels(table, problems, tuple(name for name in key if name not in set(table["case_id"])))
 
 
 def _label_rows(path: str | os.PathLike[str], encoding: str | None) -> list[dict[str, Any]]:
@@ -183,38 +164,31 @@ def _label_rows(path: str | os.PathLike[str], encoding: str | None) -> list[dict
 
 def _label(number: int, row: Mapping[str, Any], key: Mapping[str, Any]) -> dict[str, Any]:
     """A label as its row says, with the variant that it means, or with what is wrong with it."""
-    preferred = row.get("preferred")
-    if isinstance(preferred, float) and preferred.is_integer():
-        preferred = int(preferred)
-    written = "" if preferred is None else str(preferred).strip()
+    written = str(row.get("preferred") or "").strip().lower().removesuffix(".0")
     case_id = str(row.get("case_id") or "")
     label = {
         "row": number,
         "case_id": case_id,
         "labeller": str(row.get("labeller") or _ALONE),
-        "preferred": CHOICES.get(written.lower(), written),
-        "comment": None if row.get("comment") is None else str(row["comment"]),
+        "preferred": CHOICES.get(written, written),
+        "comment": row.get("comment"),
     }
-    problem = None
-    if not case_id:
-        problem = "there is no case_id"
-    elif case_id not in key:
-        problem = "no such case was exported"
-    elif written.lower() in _NONE:
-        problem = f"skipped: {row['skipped']}" if row.get("skipped") else "there is no label"
-    elif written.lower() not in CHOICES:
-        problem = f"preferred is {written!r:.60}; it must be 1, 2 or tie"
-    if problem is not None:
-        return {**label, "problem": problem}
+    if case_id not in key:
+        return {**label, "problem": "no such case was exported"}
+    if written in _NONE:
+        return {**label, "problem": f"skipped: {row['skipped']}" if row.get("skipped") else "there is no label"}
+    if written not in CHOICES:
+        return {**label, "problem": f"preferred is {written!r:.60}; it must be 1, 2 or tie"}
     entry = key[case_id]
     # Keys of other tools say less than ours; what a case is of is then in the label, or in its name.
     task, _, rest = case_id.partition("::")
-    stated = {**row, **{name: value for name, value in entry.items() if value is not None}}
+    stated = {"task_id": task, "criterion": rest}
+    for known in (row, entry):
+        stated |= {name: str(known[name]) for name in stated if known.get(name) is not None}
     number_of = case_id.rpartition("::")[2] if case_id.count("::") > 1 else ""
     return {
         **label,
-        "task_id": str(task if stated.get("task_id") is None else stated["task_id"]),
-        "criterion": str(rest if stated.get("criterion") is None else stated["criterion"]),
+        **stated,
         "repeat": int(entry.get("repeat") or (number_of if number_of.isdecimal() else 1)),
         "first_variant": entry["first_variant"],
         "answers": labelled_answers(row, entry),
@@ -240,7 +214,3 @@ def winner_of(preferred: str, first: str) -> Winner:
     if preferred == "tie":
         return "tie"
     return "a" if (preferred == "1") == (first == "a") else "b"
-
-
-def _only(row: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: row.get(name) for name in schema}

@@ -11,8 +11,6 @@ from pairscale.core.comparisons import Outcome
 from pairscale.evaluate.comparators import PairwiseOutcome
 from pairscale.evaluate.inference.cases import hard_winner, score_of
 
-__all__ = ["majority"]
-
 
 def majority(votes: Sequence[PairwiseOutcome], detail: dict[str, Any], reasoning: str = "") -> PairwiseOutcome:
     """The outcome that more than half of those agree on who answered.

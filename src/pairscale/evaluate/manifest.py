@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,8 @@ from typing import Any
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError
 from pairscale.core.files import read_rows, replacing
-from pairscale.core.options import checked, optional, require_int, require_path, require_seed, require_suffix
+from pairscale.core.notices import plural
+from pairscale.core.options import checked, require_path, require_seed, require_suffix, require_text
 from pairscale.core.tables import listed
 from pairscale.evaluate.inference.failures import failed_sides
 from pairscale.evaluate.labels import answers_digest, case_name, labelled_answers
@@ -24,8 +24,6 @@ from pairscale.evaluate.suite import SuiteLike
 from pairscale.evaluate.traces import TraceSource
 from pairscale.runtime import awaitable, blocking
 from pairscale.store.label_keys import key_path, known_key
-
-__all__ = ["MANIFEST", "ExportedCases", "export_pairwise_cases", "export_pairwise_cases_async", "require_manifest"]
 
 MANIFEST = ("case_id", "task_id", "criterion", "task_input", "response_1", "response_2")
 """The fields of a case."""
@@ -37,16 +35,14 @@ class ExportedCases(ReprMixin):
 
     Attributes:
         path: the manifest: one case a line.
-        key_path: the key; None when it is in the manifest itself.
+        key_path: the key.
         n_cases: how many cases.
-        parts: by labeller, their own manifest, where labellers were named.
         unmatched: tasks that could not be exported, because a side has no answer.
     """
 
     path: Path
-    key_path: Path | None
+    key_path: Path
     n_cases: int
-    parts: Mapping[str, Path]
     unmatched: tuple[Unmatched, ...]
 
     def __fspath__(self) -> str:
@@ -54,7 +50,7 @@ class ExportedCases(ReprMixin):
 
     def __str__(self) -> str:
         left = f", {len(self.unmatched):,} left out" if self.unmatched else ""
-        return f"{self.n_cases:,} case{'s' * (self.n_cases != 1)} in {self.path}{left}"
+        return f"{plural(self.n_cases, 'case')} in {self.path}{left}"
 
 
 @blocking()
@@ -67,9 +63,6 @@ async def export_pairwise_cases(
     out: str | os.PathLike[str],
     suite: SuiteLike | None = None,
     seed: int | None = None,
-    embed_key: bool = False,
-    labellers: Sequence[str] = (),
-    overlap: int | None = None,
 ) -> ExportedCases:
     """Write blinded cases for people to label: one JSON line for each task and criterion.
 
@@ -86,10 +79,7 @@ async def export_pairwise_cases(
         criteria: one criterion, or several, each of which makes a case of each task.
         out: the manifest, a ``.jsonl`` file.
         suite: the tasks, for ``task_input``; see :func:`evaluate_pairwise`.
-        seed: makes the sides and the shares of the labellers reproducible.
-        embed_key: write ``first_variant`` into the manifest itself, in one file with everything; not for labellers.
-        labellers: names; each gets a file ``STEM.NAME.jsonl`` with a share of the cases.
-        overlap: how many labellers get each case; by default all of them.
+        seed: makes the sides reproducible.
 
     Returns:
         What was written; its ``unmatched`` lists tasks without an answer of both sides, failed ones included.
@@ -105,19 +95,15 @@ async def export_pairwise_cases(
         >>> export_pairwise_cases(old, new, criteria="more certain", out="cases.jsonl", seed=1)
         <ExportedCases: 2 cases in cases.jsonl>
     """
-    seed = require_seed(seed)
     wanted = [criteria] if isinstance(criteria, str) else list(criteria)
+    for criterion in wanted:
+        require_text(criterion, "criteria")
     target = require_path(out, "out")
-    _require(wanted, target, labellers, overlap)
-    if embed_key and labellers:
-        raise InputError("embed_key would tell the labellers which variant is which; leave it out, and keep the key")
-    files = {name: target.with_name(f"{target.stem}.{name}{target.suffix}") for name in labellers}
-    for path in files.values():
-        _unlabelled(path)
+    require_manifest(target)
     before = _exported(target)
     jobs, unmatched = await paired(source_a, source_b, suite)
-    rng = random.Random(random.SystemRandom().getrandbits(64) if seed is None else seed)  # noqa: S311 - sides, no secret
-    cases: list[dict[str, Any]] = []
+    rng = random.Random(require_seed(seed))  # noqa: S311 - sides, no secret
+    cases: dict[str, dict[str, Any]] = {}
     key: list[dict[str, Any]] = []
     left_out = list(unmatched)
     for job in jobs:
@@ -131,22 +117,21 @@ async def export_pairwise_cases(
             drawn = rng.choice("ab")
             first = before[name]["first_variant"] if name in before else drawn
             shown = (a.output, b.output) if first == "a" else (b.output, a.output)
-            values = (name, task.task_id, criterion, task.input, *shown)
-            cases.append(dict(zip(MANIFEST, values, strict=True)))
+            cases[name] = dict(zip(MANIFEST, (name, task.task_id, criterion, task.input, *shown), strict=True))
             known = {"case_id": name, "task_id": task.task_id, "criterion": criterion, "repeat": job.repeat}
             key.append({**known, "first_variant": first, "answers": answers_digest(*shown)})
-    _require_names(cases)
-    _require_kept(before, key, target)
-    where = None if embed_key else key_path(target)
-    if where is not None:
-        _write(where, key)
-    else:
-        cases = [{**case, "first_variant": one["first_variant"]} for case, one in zip(cases, key, strict=True)]
-    parts = _shares(cases, labellers, overlap or len(labellers), rng)
-    for name, part in parts.items():
-        _write(files[name], part)
-    _write(target, cases)
-    return ExportedCases(target, where, len(cases), files, tuple(left_out))
+    if len(cases) < max(1, len(key)):
+        raise InputError("there is no case to label, or two have the same name; give tasks and criteria other names")
+    now = {row["case_id"]: row["answers"] for row in key}
+    lost = [name for name, row in before.items() if now.get(name) != row["answers"]]
+    if lost:
+        raise InputError(
+            f"{target} was exported before, with other answers or other cases: {listed(lost)}; labels of those would "
+            "be lost. Name another file, or remove the old manifest and its key if it has not been labelled"
+        )
+    _write(key_path(target), key)
+    _write(target, cases.values())
+    return ExportedCases(target, key_path(target), len(cases), tuple(left_out))
 
 
 @awaitable(export_pairwise_cases)
@@ -162,17 +147,6 @@ async def export_pairwise_cases_async(*args: Any, **settings: Any) -> Any:
     """
 
 
-def _require(criteria: Sequence[str], out: Path, labellers: Sequence[str], overlap: int | None) -> None:
-    if not criteria or not all(isinstance(one, str) and one.strip() for one in criteria):
-        raise InputError("criteria must be texts such as 'more helpful'")
-    require_manifest(out)
-    strange = [name for name in labellers if not name or not name.replace("-", "").replace("_", "").isalnum()]
-    if strange or len(set(labellers)) < len(labellers) or "key" in labellers:
-        raise InputError(f"labellers need names of their own, of letters, digits, - and _; not {listed(labellers)}")
-    if (optional(require_int, overlap, "overlap", least=1) or 1) > max(1, len(labellers)):
-        raise InputError(f"overlap={overlap!r}: each case goes to 1 to {len(labellers)} of the labellers")
-
-
 def require_manifest(out: Path) -> None:
     """Refuse a name that no manifest has."""
     require_suffix(out, "the manifest", (".jsonl", ".ndjson"))
@@ -180,49 +154,12 @@ def require_manifest(out: Path) -> None:
 
 def _exported(target: Path) -> dict[str, dict[str, Any]]:
     """The key of what was exported under this name before: by case, which variant stood first, and of which answers."""
-    rows = _unlabelled(target)
+    rows = read_rows(target) if target.exists() else []
+    if any(row.get("preferred") is not None for row in rows):
+        raise InputError(f"{target} holds labels; move it elsewhere first, or name another file for the manifest")
     shown = {str(row.get("case_id")): row for row in rows}
     known = known_key(target, rows) or {}
     return {name: {**row, "answers": labelled_answers(shown.get(name, {}), row)} for name, row in known.items()}
-
-
-def _unlabelled(path: Path) -> list[dict[str, Any]]:
-    """The rows of a file that is about to be replaced; none when it does not exist."""
-    rows = read_rows(path) if path.exists() else []
-    if any(row.get("preferred") is not None for row in rows):
-        raise InputError(f"{path} holds labels; move it elsewhere first, or name another file for the manifest")
-    return rows
-
-
-def _require_kept(before: Mapping[str, Mapping[str, Any]], key: Iterable[Mapping[str, Any]], target: Path) -> None:
-    """Refuse to replace a key that labels may rest on by one that says something else."""
-    now = {row["case_id"]: row["answers"] for row in key}
-    lost = [name for name, row in before.items() if now.get(name) != row["answers"]]
-    if lost:
-        raise InputError(
-            f"{target} was exported before, with other answers or other cases: {listed(lost)}; labels of those would "
-            "be lost. Name another file, or remove the old manifest and its key if it has not been labelled"
-        )
-
-
-def _require_names(cases: Sequence[Mapping[str, Any]]) -> None:
-    if not cases:
-        raise InputError("there is no case to label: no task has an answer of both variants")
-    names = Counter(case["case_id"] for case in cases)
-    twice = [name for name, times in names.items() if times > 1]
-    if twice:
-        raise InputError(f"two cases would be called {listed(twice)}; give tasks and criteria names without '::'")
-
-
-def _shares(
-    cases: Sequence[dict[str, Any]], labellers: Sequence[str], overlap: int, rng: random.Random
-) -> dict[str, list[dict[str, Any]]]:
-    """Each case to so many labellers, those with the fewest so far; among equals, chance decides."""
-    shares: dict[str, list[dict[str, Any]]] = {name: [] for name in labellers}
-    for case in cases:
-        for name in sorted(labellers, key=lambda one: (len(shares[one]), rng.random()))[:overlap]:
-            shares[name].append(case)
-    return shares
 
 
 def _write(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from pairscale.core.errors import InputError
-from pairscale.core.notices import notice
+from pairscale.core.notices import notice, plural
 from pairscale.core.provenance import text_hash
 from pairscale.core.tables import listed
 from pairscale.evaluate.result import Unmatched
 from pairscale.evaluate.suite import Task, id_key, input_key
 from pairscale.evaluate.traces import TraceRef
 
-__all__ = ["Match", "matched", "name_of_input"]
-
-_Key: TypeAlias = Callable[[TraceRef], str | None]
 _Groups: TypeAlias = dict[str, list[TraceRef]]
-_Tell: TypeAlias = Callable[[str], object]
 
 _SHORT = 40
 _SHOWN = 5
@@ -58,7 +54,8 @@ def matched(
     refs_b: Sequence[TraceRef],
     tasks: Iterable[Task],
     names: tuple[str, str] = ("A", "B"),
-    tell: _Tell = notice,
+    *,
+    strict: bool = False,
 ) -> tuple[list[Match], list[Unmatched]]:
     """The answers of each task, and those that belong to none.
 
@@ -70,88 +67,69 @@ def matched(
         refs_b: what B has.
         tasks: those of a suite; none without one.
         names: of the variants.
-        tell: Is told what is unusual.
+        strict: whether to refuse answers to different questions under the same name; otherwise that is said.
 
     Raises:
         InputError: nothing can be matched.
     """
-    suite = {task.task_id: task for task in tasks}
+    suite = list(tasks)
+    by_id = [_groups(refs, _id_of) for refs in (refs_a, refs_b)]
+    by_input = [_groups(refs, _input_of) for refs in (refs_a, refs_b)]
     if suite:
-        sides = [_by_suite(refs, suite, name, tell) for refs, name in zip((refs_a, refs_b), names, strict=True)]
-        matches = [Match(key, suite[key], *(side.get(key, ()) for side in sides)) for key in suite]
+        ids = {id_key(task.task_id) for task in suite}
+        sides = []
+        for side in (0, 1):
+            if ids & by_id[side].keys():
+                sides.append([by_id[side].get(id_key(task.task_id), []) for task in suite])
+            else:
+                sides.append([by_input[side].get(input_key(task.input), []) for task in suite])
+        matches = [Match(task.task_id, task, a, b) for task, a, b in zip(suite, *sides, strict=True)]
     else:
-        key_of = _how((refs_a, refs_b), names, tell)
-        sides = [_groups(refs, key_of) for refs in (refs_a, refs_b)]
-        order = dict.fromkeys(key for side in sides for key in side)
-        pairs = [(key, sides[0].get(key, []), sides[1].get(key, [])) for key in order]
+        groups = _shared(by_id, by_input, names)
+        order = dict.fromkeys([*groups[0], *groups[1]])
+        pairs = [(key, groups[0].get(key, []), groups[1].get(key, [])) for key in order]
         matches = [Match(_name(key, [*a, *b]), None, a, b) for key, a, b in pairs]
     kept = {id(ref) for match in matches for ref in (*match.a, *match.b)}
-    left = [ref for ref in (*refs_a, *refs_b) if id(ref) not in kept]
-    unknown = dict.fromkeys(ref.task_id for ref in left if suite and ref.task_id is not None)
-    unmatched = [Unmatched(str(name), 1, "suite") for name in unknown]
-    unmatched += [
-        Unmatched(ref.task_id or f"trace {ref.trace_id}", 1, "task_id") for ref in left if ref.task_id not in unknown
-    ]
-    _tell_duplicates(matches, names, tell)
-    _tell_inputs(matches, names, tell)
-    return matches, unmatched
+    left = {ref.task_id or f"trace {ref.trace_id}" for ref in (*refs_a, *refs_b) if id(ref) not in kept}
+    _tell_unusual(matches, names, strict=strict)
+    return matches, [Unmatched(name, 1, "suite" if suite else "task_id") for name in sorted(left)]
 
 
-def _by_id(ref: TraceRef) -> str | None:
+def _id_of(ref: TraceRef) -> str | None:
     return None if ref.task_id is None else id_key(ref.task_id)
 
 
-def _by_input(ref: TraceRef) -> str | None:
+def _input_of(ref: TraceRef) -> str | None:
     asked = ref.metadata.get("input")
     return input_key(asked) if isinstance(asked, str) and asked.strip() else None
 
 
-def _groups(refs: Sequence[TraceRef], key_of: _Key, tasks: Mapping[str, str] | None = None) -> _Groups:
-    """References by their key, or by the task that it stands for; those without are left out."""
+def _groups(refs: Sequence[TraceRef], key_of: Callable[[TraceRef], str | None]) -> _Groups:
+    """References by their key; those without are left out."""
     groups: _Groups = {}
     for ref in refs:
         key = key_of(ref)
-        if tasks is not None and key is not None:
-            key = tasks.get(key)
         if key is not None:
             groups.setdefault(key, []).append(ref)
     return groups
 
 
-def _how(sides: Sequence[Sequence[TraceRef]], names: tuple[str, str], tell: _Tell) -> _Key:
-    """How to match two sides; by what was asked is said where there are names."""
-    ids = [set(_groups(refs, _by_id)) for refs in sides]
-    if ids[0] & ids[1]:
-        return _by_id
-    unnamed = [name for name, known in zip(names, ids, strict=True) if not known]
-    a, b = (_groups(refs, _by_input) for refs in sides)
-    if a.keys() & b.keys():
-        if len(unnamed) < 2:
-            why = f"{unnamed[0]} names no tasks" if unnamed else f"{names[0]} and {names[1]} share no task_id"
-            tell(f"{why}; answers are paired by the text of the task")
-        return _by_input
-    if unnamed:
-        verb = "names" if len(unnamed) == 1 else "name"
-        raise InputError(
-            f"{' and '.join(unnamed)} {verb} no tasks, and no task of {names[0]} and {names[1]} has the same text; "
-            "name the column of the tasks' names (`id_col=`), or of their text (`input_col=`)"
-        )
-    has = ", ".join(f"{name} has {listed(sorted(known), 3)}" for name, known in zip(names, ids, strict=True))
-    raise InputError(
-        f"{names[0]} and {names[1]} have no task in common ({has}); answers are paired by task_id, else by the text of "
-        "the task: name the column of the names (`id_col=`), or of the text (`input_col=`)"
+def _shared(by_id: list[_Groups], by_input: list[_Groups], names: tuple[str, str]) -> list[_Groups]:
+    """The groups by which A and B have tasks in common."""
+    a, b = names
+    if by_id[0].keys() & by_id[1].keys():
+        return by_id
+    if by_input[0].keys() & by_input[1].keys():
+        if by_id[0] or by_id[1]:
+            notice(f"{a} and {b} share no task_id; answers are paired by the text of the task")
+        return by_input
+    has = ", ".join(
+        f"{name} has {listed(sorted(groups), 3) or 'no names'}" for name, groups in zip(names, by_id, strict=True)
     )
-
-
-def _by_suite(refs: Sequence[TraceRef], suite: Mapping[str, Task], name: str, tell: _Tell) -> _Groups:
-    """The answers of one side, by the tasks of a suite."""
-    groups = _groups(refs, _by_id, {id_key(task_id): task_id for task_id in suite})
-    if groups:
-        return groups
-    groups = _groups(refs, _by_input, {input_key(task.input): task_id for task_id, task in suite.items()})
-    if groups and any(ref.task_id is not None for ref in refs):
-        tell(f"{name} shares no task_id with the suite; its answers are paired by the text of the task")
-    return groups
+    raise InputError(
+        f"{a} and {b} have no task in common ({has}); answers are paired by task_id, else by the text of the task: "
+        "name the column of the names (`id_col=`), or of the text (`input_col=`)"
+    )
 
 
 def _name(key: str, refs: Sequence[TraceRef]) -> str:
@@ -159,40 +137,21 @@ def _name(key: str, refs: Sequence[TraceRef]) -> str:
     return next((ref.task_id for ref in refs if ref.task_id is not None), None) or name_of_input(key)
 
 
-def _tell_duplicates(matches: Sequence[Match], names: tuple[str, str], tell: _Tell) -> None:
-    """Say which tasks one side has more often than the other."""
-    odd = [match for match in matches if match.a and match.b and len(match.a) != len(match.b)]
-    if odd:
-        words = [
-            f"{one.name!r} ({len(one.a)} in {names[0]}{_places(one.a)}, {len(one.b)} in {names[1]}{_places(one.b)})"
-            for one in odd
-        ]
-        tell(
-            f"{len(odd):,} task{'s are' if len(odd) != 1 else ' is'} duplicated on one side: {_first_few(words)}; the "
+def _tell_unusual(matches: Sequence[Match], names: tuple[str, str], *, strict: bool) -> None:
+    """Say which tasks a side has more often, and where both were asked different things; a suite decides on those."""
+    both = [match for match in matches if match.a and match.b]
+    uneven = [match.name for match in both if len(match.a) != len(match.b)]
+    if uneven:
+        notice(
+            f"{plural(len(uneven), 'task is', 'tasks are')} duplicated on one side: {listed(uneven, _SHOWN)}; the "
             "first answers are compared with each other, and those that are left have no partner"
         )
-
-
-def _places(refs: Sequence[TraceRef]) -> str:
-    known = [str(ref.metadata["where"]) for ref in refs if ref.metadata.get("where")]
-    return f": {', '.join(known[:_SHOWN])}" if len(refs) > 1 and known else ""
-
-
-def _tell_inputs(matches: Sequence[Match], names: tuple[str, str], tell: _Tell) -> None:
-    """Say where two answers under one name were asked for different things; a suite has the last word on the task."""
-    different = [
-        repr(match.name)
-        for match in matches
-        if match.task is None and match.a and match.b and len(_groups([*match.a, *match.b], _by_input)) > 1
-    ]
+    different = [match.name for match in both if not match.task and len(_groups([*match.a, *match.b], _input_of)) > 1]
     if different:
-        tell(
+        words = (
             f"{names[0]} and {names[1]} were asked different things under the same name in {len(different):,} of "
-            f"{len(matches):,} tasks ({_first_few(different)}); judges are shown what {names[0]} was asked: check the "
-            "names"
+            f"{len(matches):,} tasks ({listed(different, _SHOWN)})"
         )
-
-
-def _first_few(words: Sequence[str]) -> str:
-    more = f" and {len(words) - _SHOWN:,} more" if len(words) > _SHOWN else ""
-    return ", ".join(words[:_SHOWN]) + more
+        if strict:
+            raise InputError(f"{words}; have both answer the same tasks, and record a baseline again if there is one")
+        notice(f"{words}; judges are shown what {names[0]} was asked: check the names")

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import uuid4
 
 import numpy as np
@@ -15,7 +14,7 @@ import polars as pl
 
 from pairscale.core.display import PlotMixin, ReportMixin
 from pairscale.core.errors import InputError, UnknownNameError
-from pairscale.core.options import ProgressMode, checked, optional, require_int, require_level
+from pairscale.core.options import ProgressMode, checked, require_int, require_level
 from pairscale.core.provenance import Provenance, utc_now
 from pairscale.core.tables import listed
 from pairscale.evaluate.comparators import PairwiseComparator
@@ -35,10 +34,11 @@ from pairscale.store.marks import VARIANTS
 from pairscale.store.runfile import RunFile
 
 if TYPE_CHECKING:
-    from pairscale.evaluate.run import CaseSource
+    from numpy.typing import NDArray
+
     from pairscale.models.bradley_terry import BTFit
 
-__all__ = ["VariantsResult", "run_variants", "run_variants_async", "saved_variants"]
+    Floats: TypeAlias = NDArray[np.float64]
 
 RANKING = ("variant", "rank", "theta", "lower", "upper", "rank_lower", "rank_upper", "wins", "losses", "ties", "flips",
            "abstentions", "errors")  # fmt: skip
@@ -115,29 +115,20 @@ class VariantsResult(PlotMixin, ReportMixin, table="ranking", charts=("scores", 
 
     def verdict(self, key: str | None = None) -> str:
         """Which variant is the best, in a sentence that ends with what to do next."""
-        groups, best = self.groups(key), self.best(key)
+        groups = self.groups(key)
+        best = self.best(key)
         if best is not None:
             return f"{best} is the best; choose {best}"
-        if not groups:
-            return "nothing is decided, as no case has a winner; look at why the judge gave no answer"
-        first = groups[0][0]
-        if len(groups) == 1:
+        if len(groups) < 2:
             return "no difference between them is shown; compare more tasks, or choose by cost and speed"
-        alike = list(dict.fromkeys(name for group in groups if first in group for name in group if name != first))
-        others = " and ".join(filter(None, [", ".join(alike[:-1]), *alike[-1:]]))
-        score = f"{others} cannot be told apart from {first}, which has the highest score"
+        first = groups[0][0]
+        alike = dict.fromkeys(name for group in groups if first in group for name in group if name != first)
+        score = f"{', '.join(alike)} cannot be told apart from {first}, which has the highest score"
         return f"no single one is the best, as {score}; choose among these by cost and speed"
 
     def summary(self) -> str:
         """The rankings in words."""
-        lines = []
-        for key in self.keys:
-            lines.append(f"{key}: {self.verdict(key)}")
-            for row in self.ranking(key).drop_nulls("theta").iter_rows(named=True):
-                ends = f"{row['lower']:+.2f} to {row['upper']:+.2f}, rank {row['rank_lower']} to {row['rank_upper']}"
-                lines.append(f"  {row['rank']:>2}  {row['variant']}  {row['theta']:+.2f}  ({ends})")
-            lines += [f"  cannot be told apart: {', '.join(group)}" for group in self.groups(key) if len(group) > 1]
-        return "\n".join(lines)
+        return "\n".join(f"{key}: {self.verdict(key)}\n{self.ranking(key)}" for key in self.keys)
 
     def __repr__(self) -> str:
         return f"<VariantsResult of {len(self.variants)} variants, {len(self.results)} pairs>"
@@ -150,7 +141,6 @@ async def run_variants(
     variants: Mapping[str, VariantLike],
     *,
     comparators: Iterable[PairwiseComparator],
-    n_pairs: int | None = None,
     concurrency: int = CONCURRENCY,
     timeout: float | None = TIMEOUT,
     variant_timeout: float | None = None,
@@ -172,8 +162,6 @@ async def run_variants(
         suite: the tasks.
         variants: by their names; see :func:`run_pairwise`.
         comparators: who says which is better; see :func:`run_pairwise`.
-        n_pairs: how many cases (a task and two variants) to compare, spread evenly over the pairs of variants; all of
-            them by default.
         concurrency: Questions open at once; as many cases are worked on at once.
         timeout: Seconds that one answer of a judge may take; None for no limit.
         variant_timeout: Seconds that one answer of a variant may take before it has failed; see :func:`run_pairwise`.
@@ -185,7 +173,7 @@ async def run_variants(
         progress: show a bar when standard error is a terminal.
 
     Raises:
-        InputError: with fewer than three variants (:func:`run_pairwise` compares two), or too few cases.
+        InputError: with fewer than three variants (:func:`run_pairwise` compares two).
         FitError: when the comparisons do not join all variants.
 
     Example:
@@ -199,22 +187,40 @@ async def run_variants(
     suite = as_suite(suite)
     seed = require_int(seed, "seed", least=0)
     level = require_level(level)
-    n_pairs = optional(require_int, n_pairs, "n_pairs", least=1)
     names = tuple(variants)
     if len(names) < 3:
         raise InputError(f"run_variants ranks three variants or more, not {listed(names) or 'none'}; see run_pairwise")
     made = {name: make_variant(given, name) for name, given in variants.items()}
     couples = list(combinations(names, 2))
-    chosen = _chosen(len(suite), couples, n_pairs, seed)
+    chosen = [(task, couple) for task in suite for couple in couples]
     options = RunOptions(concurrency=concurrency, timeout=timeout, max_cost=max_cost)
     asking = PairwiseRun(comparators, options, run=run, failures=failures, seed=seed, progress=progress)
     async with asking.opened():
         runner = asking.runner(made, variant_timeout)
-        jobs = [runner.job(suite.tasks[number], 1, *couple) for number, couple in chosen]
-        source = await asking.grade(jobs)
-        settings = {"run": asking.name, "suite": suite.name, "n_pairs": len(chosen), "level": level}
+        source = await asking.grade([runner.job(task, 1, *couple) for task, couple in chosen])
+        settings = {"run": asking.name, "suite": suite.name, "level": level}
         provenance = Provenance("run_variants", settings, seed, runner.identities)
-        found = _found(asking, source, chosen, names, couples, provenance, level, seed)
+        group = uuid4().hex
+        results = {}
+        answers: dict[str, dict[str, Trace]] = {name: {} for name in names}
+        for n, couple in enumerate(couples):
+            done = [at for at, (_, two) in enumerate(chosen) if two == couple and at in source.done_cases]
+            traces = [[source.traces[at][side] for at in done] for side in (0, 1)]
+            for name, own in zip(couple, traces, strict=True):
+                answers[name] |= {chosen[at][0].task_id: trace for at, trace in zip(done, own, strict=True)}
+            results[couple] = PairwiseRunResult(
+                f"{group}-{n}",
+                tuple(case for at in done for case in source.done_cases[at]),
+                asking.keys,
+                *couple,
+                group,
+                failures=asking.failures,
+                variants=(figures_of("a", traces[0]), figures_of("b", traces[1])),
+                provenance=provenance,
+            )
+        took = {name: figures_of(name, own.values()) for name, own in answers.items()}
+        more = {"figures": took, "level": level, "seed": seed}
+        found = ranked_variants(names, asking.keys, results, asking.stopped, asking.cost, provenance, **more)
         if asking.store.is_kept:
             _save(asking, found)
     return found
@@ -236,41 +242,6 @@ async def run_variants_async(*args: Any, **settings: Any) -> Any:
     """
 
 
-def _found(
-    asking: PairwiseRun,
-    source: CaseSource,
-    chosen: Sequence[tuple[int, tuple[str, str]]],
-    names: tuple[str, ...],
-    couples: Sequence[tuple[str, str]],
-    provenance: Provenance,
-    level: float,
-    seed: int,
-) -> VariantsResult:
-    group = uuid4().hex
-    results = {}
-    traces: dict[str, dict[int, Trace]] = {name: {} for name in names}
-    for number in sorted(source.done_cases):
-        task, couple = chosen[number]
-        for name, trace in zip(couple, source.traces[number], strict=True):
-            traces[name][task] = trace
-    for n, (a, b) in enumerate(couples):
-        done = [number for number, (_, couple) in enumerate(chosen) if couple == (a, b) and number in source.done_cases]
-        results[a, b] = PairwiseRunResult(
-            f"{group}-{n}",
-            tuple(case for number in done for case in source.done_cases[number]),
-            asking.keys,
-            a,
-            b,
-            group,
-            failures=asking.failures,
-            variants=tuple(figures_of(side, (source.traces[one][at] for one in done)) for at, side in enumerate("ab")),
-            provenance=provenance,
-        )
-    took = {name: figures_of(name, answers.values()) for name, answers in traces.items()}
-    more = {"figures": took, "level": level, "seed": seed}
-    return ranked_variants(names, asking.keys, results, asking.stopped, asking.cost, provenance, **more)
-
-
 def ranked_variants(
     names: tuple[str, ...],
     keys: tuple[str, ...],
@@ -281,8 +252,7 @@ def ranked_variants(
     **more: Any,
 ) -> VariantsResult:
     """Rank variants by the results of their pairs; see :class:`VariantsResult` for the arguments."""
-    level, seed = more["level"], more["seed"]
-    fits = {key: fit_variants(results.values(), key, names, level, seed) for key in keys}
+    fits = {key: fit_variants(results.values(), key, names, more["level"], more["seed"]) for key in keys}
     rankings = {key: _ranking(fits[key], results.values(), key) for key in keys}
     return VariantsResult(names, keys, results, fits, rankings, stopped, cost, provenance, **more)
 
@@ -314,40 +284,24 @@ def saved_variants(store: RunFile) -> VariantsResult | None:
     row = rows[0]
     read = [PairwiseRunResult.from_dict(one, store.name) for one in row["results"]]
     results = {(one.variant_a, one.variant_b): one for one in read}
-    figures = {name: VariantFigures(**one) for name, one in row["figures"].items()}
+    own = {one.name for one in fields(VariantFigures)}
+    figures = {
+        name: VariantFigures(**{kind: one[kind] for kind in one if kind in own}) for name, one in row["figures"].items()
+    }
     more = {"figures": figures, "level": row["level"], "seed": row["seed"], "created_at": row["created_at"]}
     made = Provenance(**row["provenance"])
     return ranked_variants(tuple(row["variants"]), tuple(row["keys"]), results, row["stopped"], 0.0, made, **more)
 
 
-def _chosen(
-    n_tasks: int, couples: Sequence[tuple[str, str]], n_pairs: int | None, seed: int | None
-) -> list[tuple[int, tuple[str, str]]]:
-    """Which task is compared for which two variants: all, or as many of each couple as can be, drawn at random."""
-    most = n_tasks * len(couples)
-    if n_pairs is None or n_pairs >= most:
-        return [(at, couple) for at in range(n_tasks) for couple in couples]
-    if n_pairs < len(couples):
-        raise InputError(f"`n_pairs={n_pairs}`: {len(couples)} pairs of variants need at least one case each")
-    rng = random.Random(seed)  # noqa: S311 - a sample, not a secret
-    tasks = {couple: rng.sample(range(n_tasks), n_tasks) for couple in couples}
-    order = rng.sample(list(couples), len(couples))
-    drawn = [(tasks[order[at % len(order)]][at // len(order)], order[at % len(order)]) for at in range(n_pairs)]
-    return sorted(drawn, key=lambda one: (one[0], couples.index(one[1])))
-
-
 def _ranking(fit: BTFit, results: Iterable[PairwiseRunResult], key: str) -> pl.DataFrame:
+    turned = {"wins": "losses", "losses": "wins"}
     kinds = ("wins", "losses", "ties", "flips", "abstentions", "errors")
-    counts: dict[str, dict[str, int]] = {}
+    rows = []
     for result in results:
         rate = result.win_rate(key)
-        for name, (won, lost) in {result.variant_b: ("wins", "losses"), result.variant_a: ("losses", "wins")}.items():
-            own = counts.setdefault(name, dict.fromkeys(kinds, 0))
-            own["wins"] += getattr(rate, won)
-            own["losses"] += getattr(rate, lost)
-            for kind in kinds[2:]:
-                own[kind] += getattr(rate, kind)
-    table = pl.DataFrame([{"variant": name, **own} for name, own in counts.items()])
+        rows.append({"variant": result.variant_b, **{kind: getattr(rate, kind) for kind in kinds}})
+        rows.append({"variant": result.variant_a, **{kind: getattr(rate, turned.get(kind, kind)) for kind in kinds}})
+    table = pl.DataFrame(rows).group_by("variant", maintain_order=True).sum()
     scores = fit.theta.select("rank", "theta", "lower", "upper", "rank_lower", "rank_upper", variant="ID")
     return table.join(scores, on="variant", how="left").sort("rank", "variant", nulls_last=True).select(RANKING)
 
@@ -405,30 +359,32 @@ def fit_variants(
 
 def _halves(cases: pl.DataFrame) -> pl.DataFrame:
     """Each case as a win and a loss, which count as much as its preference says."""
-    sides = [
-        cases.with_columns(pl.lit(result).alias("result"), weight=pl.col("score") if result else 1 - pl.col("score"))
-        for result in (1.0, 0.0)
-    ]
-    return pl.concat(sides).filter(pl.col("weight") > 0).sort("task_id", "object1", "object2", "result")
+    won = cases.with_columns(result=pl.lit(1.0), weight=pl.col("score"))
+    lost = cases.with_columns(result=pl.lit(0.0), weight=1 - pl.col("score"))
+    return pl.concat([won, lost]).filter(pl.col("weight") > 0).sort("task_id", "object1", "object2", "result")
 
 
 def _by_tasks(plain: BTFit, robust: BTFit, tasks: int, level: float, seed: int) -> BTFit:
     """A fit whose errors are those between tasks."""
-    if plain.covariance is None or robust.covariance is None:  # never, as both were asked for
-        return plain
     reach = normal_quantile(level)
     share = IMAGINED / (tasks - 1 + IMAGINED)
     wider = (student_quantile(level, tasks - 1) / reach) ** 2
-    spread = wider * ((1 - share) * robust.covariance + share * plain.covariance)
-    theta, se = robust.theta["theta"].to_numpy(), np.sqrt(np.maximum(np.diag(spread), 0))
-    values, vectors = np.linalg.eigh(spread)  # it has no variance in the direction of the mean, so no Cholesky factor
-    draws = np.random.default_rng(seed).standard_normal((_DRAWS, len(theta)))
-    draws = theta + draws @ (vectors * np.sqrt(np.maximum(values, 0))).T
+    spread: Floats = wider * ((1 - share) * robust.covariance + share * plain.covariance)  # type: ignore[assignment,operator]
+    theta = robust.theta["theta"].to_numpy()
+    half = reach * np.sqrt(np.maximum(np.diag(spread), 0))
+    draws = theta + _draws(spread, seed)
     ranks = 1 + np.argsort(np.argsort(-draws, axis=1), axis=1)
     ends = np.quantile(ranks, [(1 - level) / 2, (1 + level) / 2], axis=0, method="inverted_cdf").astype(np.int64)
-    columns = {"lower": theta - reach * se, "upper": theta + reach * se, "rank_lower": ends[0], "rank_upper": ends[1]}
+    columns = {"lower": theta - half, "upper": theta + half, "rank_lower": ends[0], "rank_upper": ends[1]}
     table = robust.theta.with_columns(**{name: pl.Series(one) for name, one in columns.items()})
     return replace(robust, theta=table, covariance=spread)
+
+
+def _draws(covariance: Floats, seed: int) -> Floats:
+    """Normal draws; the covariance has no variance in the direction of the mean, so no Cholesky factor."""
+    values, vectors = np.linalg.eigh(covariance)
+    draws = np.random.default_rng(seed).standard_normal((_DRAWS, len(values)))
+    return np.asarray(draws @ (vectors * np.sqrt(np.maximum(values, 0))).T)
 
 
 # Which variants can be told apart.
@@ -438,16 +394,6 @@ def _by_tasks(plain: BTFit, robust: BTFit, tasks: int, level: float, seed: int) 
 # scores that are neither independent nor equally certain). Two variants cannot be told apart when the interval of their
 # difference holds 0. A group is a set of variants of which no two can be told apart, and which no further one joins; a
 # variant may be in two groups.
-
-DIFFERENCES = {
-    "variant": pl.String(),
-    "other": pl.String(),
-    "difference": pl.Float64(),
-    "lower": pl.Float64(),
-    "upper": pl.Float64(),
-    "differ": pl.Boolean(),
-}
-"""The columns of the differences between variants."""
 
 
 def differences_of(fit: BTFit, level: float, seed: int) -> pl.DataFrame:
@@ -460,33 +406,27 @@ def differences_of(fit: BTFit, level: float, seed: int) -> pl.DataFrame:
 
     Returns:
         One row for every two, the better first: ``variant other difference lower upper differ``.
-
-    Raises:
-        InputError: the fit has no covariance.
     """
-    if fit.covariance is None:
-        raise InputError("differences need a fit with covariance=True")
     names = fit.theta["ID"].to_list()
     scores = fit.theta["theta"].to_numpy()
     one, two = np.triu_indices(len(names), k=1)
-    c = fit.covariance
+    c: Floats = fit.covariance  # type: ignore[assignment]  # asked for
     errors = np.sqrt(np.maximum(c[one, one] + c[two, two] - 2 * c[one, two], 0))
-    values, vectors = np.linalg.eigh(c)  # it has no variance in the direction of the mean, so no Cholesky factor
-    root = vectors * np.sqrt(np.maximum(values, 0))
-    draws = np.random.default_rng(seed).standard_normal((_DRAWS, len(names))) @ root.T
+    draws = _draws(c, seed)
     with np.errstate(invalid="ignore", divide="ignore"):
         largest = np.nan_to_num(np.abs(draws[:, one] - draws[:, two]) / errors).max(axis=1, initial=0)
     reach = float(np.quantile(largest, level)) * errors
     gaps = scores[one] - scores[two]
-    rows = {
-        "variant": [names[at] for at in one],
-        "other": [names[at] for at in two],
-        "difference": gaps,
-        "lower": gaps - reach,
-        "upper": gaps + reach,
-        "differ": np.abs(gaps) > reach,
-    }
-    return pl.DataFrame(rows, schema=DIFFERENCES)
+    return pl.DataFrame(
+        {
+            "variant": [names[at] for at in one],
+            "other": [names[at] for at in two],
+            "difference": gaps,
+            "lower": gaps - reach,
+            "upper": gaps + reach,
+            "differ": np.abs(gaps) > reach,
+        }
+    )
 
 
 def groups_of(differences: pl.DataFrame, names: Sequence[str]) -> list[tuple[str, ...]]:

@@ -16,13 +16,13 @@ from pairscale.core.display import PlotMixin, ReportMixin
 from pairscale.core.encodings import read_bytes
 from pairscale.core.errors import FileFormatError, InputError, UnknownNameError
 from pairscale.core.files import replacing
+from pairscale.core.notices import notice
 from pairscale.core.options import checked
 from pairscale.core.provenance import Provenance, utc_now
 from pairscale.core.tables import listed
 from pairscale.evaluate.agreement import PairwiseAgreement, agreement_of
-from pairscale.evaluate.comparators import Winner
+from pairscale.evaluate.comparators import Winner, foreign_outcome
 from pairscale.evaluate.diff import RunDiff, diff_runs
-from pairscale.evaluate.documents import SCHEMA_VERSION, result_fields
 from pairscale.evaluate.figures import VariantFigures
 from pairscale.evaluate.inference.cases import score_of
 from pairscale.evaluate.inference.control import ControlledRate, control_names, controlled_rate
@@ -42,8 +42,7 @@ if TYPE_CHECKING:
     from pairscale.evaluate.inference.cases import Ties
     from pairscale.evaluate.inference.win_rate import Interval
 
-__all__ = ["CASES", "PairwiseAgreement", "PairwiseCase", "PairwiseRunResult", "Unmatched", "counted_score"]
-
+SCHEMA_VERSION = "0.1"
 CASES: dict[str, pl.DataType] = {
     "task_id": pl.String(),
     "repeat": pl.Int64(),
@@ -115,10 +114,7 @@ class PairwiseCase:
 
 def write_document(document: Mapping[str, Any], target: Path) -> Path:
     """Write a JSON document, whole or not at all; its folder is made when it is missing."""
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileFormatError(f"{target.parent} cannot be made: {error.strerror}") from None
+    target.parent.mkdir(parents=True, exist_ok=True)
     with replacing(target) as temporary:
         temporary.write_text(json.dumps(document, indent=1, default=str) + "\n", "utf-8")
     return target
@@ -171,7 +167,6 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
         variant_b: what B is called.
         label: what several runs share.
         unmatched: tasks that could not be compared, because a side has no answer.
-        unfinished: the logs of answers that ended too early, in words; no verdict rests on such answers.
         unasked: tasks that were not reached: decided before, or the money was spent.
         stopped: why it ended before all tasks were asked: ``decided``, ``max_cost``, or None.
         sequential: whether the outcomes were looked at after every case; intervals then allow for that.
@@ -195,7 +190,6 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
     variant_b: str = "B"
     label: str | None = None
     unmatched: tuple[Unmatched, ...] = ()
-    unfinished: tuple[str, ...] = ()
     unasked: tuple[str, ...] = ()
     stopped: str | None = None
     sequential: bool = False
@@ -257,6 +251,12 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
         winners = [case.winner for case in self.of(key)]
         return winners.count("a"), winners.count("b"), winners.count("tie")
 
+    def failed_cases(self, key: str) -> dict[str, int]:
+        """In how many cases A and B failed, by ``a`` and ``b``."""
+        failed = [case.failed for case in self.of(key)]
+        both = failed.count("both")
+        return {"a": failed.count("a") + both, "b": failed.count("b") + both}
+
     def flips(self, key: str) -> int:
         """How many cases have another winner in the other order."""
         return self.counts(key)["flip"]
@@ -282,17 +282,15 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
         Raises:
             InputError: when another interval is asked for after such looks.
         """
-        if self.interval == "betting" and options.setdefault("interval", "betting") != "betting":
-            raise InputError(
-                f"interval={options['interval']!r} does not hold for a run with stop_when; leave it out, for that of "
-                "the confidence sequence"
-            )
+        interval = options.setdefault("interval", self.interval)
+        if self.sequential and interval != "betting":
+            raise InputError(f"interval={interval!r} does not hold for a run with stop_when; leave it out")
         name = ("rate", key, ties, failures or self.failures, *sorted(options.items()))
         if name not in self._known:
             rate = win_rate(self.frame(key, failures=failures), ties=ties, **options)
             self._known[name] = replace(rate, variant=self.variant_b)
-        found: WinRate = self._known[name]
-        return found
+        known: WinRate = self._known[name]
+        return known
 
     def rates(self, key: str, *, ties: Ties = "half") -> dict[Failures, WinRate]:
         """B's win rate by each way to count failures, the one that was asked for first.
@@ -338,20 +336,18 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
         """
         names = control_names(control or self.control or "length")
         cases = list(self.of(key))
-        others = [name for name in names if name != "length"]
         columns = {
             f"{name}_{side}": pl.Series([case.measures(side).get(name) for case in cases], dtype=pl.Float64)
-            for name in others
+            for name in names
+            if name != "length"
             for side in "ab"
         }
         found = controlled_rate(self.frame(key).with_columns(**columns), names, level=level)
-        notices = []
-        for name in others:
-            if not any(name in case.measures_a and name in case.measures_b for case in cases):
-                known = sorted({measure for case in cases for side in "ab" for measure in case.measures(side)})
-                notices.append(
-                    f"no case has a number {name!r} of both answers; there are {listed(['length', *known], 20)}"
-                )
+        notices = [
+            f"no case has a number {name.removesuffix('_a')!r} of both answers"
+            for name, values in columns.items()
+            if name.endswith("_a") and values.null_count() == len(cases)
+        ]
         if self.sequential and found.ci is not None:
             notices.append("no interval: the outcomes were looked at after every case, and none here allows for that")
             found = replace(found, ci=None, effects=tuple(replace(effect, ci=None) for effect in found.effects))
@@ -385,22 +381,13 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
             InputError: ``shown`` is asked for, and no comparator was shown the failures.
         """
         way = self.failures if failures is None else require_failures(failures)
-        table = self._as_counted(key)
-        if way == self.failures:
-            return table
-        if way == "shown" and table["failed"].null_count() < table.height:
-            raise InputError('failures="shown" needs a run that shows failures; give it to run_pairwise')
         if ("table", key, way) not in self._known:
-            self._known["table", key, way] = count_failures(table, way)
-        counted: pl.DataFrame = self._known["table", key, way]
-        return counted
-
-    def _as_counted(self, key: str | None) -> pl.DataFrame:
-        """The cases as they were counted, made once."""
-        if ("table", key) not in self._known:
-            self._known["table", key] = cases_table(self.cases if key is None else self.of(key))
-        table: pl.DataFrame = self._known["table", key]
-        return table
+            table = cases_table(self.cases if key is None else self.of(key))
+            if way == "shown" != self.failures and table["failed"].null_count() < table.height:
+                raise InputError('failures="shown" needs a run that shows failures; give it to run_pairwise')
+            self._known["table", key, way] = table if way == self.failures else count_failures(table, way)
+        known: pl.DataFrame = self._known["table", key, way]
+        return known
 
     def verdict(self, key: str) -> str:
         """Which is better, in a sentence."""
@@ -430,14 +417,13 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as JSON has it."""
-        plain = {name: getattr(self, name) for name in _FIELDS}
         rates = {key: self.rates(key) for key in self.keys}
         return {
             "schema_version": SCHEMA_VERSION,
-            **plain,
+            **{name: getattr(self, name) for name in _FIELDS},
             "n_pairs": self.n_cases,
             "keys": list(self.keys),
-            "win_rates": {key: asdict(self.win_rate(key)) for key in self.keys},
+            "win_rates": {key: asdict(by_way[self.failures]) for key, by_way in rates.items()},
             "bounds": {key: self.bounds(key)._asdict() for key in self.keys},
             "win_rates_by_failures": {
                 key: {way: asdict(rate) for way, rate in by_way.items()} for key, by_way in rates.items()
@@ -473,10 +459,9 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
             FileFormatError: when the file is not one.
         """
         try:
-            document = json.loads(read_bytes(path))
-        except ValueError as error:
-            raise FileFormatError(f"{path} is not a saved run: {error}") from None
-        return cls.from_dict(document, path)
+            return cls.from_dict(json.loads(read_bytes(path)), path)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise FileFormatError(f"{path} is not a saved run: {type(error).__name__}: {error}") from None
 
     @classmethod
     def from_dict(cls, found: Mapping[str, Any], where: object = "this") -> PairwiseRunResult:
@@ -487,14 +472,43 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
             where: it comes from, for messages.
 
         Raises:
-            FileFormatError: when it is not one.
+            FileFormatError: when it is of another version.
         """
-        try:
-            return cls(**result_fields(found, set(_FIELDS), PairwiseCase, Unmatched, where))
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            if isinstance(error, FileFormatError):
-                raise
-            raise FileFormatError(f"{where} is not a saved run: {type(error).__name__}: {error}") from None
+        version = found["schema_version"]
+        if version != SCHEMA_VERSION:
+            raise FileFormatError(f"{where} has schema_version {version!r}; this pairscale reads {SCHEMA_VERSION!r}")
+        if "provenance" not in found:
+            return cls._of_ag2(found, where)
+        own = {one.name for one in fields(VariantFigures)}
+        kept = {name: value for name, value in found.items() if name in _FIELDS}
+        for name in ("keys", "unasked", "control", "prices_as_of"):
+            kept[name] = tuple(found.get(name, ()))
+        kept["cases"] = tuple(
+            PairwiseCase(**{**one, "outcome": Outcome(one["outcome"]), "tags": tuple(one["tags"])})
+            for one in found["cases"]
+        )
+        kept["unmatched"] = tuple(Unmatched(**one) for one in found["unmatched"])
+        kept["variants"] = tuple(
+            VariantFigures(**{name: one[name] for name in one if name in own}) for one in found.get("variants", ())
+        )
+        kept["provenance"] = Provenance(**found["provenance"])
+        return cls(**kept)
+
+    @classmethod
+    def _of_ag2(cls, found: Mapping[str, Any], where: object) -> PairwiseRunResult:
+        """A run that AG2 saved: cases without an outcome, where failures were shown to the judge."""
+        cases = []
+        for one in found["cases"]:
+            said = foreign_outcome(one["winner"], one.get("reasoning"), one.get("detail"))
+            if said is None:
+                raise FileFormatError(f"{where}: winner is {one['winner']!r}; it must be a, b or tie")
+            named = (str(one["task_id"]), str(one["key"]))
+            cases.append(PairwiseCase(*named, said.winner, said.reasoning, dict(said.detail), said.outcome))  # type: ignore[arg-type]
+        failed = sum(not case.outcome.is_answer for case in cases)
+        notice(f"{where} was saved by AG2; {failed:,} of its ties are errors and missing labels here")
+        kept = {name: found[name] for name in ("run_id", "label", "variant_a", "variant_b") if name in found}
+        keys = tuple(dict.fromkeys(case.key for case in cases))
+        return cls(**kept, cases=tuple(cases), keys=keys, failures="shown", provenance=Provenance("AG2"))
 
 
 _FIELDS = tuple(one.name for one in fields(PairwiseRunResult) if one.name not in {"store_dir", "_known"})

@@ -11,18 +11,18 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Any, Literal, Protocol, Self, TypeAlias, runtime_checkable
+from typing import Any, Literal, Self, TypeAlias
 from uuid import uuid4
 
 from pairscale.core.comparisons import Outcome
 from pairscale.core.errors import InputError, JudgeError, StoreError
 from pairscale.core.notices import notice
-from pairscale.core.options import ProgressMode, optional, require_choice, require_int, require_number, require_seed
+from pairscale.core.options import ProgressMode, require_choice, require_int, require_seed
 from pairscale.core.provenance import Provenance, fingerprint, utc_now
 from pairscale.core.tables import listed
 from pairscale.evaluate.comparators import PairwiseComparator, PairwiseOutcome, as_outcome
 from pairscale.evaluate.figures import figures_of, measures_of
-from pairscale.evaluate.formats.reading import recorded, source_at, unfinished_of
+from pairscale.evaluate.formats.reading import recorded, source_at
 from pairscale.evaluate.inference.failures import (
     Failures,
     agreed_better,
@@ -31,11 +31,12 @@ from pairscale.evaluate.inference.failures import (
     require_failures,
     ways_to_count,
 )
+from pairscale.evaluate.inference.gate import GateRule
 from pairscale.evaluate.inference.sequence import RunningSequence
-from pairscale.evaluate.matching import matched
+from pairscale.evaluate.matching import Match, matched
 from pairscale.evaluate.result import PairwiseCase, PairwiseRunResult, Unmatched, counted_score
 from pairscale.evaluate.store import Compared, EvaluationStore
-from pairscale.evaluate.suite import SuiteLike, Task, as_suite, id_key, storable
+from pairscale.evaluate.suite import SuiteLike, Task, as_suite, storable
 from pairscale.evaluate.traces import Trace, TraceSource, as_trace
 from pairscale.evaluate.variants import Answers, CaseJob, Variant, VariantLike, VariantRunner, make_variant
 from pairscale.judges.base import Judge, JudgePair, Verdict
@@ -61,58 +62,19 @@ from pairscale.store.database import scrub_surrogates
 from pairscale.store.policies import GroupCommitWriter
 from pairscale.store.runfile import open_run
 
-__all__ = [
-    "NO_ANSWER",
-    "CaseSource",
-    "Look",
-    "OnCase",
-    "PairwiseRun",
-    "StopRule",
-    "StopWhen",
-    "answer_source",
-    "paired",
-    "require_two_names",
-]
-
 NO_ANSWER = "(no answer)"
 """What comparators are shown for a failed answer, where failures are shown."""
 
 OnCase: TypeAlias = Callable[[PairwiseCase], None]
 
 
-def require_two_names(a: str, b: str) -> tuple[str, str]:
-    """Check that two variants have two names.
-
-    Raises:
-        InputError: If a name is empty, or both are the same.
-    """
+def require_two_names(a: str, b: str) -> None:
+    """Refuse two variants without two names."""
     if not a or not b or a == b:
-        raise InputError(f"the variants need two different names, not {a!r} and {b!r}")
-    return a, b
+        raise InputError(f"the variants need two different names, not {a!r} and {b!r}", "name_b")
 
 
 # When to stop
-
-
-@runtime_checkable
-class StopRule(Protocol):
-    """When a run has seen enough; it is asked after every task."""
-
-    def sequence(self) -> Any:
-        """What takes in the scores of one comparator, counted in one way: it has ``update(score)`` and ``n``."""
-        ...
-
-    def stops(self, looks: Sequence[Mapping[Failures, Any]], asked: Failures) -> bool:
-        """Whether no further case is needed.
-
-        Args:
-            looks: of each comparator, by the way to count failures, what its scores have shown.
-            asked: the way that was asked for.
-        """
-        ...
-
-
-StopWhen: TypeAlias = "Literal['decided'] | StopRule"
 
 
 class DecidedRule:
@@ -123,9 +85,17 @@ class DecidedRule:
         return RunningSequence()
 
     def stops(self, looks: Sequence[Mapping[Failures, RunningSequence]], asked: Failures) -> bool:
-        """Whether one variant is better."""
+        """Whether one variant is better; asked after every task.
+
+        Args:
+            looks: of each comparator, by the way to count failures, what its scores have shown.
+            asked: the way that was asked for.
+        """
         better = {way: sequence.better for way, sequence in looks[0].items() if sequence.n}
         return agreed_better(better, asked) is not None
+
+
+StopWhen: TypeAlias = "Literal['decided'] | GateRule"
 
 
 class Look:
@@ -141,7 +111,7 @@ class Look:
         looked: tasks that were looked at.
     """
 
-    def __init__(self, tasks: Sequence[str], failures: Failures, rule: StopRule) -> None:
+    def __init__(self, tasks: Sequence[str], failures: Failures, rule: DecidedRule | GateRule) -> None:
         self._tasks = tasks
         self._next = 0
         self._done: dict[int, PairwiseCase] = {}
@@ -188,7 +158,12 @@ def answer_source(given: Any, name: str) -> TraceSource:
 
 
 async def paired(
-    source_a: Any, source_b: Any, suite: SuiteLike | None, names: tuple[str, str] = ("A", "B")
+    source_a: Any,
+    source_b: Any,
+    suite: SuiteLike | None,
+    names: tuple[str, str] = ("A", "B"),
+    *,
+    strict: bool = False,
 ) -> tuple[list[CaseJob], tuple[Unmatched, ...]]:
     """The answers of two sources, paired by task, see :func:`matched`; and what has no partner.
 
@@ -197,50 +172,39 @@ async def paired(
         source_b: the other.
         suite: the tasks; without it, they are what the answers say of them.
         names: of the variants.
+        strict: whether to refuse answers to different questions under the same name.
     """
     sources = [answer_source(source_a, names[0]), answer_source(source_b, names[1])]
     refs_a, refs_b = [[ref async for ref in source.list()] for source in sources]
-    matches, unmatched = matched(refs_a, refs_b, () if suite is None else as_suite(suite), names)
+    matches, unknown = matched(refs_a, refs_b, () if suite is None else as_suite(suite), names, strict=strict)
     jobs: list[CaseJob] = []
-    left = [one for one in unmatched if one.missing != "suite"]
+    left: list[Unmatched] = []
     for match in matches:
         if not match.a and not match.b:
             left.append(Unmatched(match.name, 1, "both"))
         for at in range(max(len(match.a), len(match.b))):
-            if at >= len(match.a):
-                left.append(Unmatched(match.name, at + 1, "a"))
-            elif at >= len(match.b):
-                left.append(Unmatched(match.name, at + 1, "b"))
+            if at < min(len(match.a), len(match.b)):
+                jobs.append(CaseJob(match.name, at + 1, names, _loader(sources, match, at)))
             else:
-                load = _loader(sources, (match.a[at], match.b[at]), match.name, match.task)
-                jobs.append(CaseJob(match.name, at + 1, names, load))
-    if suite is None:
-        seen = {id_key(match.name) for match in matches}
-        logs = [log for source in sources for log in unfinished_of(source)]
-        never_reached = dict.fromkeys(name for log in logs for name in log.never_reached)
-        left += [Unmatched(name, 1, "both") for name in never_reached if id_key(name) not in seen]
+                left.append(Unmatched(match.name, at + 1, "b" if at < len(match.a) else "a"))
     if not jobs:
         raise InputError("A and B have no task in common; answers are paired by task_id, else by the text of the task")
-    return jobs, (*left, *(one for one in unmatched if one.missing == "suite"))
+    return jobs, (*left, *unknown)
 
 
-def _loader(
-    sources: Sequence[TraceSource], refs: tuple[Any, Any], name: str, task: Task | None
-) -> Callable[[], Awaitable[Answers]]:
+def _loader(sources: Sequence[TraceSource], match: Match, at: int) -> Callable[[], Awaitable[Answers]]:
     async def load() -> Answers:
-        a, b = [as_trace(await source.load(ref), name) for source, ref in zip(sources, refs, strict=True)]
-        return task or _task_of_answers(name, a, b), a, b
+        a = as_trace(await sources[0].load(match.a[at]), match.name)
+        b = as_trace(await sources[1].load(match.b[at]), match.name)
+        if match.task is not None:
+            return match.task, a, b
+        known = {**b.metadata, **a.metadata}  # the task, as far as its answers say what it was
+        inputs = {"input": known["input"]} if known.get("input") is not None else {}
+        tags = known.get("tags")
+        kinds = tuple(tags) if isinstance(tags, list | tuple) else ()
+        return Task(inputs, match.name, known.get("reference_outputs", known.get("reference")), kinds), a, b
 
     return load
-
-
-def _task_of_answers(name: str, a: Trace, b: Trace) -> Task:
-    """A task as far as its answers say what it was."""
-    known = {**b.metadata, **a.metadata}
-    inputs = {"input": known["input"]} if known.get("input") is not None else {}
-    tags = known.get("tags")
-    task = Task(inputs, name, known.get("reference_outputs", known.get("reference")))
-    return replace(task, tags=tuple(tags)) if isinstance(tags, list | tuple) else task
 
 
 # The run
@@ -283,10 +247,11 @@ class PairwiseRun:
         self.on_case = on_case
         self._progress = progress
         self.stop_when = stop_when
-        if isinstance(stop_when, StopRule):
-            self.stop_rule: StopRule | None = stop_when
-        else:
-            self.stop_rule = DecidedRule() if require_choice(stop_when, "stop_when", (None, "decided")) else None
+        self.stop_rule: DecidedRule | GateRule | None = None
+        if isinstance(stop_when, GateRule):
+            self.stop_rule = stop_when
+        elif require_choice(stop_when, "stop_when", (None, "decided")):
+            self.stop_rule = DecidedRule()
         self._judges = [judge for one in self.comparators for judge in getattr(one, "judges", ())]
         require_prices(self._judges, options.max_cost)
         self._run = run
@@ -347,10 +312,8 @@ class PairwiseRun:
         """
         suite = as_suite(suite)
         require_int(repeats, "repeats", least=1)
-        optional(require_number, variant_timeout, "variant_timeout", above=0)
         require_two_names(*names)
         made = {name: make_variant(given, name) for name, given in zip(names, variants, strict=True)}
-        about["unfinished"] = tuple(log.words for variant in made.values() for log in unfinished_of(variant))
         async with self.opened():
             runner = self.runner(made, variant_timeout)
             jobs = [runner.job(task, repeat, *names) for task in suite for repeat in range(1, repeats + 1)]
@@ -372,9 +335,7 @@ class PairwiseRun:
         """
         require_two_names(*names)
         tasks = None if suite is None else as_suite(suite)
-        sources = [answer_source(source_a, names[0]), answer_source(source_b, names[1])]
-        about["unfinished"] = tuple(log.words for source in sources for log in unfinished_of(source))
-        jobs, about["unmatched"] = await paired(sources[0], sources[1], tasks, names)
+        jobs, about["unmatched"] = await paired(source_a, source_b, tasks, names)
         async with self.opened():
             used = {"run": self.name, "suite": tasks and tasks.name, "stop_when": self.stop_when}
             about["provenance"] = Provenance("evaluate_pairwise", used, self.seed)
@@ -408,6 +369,7 @@ class PairwiseRun:
         run_id = about.get("run_id") or uuid4().hex
         store_dir = about.get("store_dir")
         known = {name: value for name, value in about.items() if name not in {"run_id", "store_dir"}}
+        dates = [price_date(getattr(one, "price", None)) for one in self._priced]
         result = PairwiseRunResult(
             run_id,
             tuple(case for number in source.order for case in done.get(number, ())),
@@ -424,7 +386,7 @@ class PairwiseRun:
             asked=self.asked,
             answered=self.answered,
             cost=self.cost,
-            prices_as_of=self._price_dates(),
+            prices_as_of=tuple(sorted({date for date in dates if date})),
             duration_ms=round((time.perf_counter() - start) * 1000, 3),
             created_at=created,
             store_dir=None if store_dir is None else os.fspath(store_dir),
@@ -435,26 +397,14 @@ class PairwiseRun:
             self.store.add_pairwise_result(result, source.compared)
         return result
 
-    def _price_dates(self) -> tuple[str, ...]:
-        dates = [price_date(getattr(one, "price", None)) for one in self._priced]
-        return tuple(sorted({date for date in dates if date}))
-
 
 def _require_keys(comparators: Sequence[Any]) -> tuple[str, ...]:
-    """The keys of comparators, where each has its own and can be written."""
-    if not comparators:
-        raise InputError("name at least one comparator, such as pairwise_judge(…)")
-    for one in comparators:
-        if not isinstance(one, PairwiseComparator):
-            raise InputError(f"a comparator has a key and an async compare; a {type(one).__name__} has not")
-        if storable(one.key) != one.key:
-            raise InputError(
-                f"the key or criterion {storable(one.key)!r} holds half of a character; write it as UTF-8 text"
-            )
+    """The keys of comparators, where each has its own."""
+    if not comparators or not all(isinstance(one, PairwiseComparator) for one in comparators):
+        raise InputError("comparators have a key and an async compare, such as pairwise_judge(…)")
     keys = tuple(one.key for one in comparators)
-    twice = sorted({key for key in keys if keys.count(key) > 1})
-    if twice:
-        raise InputError(f"two comparators have the key {listed(twice)}; give each its own")
+    if len(set(keys)) < len(keys) or storable(keys) != keys:
+        raise InputError(f"comparators need different keys of whole characters, not {listed(storable(keys))}")
     return keys
 
 
@@ -488,7 +438,6 @@ class CaseSource:
         self._progress = progress
         self._takes = {one.key: frozenset(inspect.signature(one.compare).parameters) for one in run.comparators}
         self._concurrency = run.options.concurrency
-        self._at_once = asyncio.Semaphore(self._concurrency)
         self.order = _order(jobs, run.seed, shuffled=run.stop_rule is not None)
         self._places = deque(enumerate(self.order))
         self._looks: list[Look] = []
@@ -505,7 +454,6 @@ class CaseSource:
         self._raised: set[str] = set()  # comparators that have raised an exception
         self._open: set[asyncio.Task[None]] = set()
         self._failure: BaseException | None = None
-        self._closing = False
         self._changed: asyncio.Future[None] | None = None
 
     # The source of questions
@@ -539,7 +487,6 @@ class CaseSource:
 
     async def aclose(self) -> None:
         """End the cases that are open, and have comparators close their connections."""
-        self._closing = True
         for task in self._open:
             task.cancel()
         await asyncio.gather(*self._open, return_exceptions=True)
@@ -552,15 +499,11 @@ class CaseSource:
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._open.discard(task)
-        if task.cancelled():
-            if not self._closing:  # what holds the answers raised it: this case must not be left out silently
-                self._failure = self._failure or InputError("the answers of a case could not be read: CancelledError")
-        else:
-            error = task.exception()
-            if isinstance(error, BudgetExceeded):
-                self.stopped = self.stopped or "max_cost"
-            elif error is not None and not isinstance(error, _GivenUp):
-                self._failure = self._failure or error
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, BudgetExceeded):
+            self.stopped = self.stopped or "max_cost"
+        elif error is not None and not isinstance(error, _GivenUp):
+            self._failure = self._failure or error
         self._wake()
 
     async def ask(self, judge: Judge, pair: JudgePair, retries: int) -> Verdict:
@@ -596,8 +539,7 @@ class CaseSource:
                 self.stopped = self.stopped or "decided"
 
     async def _compare(self, job: CaseJob) -> tuple[list[PairwiseCase], tuple[Trace, Trace]]:
-        async with self._at_once:
-            task, trace_a, trace_b = await job.load()
+        task, trace_a, trace_b = await job.load()
         failed = failed_sides(trace_a.failure, trace_b.failure)
         why = "; ".join(
             f"{name} failed: {trace.failure}"
@@ -673,8 +615,7 @@ class CaseSource:
             cost = None
             answered = False
             try:
-                async with self._at_once:
-                    outcome = await self._called(comparator, given)
+                outcome = await self._called(comparator, given)
                 cost = outcome.cost
                 answered = outcome.outcome is not None and outcome.outcome.is_answer
             finally:

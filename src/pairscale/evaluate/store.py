@@ -12,8 +12,8 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from sqlalchemy import select
@@ -27,7 +27,7 @@ from pairscale.core.tables import listed
 from pairscale.evaluate.comparators import PairwiseOutcome, item_name
 from pairscale.evaluate.result import PairwiseRunResult
 from pairscale.evaluate.suite import Suite, Task
-from pairscale.evaluate.traces import Trace, TraceRef
+from pairscale.evaluate.traces import InMemoryTraceSource, Trace
 from pairscale.judges.base import Judge, JudgePair, Verdict
 from pairscale.runtime import Question, Recorded
 from pairscale.store.database import scrub_surrogates, write_json
@@ -36,17 +36,6 @@ from pairscale.store.policies import GroupCommitWriter
 from pairscale.store.runfile import RunFile, open_run
 from pairscale.store.schema import items, pairs
 from pairscale.store.writer import Entry
-
-__all__ = [
-    "COST_IS_ESTIMATE",
-    "OF_THE_CALL",
-    "TIMED_OUT",
-    "Compared",
-    "EvaluationStore",
-    "RunTraceSource",
-    "read_suite",
-    "saved_result",
-]
 
 TIMED_OUT = "variant_timeout"
 """In the metadata of an answer that did not come in time: the limit, in seconds."""
@@ -208,7 +197,8 @@ class EvaluationStore:
 
     async def add_outcome(self, key: str, question: str, task_id: str, outcome: PairwiseOutcome) -> None:
         """Write what a comparator said."""
-        row = {"key": key, "question": question, "task_id": task_id, "outcome": _row(outcome), "at": utc_now()}
+        told = {**asdict(outcome), "outcome": str(outcome.outcome)}
+        row = {"key": key, "question": question, "task_id": task_id, "outcome": told, "at": utc_now()}
         await self._writer.write(Entry(rows=[(OUTCOMES, row)]))
         self._outcomes[key, question] = outcome
 
@@ -279,14 +269,8 @@ def _verdict(row: Mapping[str, Any]) -> Verdict:
     return Verdict(Outcome(row["outcome"]), place, **kept)  # type: ignore[arg-type]
 
 
-def _row(outcome: PairwiseOutcome) -> dict[str, Any]:
-    kept = {"winner": outcome.winner, "reasoning": outcome.reasoning, "outcome": str(outcome.outcome)}
-    return {**kept, "detail": dict(outcome.detail), "cost": outcome.cost, "preference": outcome.preference}
-
-
 def _outcome(row: Mapping[str, Any]) -> PairwiseOutcome:
-    names = ("winner", "reasoning", "detail", "cost", "preference")
-    return PairwiseOutcome(**{name: row[name] for name in names if name in row}, outcome=Outcome(row["outcome"]))
+    return PairwiseOutcome(**{**row, "outcome": Outcome(row["outcome"])})
 
 
 # Reading a run file
@@ -305,7 +289,7 @@ def saved_result(store: RunFile) -> tuple[PairwiseRunResult, dict[tuple[str, int
     return PairwiseRunResult.from_dict(rows[0]["result"], store.name), shown
 
 
-class RunTraceSource:
+class RunTraceSource(InMemoryTraceSource):
     """The answers of one variant in the run file of :func:`run_pairwise`.
 
     Args:
@@ -320,29 +304,17 @@ class RunTraceSource:
     @checked
     def __init__(self, run: str | os.PathLike[str], variant: str) -> None:
         names: dict[str, str] = {}
-        answers: dict[str, dict[tuple[str, int], Trace]] = {}
+        answers: dict[str, dict[tuple[int, str], Trace]] = {}
         with open_run(run) as store:
             for row in store.read_log(RUNS):
                 names |= row["variants"]
             for row in store.read_log(ANSWERS):
-                answers.setdefault(row["variant"], {})[row["task_id"], row["repeat"]] = Trace.from_dict(row["trace"])
+                answers.setdefault(row["variant"], {})[row["repeat"], row["task_id"]] = Trace.from_dict(row["trace"])
         found = {name: answers[identity] for name, identity in names.items() if identity in answers}
         if variant not in found:
             raise UnknownNameError(f"{run} has no answers of a variant {variant!r}; there are {listed(list(found))}")
-        in_order = sorted(found[variant].items(), key=lambda answer: answer[0][1])
-        self._traces = [(task_id, trace) for (task_id, _), trace in in_order]
-
-    def __len__(self) -> int:
-        return len(self._traces)
-
-    async def list(self) -> AsyncIterator[TraceRef]:
-        """What there is, in the order in which it was answered; repeats in theirs."""
-        for number, (task_id, _) in enumerate(self._traces):
-            yield TraceRef(str(number), task_id)
-
-    async def load(self, ref: TraceRef) -> Trace:
-        """One of them."""
-        return self._traces[int(ref.trace_id)][1]
+        in_order = sorted(found[variant].items(), key=lambda answer: answer[0][0])
+        super().__init__((task_id, trace) for (_, task_id), trace in in_order)
 
 
 @checked

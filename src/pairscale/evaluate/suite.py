@@ -7,32 +7,18 @@ import math
 import os
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import polars as pl
-
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError
+from pairscale.core.notices import plural
 from pairscale.core.options import checked
 from pairscale.core.provenance import fingerprint
 from pairscale.core.tables import listed
 from pairscale.store.database import scrub_surrogates
-
-__all__ = [
-    "Suite",
-    "SuiteLike",
-    "Task",
-    "as_suite",
-    "as_words",
-    "id_key",
-    "id_of",
-    "input_key",
-    "is_missing",
-    "storable",
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +71,7 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Suite(ReprMixin, table="_tasks"):
+class Suite(ReprMixin):
     """Tasks in their order, each under a name of its own; make one with :meth:`from_list` or from a file.
 
     Attributes:
@@ -107,19 +93,12 @@ class Suite(ReprMixin, table="_tasks"):
         if not self.tasks:
             raise InputError(f"{self.source or self.name} has no tasks")
         ids = Counter(id_key(task.task_id) for task in self.tasks)
-        if "" in ids:
-            raise InputError("a task has no task_id; Suite.from_list fills them in")
-        twice = [name for name, times in ids.items() if times > 1]
-        if twice:
-            raise InputError(f"{self.source or self.name}: task_id {listed(twice)} stands there more than once")
+        wrong = [name for name, times in ids.items() if times > 1 or not name]
+        if wrong:
+            raise InputError(f"{self.source or self.name}: task_id {listed(wrong)} is empty or not unique")
 
     def __str__(self) -> str:
-        return f"{self.name}, {len(self.tasks):,} task{'s' * (len(self.tasks) != 1)}"
-
-    @property
-    def _tasks(self) -> pl.DataFrame:
-        rows = [{"task_id": task.task_id, "input": task.input, "tags": list(task.tags)} for task in self.tasks]
-        return pl.DataFrame(rows, schema={"task_id": pl.String(), "input": pl.String(), "tags": pl.List(pl.String())})
+        return f"{self.name}, {plural(len(self.tasks), 'task')}"
 
     def __len__(self) -> int:
         return len(self.tasks)
@@ -150,20 +129,6 @@ class Suite(ReprMixin, table="_tasks"):
 
     @classmethod
     @checked
-    def from_jsonl(cls, path: str | os.PathLike[str], *, name: str | None = None) -> Suite:
-        """A suite from a file with one JSON object a line; see :meth:`from_list`."""
-        return cls.from_file(path, name=name)
-
-    @classmethod
-    @checked
-    def from_csv(cls, path: str | os.PathLike[str], *, name: str | None = None) -> Suite:
-        """A suite from a table (csv, tsv, xlsx, parquet): ``input``, and where they are there ``task_id``,
-        ``reference`` and ``tags`` (with semicolons between them); other columns go to ``metadata``.
-        """  # noqa: D205 - the columns belong together
-        return cls.from_file(path, name=name)
-
-    @classmethod
-    @checked
     def from_file(
         cls,
         path: str | os.PathLike[str],
@@ -175,6 +140,9 @@ class Suite(ReprMixin, table="_tasks"):
     ) -> Suite:
         """A suite from a file: a table, questions of MT-bench, or chat messages; see :meth:`from_list`.
 
+        It has ``input``, and where they are there ``task_id``, ``reference`` and ``tags`` (a list, or one text with
+        semicolons); other columns go to ``metadata``.
+
         Args:
             path: the file.
             name: what the suite is called; by default as the file.
@@ -185,10 +153,13 @@ class Suite(ReprMixin, table="_tasks"):
         Raises:
             InputError: that names the file and the row.
         """
-        from pairscale.evaluate.formats.reading import Columns, read_tasks  # it reads answers with the parts of this
+        from pairscale.evaluate.formats.reading import named_columns, read_tasks  # it reads with the parts of this
 
-        rows = read_tasks(path, Columns(id_col, input_col), encoding=encoding)
+        rows = read_tasks(path, named_columns(id_col, input_col), encoding)
         return cls.from_list(rows, name=name or Path(path).stem, source=str(path))
+
+    from_jsonl = from_file
+    from_csv = from_file
 
 
 SuiteLike: TypeAlias = "Suite | str | os.PathLike[str] | Iterable[Task | Mapping[str, Any] | str]"
@@ -211,13 +182,10 @@ def as_suite(suite: SuiteLike | Any) -> Suite:
     if isinstance(suite, Suite):
         return suite
     if isinstance(suite, str | os.PathLike):
-        if isinstance(suite, str) and not Path(suite).suffix:
-            raise InputError(f"{suite!r:.60} is no file of tasks; give a single task as a list: [{suite!r:.60}]")
         return Suite.from_file(suite)
     tasks = getattr(suite, "tasks", suite)
     if isinstance(tasks, Iterable) and not isinstance(tasks, Mapping):
-        named = {name: value for name in ("name", "source") if isinstance(value := getattr(suite, name, None), str)}
-        return Suite.from_list(tasks, **named)
+        return Suite.from_list(tasks)
     raise InputError(
         f"a suite is a file, a Suite or a list of tasks, not {type(suite).__name__}: Suite.from_list([…]) makes one"
     )
@@ -234,32 +202,29 @@ def _task(given: Any, where: str, advice: str) -> Task:
     elif isinstance(given, str):
         task = Task({"input": given})
     elif isinstance(given, Mapping):
-        task = _from_mapping(dict(given), where)
-    elif hasattr(given, "inputs"):
-        known = {name: getattr(given, name, None) for name in ("task_id", "reference_outputs", "tags", "metadata")}
-        task = _from_mapping({"inputs": given.inputs, **known}, where)
-    else:
-        raise InputError(f"{where} is a {type(given).__name__}; give a Task, a mapping with 'input', or a text")
+        task = _from_mapping(given, where)
+    else:  # a task of AG2
+        names = ("inputs", "task_id", "reference_outputs", "tags", "metadata")
+        task = _from_mapping({name: getattr(given, name, None) for name in names}, where)
     if is_missing(task.inputs.get("input")):
         raise InputError(f"{where} has no 'input', the text that the variants are given{advice}")
     return task
 
 
-def _from_mapping(row: dict[str, Any], where: str) -> Task:
+def _from_mapping(row: Mapping[str, Any], where: str) -> Task:
     known = {name: value for name, value in row.items() if not is_missing(value)}
-    inputs = known.pop("inputs", None)
-    if inputs is None:
-        inputs = {"input": known.pop("input", None)}
-    elif not isinstance(inputs, Mapping):
-        raise InputError(f"{where}: inputs must be a mapping such as {{'input': '…'}}, not {type(inputs).__name__}")
+    inputs = known.pop("inputs", None) or {"input": known.pop("input", None)}
     plain = known.pop("reference", None)
     reference = known.pop("reference_outputs", plain)
-    tags = _tags(known.pop("tags", ()), where)
+    tags = known.pop("tags", ())
+    if isinstance(tags, str):
+        tags = tags.split(";")
+    if not all(isinstance(tag, str) for tag in tags):
+        raise InputError(f"{where}: tags must be a list of texts, or one text with semicolons, not {tags!r:.60}")
     task_id = id_of(known.pop("task_id", None), where)
-    metadata = known.pop("metadata", {})
-    more = metadata if isinstance(metadata, Mapping) else {"metadata": metadata}
-    kept = {name: value for name, value in {**known, **more}.items() if not is_missing(value)}
-    return Task(inputs, task_id, reference, tags, kept)
+    more = known.pop("metadata", {})
+    kept = {**known, **(more if isinstance(more, Mapping) else {"metadata": more})}
+    return Task(inputs, task_id, reference, tuple(dict.fromkeys(tag.strip() for tag in tags if tag.strip())), kept)
 
 
 def id_of(value: Any, where: str) -> str:
@@ -284,14 +249,6 @@ def id_key(task_id: str) -> str:
 def input_key(given: str) -> str:
     """What the same task has in common in two recordings: its words, without blanks around them."""
     return unicodedata.normalize("NFC", given).strip().replace("\r\n", "\n")
-
-
-def _tags(value: Any, where: str) -> tuple[str, ...]:
-    if isinstance(value, str):
-        value = value.split(";")
-    if not isinstance(value, Sequence | set | frozenset) or not all(isinstance(tag, str) for tag in value):
-        raise InputError(f"{where}: tags must be a list of texts, or one text with semicolons, not {value!r:.60}")
-    return tuple(dict.fromkeys(tag.strip() for tag in value if tag.strip()))
 
 
 def storable(value: Any) -> Any:

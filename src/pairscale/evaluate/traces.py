@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -10,8 +10,6 @@ from pairscale.core.errors import InputError
 from pairscale.evaluate.suite import as_words, is_missing, storable
 from pairscale.judges.base import require_figure
 from pairscale.judges.function import words_of
-
-__all__ = ["OUTPUT_NAMES", "InMemoryTraceSource", "Trace", "TraceRef", "TraceSource", "as_trace"]
 
 OUTPUT_NAMES = ("output", "response", "answer", "text")
 """What the answer is called in a mapping, the first of them before the others."""
@@ -102,20 +100,15 @@ class Trace:
             raise InputError(f"{where} has no 'output', the variant's answer")
         output = rest.pop(given[0])
         exception = rest.pop("exception", None)
-        exception = None if is_missing(exception) else exception
-        if is_missing(output) and exception is None:
-            exception = "no output was recorded"
+        if is_missing(exception):
+            exception = "no output was recorded" if is_missing(output) else None
         figures = {name: _figure(rest.pop(name, None), kind, f"{where}: {name}") for name, kind in _FIGURES.items()}
-        events, metadata = rest.pop("events", None) or (), rest.pop("metadata", None) or {}
-        if isinstance(events, str) or not isinstance(events, Sequence) or not isinstance(metadata, Mapping):
+        events = rest.pop("events", None) or ()
+        metadata = rest.pop("metadata", None) or {}
+        if not isinstance(events, list | tuple) or not isinstance(metadata, Mapping):
             raise InputError(f"{where}: events must be a list, and metadata a mapping")
-        return cls(
-            as_words(output),
-            tuple(events),
-            exception=None if exception is None else as_words(exception),
-            metadata={**rest, **metadata},
-            **figures,
-        )
+        words = None if exception is None else as_words(exception)
+        return cls(as_words(output), tuple(events), exception=words, metadata={**rest, **metadata}, **figures)
 
 
 _ANSWER = "ModelResponse"
@@ -155,15 +148,8 @@ def as_trace(given: Any, where: str = "the answer") -> Trace:
         raise InputError(f"{where}: give a text or a Trace, not {type(given).__name__}")
     said = [event for event in given.events if type(event).__name__ == _ANSWER]
     output = as_words(getattr(said[-1], "content", None)) if said else ""
-    tokens = getattr(given, "tokens", None)
-    total = getattr(tokens, "total", tokens)
-    return Trace(
-        output,
-        tuple(given.events),
-        tokens=total if isinstance(total, int) and total else None,
-        duration_ms=getattr(given, "duration_ms", None),
-        exception=given.exception,
-    )
+    duration = getattr(given, "duration_ms", None)
+    return Trace(output, tuple(given.events), duration_ms=duration, exception=given.exception)
 
 
 def _figure(value: Any, kind: type[int] | type[float], what: str) -> Any:
@@ -188,13 +174,10 @@ def _field(event: Any, name: str) -> Any:
 
 def _plain(event: Any) -> Any:
     """An event as JSON can hold it."""
-    if isinstance(event, Mapping):
-        return dict(event)
-    if is_dataclass(event) and not isinstance(event, type):
-        return {"type": type(event).__name__, **asdict(event)}
-    if event is None or isinstance(event, str | int | float | list):
+    if event is None or isinstance(event, str | int | float | list | Mapping):
         return event
-    return {"type": type(event).__name__, "text": str(event)}
+    fields_of = asdict(event) if is_dataclass(event) and not isinstance(event, type) else {"text": str(event)}
+    return {"type": type(event).__name__, **fields_of}
 
 
 @dataclass(frozen=True, slots=True)

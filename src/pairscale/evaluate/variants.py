@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import os
 import random
@@ -20,29 +19,18 @@ from pairscale.core.options import checked, optional, require_int, require_numbe
 from pairscale.core.provenance import fingerprint
 from pairscale.core.timelimit import TimeLimit, TimeLimitError
 from pairscale.evaluate.comparators import together
-from pairscale.evaluate.formats.reading import ANSWER_SUFFIXES, recorded, source_at, unfinished_of
+from pairscale.evaluate.formats.reading import ANSWER_SUFFIXES, recorded, source_at
 from pairscale.evaluate.store import COST_IS_ESTIMATE, TIMED_OUT, EvaluationStore
 from pairscale.evaluate.suite import Task, as_words, id_key, input_key
 from pairscale.evaluate.traces import Trace, TraceRef, TraceSource, as_trace
 from pairscale.judges.build import imported
 from pairscale.judges.function import ends_run, in_thread, words_of
 from pairscale.judges.llm import Model
-from pairscale.providers.base import LLMRequest, Reply
+from pairscale.providers.base import Reply
 from pairscale.providers.catalog import PROVIDERS, Price, split_model
 from pairscale.providers.client import ProviderError, retrying
 from pairscale.runtime import Budget, close
 from pairscale.runtime.sync import interrupt_of_call
-
-__all__ = [
-    "Answers",
-    "CaseJob",
-    "ModelVariant",
-    "Variant",
-    "VariantLike",
-    "VariantRunner",
-    "make_variant",
-    "source_identity",
-]
 
 
 @runtime_checkable
@@ -81,8 +69,15 @@ def make_variant(variant: VariantLike, name: str) -> Variant:
     if isinstance(variant, Variant):
         return variant
     if isinstance(variant, str | os.PathLike):
-        return _named(variant, name)
-    if (source := recorded(variant)) is not None:
+        text = os.fspath(variant)
+        kind, _, rest = text.partition(":")
+        if kind in PROVIDERS:
+            return ModelVariant(text)
+        if Path(text).suffix.lower() in ANSWER_SUFFIXES or Path(text).is_dir():
+            return _Recorded(source_at(text), name)
+        variant = imported(kind, rest, text, "variant")
+    source = recorded(variant)
+    if source is not None:
         return _Recorded(source, name)
     ask = getattr(variant, "ask", None)
     if callable(ask):
@@ -92,28 +87,12 @@ def make_variant(variant: VariantLike, name: str) -> Variant:
     raise InputError(f"variant {name!r} is a {type(variant).__name__}; give a callable, provider:model, or outputs")
 
 
-def _named(variant: str | os.PathLike[str], name: str) -> Variant:
-    text = os.fspath(variant)
-    if Path(text).suffix.lower() in ANSWER_SUFFIXES or Path(text).is_dir():
-        return _Recorded(source_at(text), name)
-    kind, colon, rest = text.partition(":")
-    if kind in PROVIDERS:
-        return ModelVariant(text)
-    if colon and kind and rest:
-        return make_variant(imported(kind, rest, text, "variant"), name)
-    raise InputError(
-        f"variant {text!r} is no provider:model, no module:function and no table or folder of outputs "
-        f"({', '.join(ANSWER_SUFFIXES)})"
-    )
-
-
 def source_identity(function: Any, name: str) -> str:
     """A hash of the source that produces a variant's answers, by which a run file knows them again.
 
-    It covers the source of the function and of those of its module that it calls by name, with their defaults, the
-    variables around them and the globals that they read, as far as these are plain values. Changes in other modules are
-    not seen: give the callable an attribute ``version``, by which and by its name it is known then. An object that is
-    called is known by the source of its class, the plain values that it holds, and its name.
+    It covers the source of the callable (of an object, that of its class) and of the functions that it calls by name,
+    its defaults, and the plain values of the variables that it reads or that the object holds. Changes further away are
+    not seen: give it an attribute ``version``, by which and by its name it is known then.
 
     Example:
         >>> def answer(prompt):
@@ -129,45 +108,38 @@ def source_identity(function: Any, name: str) -> str:
         held = [function.args, function.keywords]
         function = function.func
     function = inspect.unwrap(function)
-    module = getattr(function, "__module__", None)
-    if not inspect.isfunction(function):
+    if inspect.isfunction(function):
+        around = inspect.getclosurevars(function)
+        held += [function.__defaults__, function.__kwdefaults__, around.nonlocals, around.globals]
+    else:
         owner = getattr(function, "__self__", function)  # of a method
         held += [getattr(owner, "__dict__", None), name]
-    seen: set[int] = set()
-    return f"callable:{fingerprint([_described(function, module, seen), _described(held, module, seen)])}"
+    return f"callable:{fingerprint([_source(function), _described(held)])}"
 
 
-def _described(value: Any, module: str | None, seen: set[int]) -> Any:
-    """A value as far as it is plain; a function of the module by its source and what it reads; others by their type."""
+def _described(value: Any) -> Any:
+    """A value as far as it is plain; others by their type."""
     if value is None or isinstance(value, str | int | float | bool):
         return value
-    if id(value) in seen:  # functions may call each other, and a list may hold itself
-        return "again"
-    seen.add(id(value))
     if isinstance(value, Mapping):
-        return {str(key): _described(value[key], module, seen) for key in sorted(value, key=str)}
+        return {str(key): _described(value[key]) for key in sorted(value, key=str)}
     if isinstance(value, list | tuple):
-        return [_described(inner, module, seen) for inner in value]
-    if not inspect.isfunction(value) or value.__module__ != module:
-        return _source(value)
-    around = inspect.getclosurevars(value)
-    read = {**around.globals, **around.nonlocals}
-    return [_source(value), _described([value.__defaults__, value.__kwdefaults__, read], module, seen)]
+        return [_described(inner) for inner in value]
+    return _source(value)
 
 
 def _source(code: Any) -> str:
     """The source of a function or of an object's class; of a lambda its code, as a line may hold several."""
     if not (inspect.isroutine(code) or isinstance(code, type)):
         code = type(code)
-    try:
-        text = inspect.getsource(code)
-    except (OSError, TypeError):
-        text = f"{code.__module__}:{code.__qualname__}"
     if code.__name__ == "<lambda>":
         inner = code.__code__
         constants = [value for value in inner.co_consts if isinstance(value, str | int | float)]
         return f"{inner.co_code.hex()}{constants}{inner.co_names}"
-    return text
+    try:
+        return inspect.getsource(code)
+    except (OSError, TypeError):
+        return f"{code.__module__}:{code.__qualname__}"
 
 
 class _Called:
@@ -186,23 +158,13 @@ class _Called:
                 said = await in_thread(partial(self._function, given))
                 if inspect.isawaitable(said):
                     said = await said
-            trace = _trace(said)
+            trace = as_trace(getattr(said, "body", said), "the variant's answer")  # the body of an agent's reply
         except BaseException as error:
             if ends_run(error):
                 raise
             trace = Trace(exception=words_of(error))  # whatever a variant raises is what came of this task
         took = (time.perf_counter() - start) * 1000
         return trace if trace.duration_ms is not None else replace(trace, duration_ms=round(took, 3))
-
-
-def _trace(said: Any) -> Trace:
-    if isinstance(said, Trace):
-        return said
-    said = getattr(said, "body", said)  # an agent's reply
-    is_answer = isinstance(said, str) or (isinstance(said, Mapping) and "output" in said)
-    if is_answer or (hasattr(said, "events") and hasattr(said, "exception")):
-        return as_trace(said, "the variant's answer")
-    return Trace(exception=f"the variant must return a text or a Trace, not {said!r:.80}")
 
 
 class _Recorded:
@@ -212,21 +174,19 @@ class _Recorded:
         self._source = source
         self._name = name
         self.identity = f"recorded:{name}"
-        self.unfinished = unfinished_of(source)
         self.recorded = True  # read again each time: the recording may change, and no answer of it is ever out of date
-        self._refs: dict[tuple[str, str], list[TraceRef]] | None = None
+        self._refs: dict[str, list[TraceRef]] | None = None
 
     async def answer(self, task: Task, repeat: int) -> Trace:
         if self._refs is None:
-            refs: dict[tuple[str, str], list[TraceRef]] = {}
+            self._refs = {}
             async for ref in self._source.list():
-                if ref.task_id is not None:
-                    refs.setdefault(("id", id_key(ref.task_id)), []).append(ref)
                 asked = ref.metadata.get("input")
-                if isinstance(asked, str):
-                    refs.setdefault(("input", input_key(asked)), []).append(ref)
-            self._refs = refs
-        found = self._refs.get(("id", id_key(task.task_id))) or self._refs.get(("input", input_key(task.input)), [])
+                names = [None if ref.task_id is None else id_key(ref.task_id)]
+                names.append(input_key(asked) if isinstance(asked, str) else None)
+                for name in filter(None, names):
+                    self._refs.setdefault(name, []).append(ref)
+        found = self._refs.get(id_key(task.task_id)) or self._refs.get(input_key(task.input), [])
         if len(found) < repeat:
             return Trace(exception=f"no output of {self._name} is recorded for this task")
         return as_trace(await self._source.load(found[repeat - 1]), self._name)
@@ -259,9 +219,6 @@ class ModelVariant:
         self._model, self._prompt = Model(provider, name, **settings), prompt
         self._retries = require_int(retries, "retries", least=0)
         self._jitter = random.Random(0)  # noqa: S311 - spreads retries, keeps no secret
-
-    def __repr__(self) -> str:
-        return f"<ModelVariant {self._model.provider}:{self._model.model}>"
 
     @property
     def identity(self) -> str:
@@ -315,17 +272,15 @@ class ModelVariant:
                     raise JudgeError(error.message) from None
                 marked = {COST_IS_ESTIMATE: True} if lost else {}
                 return Trace(exception=f"{error.code}: {error.message}", cost=lost or None, metadata=marked)
-        return self._trace(reply, request, key, lost)
-
-    def _trace(self, reply: Reply, request: LLMRequest, key: str | None, lost: float) -> Trace:
         told = self._model.known_of(reply, request)
         cost = lost + (told["cost"] or 0.0) if lost else told["cost"]
         known = {"tokens": told["total_tokens"], "cost": cost, "duration_ms": round((reply.seconds or 0.0) * 1000, 3)}
-        marked = {COST_IS_ESTIMATE: True} if lost or told["cost_is_estimate"] else {}
+        about: dict[str, Any] = {"model": told["model"], "stop_reason": reply.stop_reason}
+        if lost or told["cost_is_estimate"]:
+            about[COST_IS_ESTIMATE] = True
         if reply.stop_reason in {"refusal", "content_filter"} or reply.refusal:
-            return Trace(exception=f"{reply.stop_reason}: {reply.refusal or reply.text}", metadata=marked, **known)
+            return Trace(exception=f"{reply.stop_reason}: {reply.refusal or reply.text}", metadata=about, **known)
         self._model.accept(reply, key)
-        about = {"model": told["model"], "stop_reason": reply.stop_reason, **marked}
         return Trace(reply.text, metadata=about, **known)
 
 
@@ -352,9 +307,6 @@ class CaseJob:
     repeat: int
     names: tuple[str, str]
     load: Callable[[], Awaitable[Answers]]
-
-
-_TO_END_S = 1.0  # for a variant that was cancelled
 
 
 class VariantRunner:
@@ -431,20 +383,9 @@ class VariantRunner:
         if self._timeout is None:
             return await _ask_variant(variant, task, repeat)
         start = time.perf_counter()
-        answering: asyncio.Task[Trace] | None = None
-
-        async def answered() -> Trace:
-            nonlocal answering
-            answering = asyncio.create_task(_ask_variant(variant, task, repeat))  # here, to know the limit around it
-            return await asyncio.shield(answering)
-
         try:
-            return await TimeLimit(self._timeout).within(answered())
-        except (TimeLimitError, asyncio.CancelledError) as error:
-            if answering is not None and answering.cancel():  # one that does not end is left behind
-                await asyncio.wait({answering}, timeout=_TO_END_S)
-            if isinstance(error, asyncio.CancelledError):
-                raise
+            return await TimeLimit(self._timeout).within(_ask_variant(variant, task, repeat))
+        except TimeLimitError:
             took = round((time.perf_counter() - start) * 1000, 3)
             why = f"timeout: no answer within {self._timeout:g} seconds"
             return Trace(exception=why, duration_ms=took, metadata={TIMED_OUT: self._timeout})
@@ -458,16 +399,13 @@ class VariantRunner:
 async def _ask_variant(variant: Variant, task: Task, repeat: int) -> Trace:
     """What a variant answers; what it raises is its answer to this task."""
     try:
-        answer: Any = await variant.answer(task, repeat)
+        return as_trace(await variant.answer(task, repeat), "a variant's answer")
     except JudgeError:
         raise  # it can answer nothing at all
     except BaseException as error:  # an object of the user's own may raise anything
         if ends_run(error):
             raise
         return Trace(exception=words_of(error))
-    if not isinstance(answer, Trace):
-        return Trace(exception=f"a variant must answer with a Trace, not {answer!r:.80}")
-    return answer
 
 
 def _with_cost(trace: Trace, most: float | None) -> Trace:
@@ -480,14 +418,8 @@ def _with_cost(trace: Trace, most: float | None) -> Trace:
 
 def _max_cost(variant: Variant, task: Task) -> float | None:
     """What an answer may cost at most, where the variant says so."""
-    declared: Callable[[Task], float | None] | None = getattr(variant, "max_cost_of", None)
-    if declared is None:
-        return None
+    max_cost_of: Callable[[Task], float | None] | None = getattr(variant, "max_cost_of", None)
     try:
-        most = declared(task)
+        return None if max_cost_of is None else max_cost_of(task)
     except Exception:  # noqa: BLE001 - the answer will fail as well, and say why
         return None
-    try:
-        return optional(require_number, most, "what it returns", least=0)
-    except InputError as error:
-        raise JudgeError(f"max_cost_of of a variant: {error}") from None

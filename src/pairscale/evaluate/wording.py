@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 from pairscale.checks.effect import sign_test
 from pairscale.core.notices import plural
+from pairscale.evaluate.inference.cases import task_means
 from pairscale.evaluate.inference.failures import WAY_WORDS, Failures, agreed_better, ways_to_count
 from pairscale.evaluate.inference.gate import tasks_to_fail
-from pairscale.evaluate.inference.sequence import confidence_sequence
-from pairscale.evaluate.inference.win_rate import FEW_GRADED, few_graded
+from pairscale.evaluate.inference.sequence import RunningSequence
+from pairscale.evaluate.inference.win_rate import few_graded
 
 if TYPE_CHECKING:
     from pairscale.evaluate.gate import GateCriterion, GateResult
@@ -22,31 +23,10 @@ if TYPE_CHECKING:
     from pairscale.evaluate.inference.win_rate import WinRate
     from pairscale.evaluate.result import PairwiseRunResult
 
-__all__ = [
-    "STATES",
-    "VERDICT_WORDS",
-    "asked_words",
-    "bounds_lines",
-    "controlled_lines",
-    "effect_words",
-    "failures_words",
-    "gate_advice",
-    "gate_line",
-    "gate_sentence",
-    "graded_words",
-    "percent",
-    "share_words",
-    "summary_of",
-    "too_few_tasks",
-    "variant_lines",
-    "verdict_of",
-]
-
 _OFTEN = 0.1  # of the cases: failures that are worth a look before anything else
 _RARE = 0.05
-_BETTER_JUDGE = "the judge goes by the order of the answers: name a better judge"
-_ENOUGH = {200: "60 %", 800: "55 %"}
-"""Cases with a winner that show a win rate of so much, four times out of five."""
+_RAISE_COST = "the run stopped at `max_cost=`: raise it, and run it again"
+_ENOUGH = 800  # cases with a winner that show a win rate of 55 %, four times out of five
 _COUNTED = {"loss": "counted as lost", "shown": "the judge saw “(no answer)”", "excluded": "left out"}
 _MEANING = {
     "tie": "",
@@ -76,29 +56,29 @@ def verdict_of(run: PairwiseRunResult, key: str) -> str:
     lies on its side of one half, in every way to count failures. Graded cases are not decided more or less: there it
     rests on the mean preference over all answered cases. Where the outcomes were looked at after every case, it
     rests on all answered cases, a tie and a flip as half a win, and on a confidence sequence instead of an interval.
-    Answers of a log that ended too early are no basis for a verdict.
 
     Args:
         run: the result.
         key: the comparator.
     """
-    rate = _decisive(run, key, run.failures)
-    if rate is None:
-        return "; ".join([_undecided(run, key), *_failed(run, key), _undecided_advice(run, key)])
-    behind = [*_left_out(run, key, rate), *_failed(run, key)]
-    if run.unfinished:
-        so_far = f"so far, {_share(rate, run.variant_b)}"
-        finish = "the tasks that are missing may be the hard ones: finish the run, and compare again"
-        return "; ".join([f"inconclusive, as {' and '.join(run.unfinished)}", so_far, *behind, finish])
     rates = {way: _decisive(run, key, way) for way in ways_to_count(run.failures)}
-    known = {way: one for way, one in rates.items() if one is not None}
-    better = {way: better_by(run, key, way) for way in known}
-    if better[run.failures] is not None and not agreed_better(better, run.failures):
-        why = [_depends(run, known, better), *_left_out(run, key, rate), failures_words(run, key)]
-        return "; ".join([*why, _failures_advice(run, key)])
-    return "; ".join(
-        [_sentence(run, rate, better[run.failures]), *behind, _advice(run, key, rate, better[run.failures])]
-    )
+    rate = rates[run.failures]
+    better = {way: better_by(run, key, way) for way, one in rates.items() if one is not None}
+    verdict = agreed_better(better, run.failures)
+    if rate is None:
+        parts = ["nothing is decided, as no case has a winner"]
+    elif verdict != better[run.failures]:
+        leads = {None: "no difference is shown", "a": f"{run.variant_a} is ahead", "b": f"{run.variant_b} is ahead"}
+        ways = [f"{leads[side]} if {WAY_WORDS[way]}" for way, side in better.items()]
+        parts = [f"no verdict, as it depends on how failures count: {', but '.join(ways)}"]
+    else:
+        parts = [_sentence(run, rate, verdict)]
+    parts += _not_counted(run, key, rate)
+    failed = failures_words(run, key)
+    lower, upper = run.bounds(key)
+    if failed and lower is not None and upper is not None and round(lower, 3) < round(upper, 3):
+        failed += f"; however that is counted, {run.variant_b} wins {100 * lower:.0f} to {100 * upper:.0f} %"
+    return "; ".join([*parts, *filter(None, [failed]), _advice(run, key, rate, verdict)])
 
 
 def _decisive(run: PairwiseRunResult, key: str, way: Failures) -> WinRate | None:
@@ -116,8 +96,10 @@ def better_by(run: PairwiseRunResult, key: str, way: Failures) -> str | None:
         return None
     ahead = "b" if rate.rate > 0.5 else "a"
     if run.sequential:
-        shown = confidence_sequence(run.frame(key, failures=way)).better  # what an earlier look has shown stays shown
-        return ahead if shown == ahead else None
+        sequence = RunningSequence()  # what an earlier look has shown stays shown
+        for score in task_means(run.frame(key, failures=way), "cases")["score"]:
+            sequence.update(score)
+        return ahead if sequence.better == ahead else None
     if rate.ci[0] <= 0.5 <= rate.ci[1]:
         return None
     # With a few cases, the interval claims more than it may.
@@ -132,36 +114,26 @@ def _chance_of(rate: WinRate) -> float:
 
 def _sentence(run: PairwiseRunResult, rate: WinRate, better: str | None) -> str:
     """Who is better, and by what."""
-    if rate.rate is None or rate.ci is None:
-        return ""
-    name = run.variant_a if better == "a" else run.variant_b
-    share = rate.rate
-    lower, upper = rate.ci
-    if run.sequential and better == "b":
-        lower = max(lower, 0.5)
-    if run.sequential and better == "a":
-        upper = min(upper, 0.5)
+    share = rate.rate or 0.0
+    lower, upper = rate.ci or (0.0, 1.0)
+    is_chance = better is None and not run.sequential and not rate.graded and not lower <= 0.5 <= upper
+    if run.sequential:  # what was shown once stays shown
+        lower = max(lower, 0.5) if better == "b" else lower
+        upper = min(upper, 0.5) if better == "a" else upper
+    wins = rate.wins
     if better == "a":
         share, lower, upper = 1 - share, 1 - upper, 1 - lower
-    start = "no difference shown" if better is None else f"{name} is better"
-    subject = name if better is None else "it"
-    sure = f"95 % interval {_end(lower)} to {_end(upper)} %"
-    if run.sequential:
-        sure = f"95 % sequence {_end(lower)} to {_end(upper)} %, however often you look"
-    if better is None and not run.sequential and not rate.graded and not lower <= 0.5 <= upper:
+        wins = rate.losses
+    start = f"no difference shown: {run.variant_b}" if better is None else f"{run.names[better]} is better: it"
+    sure = f"95 % {'sequence' if run.sequential else 'interval'} {_end(lower)} to {_end(upper)} %"
+    if is_chance:
         sure = f"equal variants have a result like this in {100 * _chance_of(rate):.0f} of 100 comparisons"
-    cases = plural(rate.tasks if run.sequential else rate.n, "task" if run.sequential else "case")
+    percentage = f"{100 * share:.0f} %"
     if rate.graded:
-        return f"{start}: on average over {cases}, {_chance_words(f'{100 * share:.0f} %', name)} (50 % is even; {sure})"
+        return f"{start} is preferred by {percentage} on average over {plural(rate.n, 'case')} ({sure})"
     if run.sequential:
-        return f"{start}: {subject} won {100 * share:.0f} % of {cases} (a tie counts as half; {sure})"
-    wins = rate.losses if better == "a" else rate.wins
-    return f"{start}: {subject} won {wins:,} of {cases} with a winner ({100 * share:.0f} %; {sure})"
-
-
-def _chance_words(share: str, name: str) -> str:
-    """What a graded preference is; ``share`` is a percentage."""
-    return f"the judge gives {name} a chance of {share} to be the better one"
+        return f"{start} won {percentage} of {plural(rate.tasks, 'task')} (a tie counts as half; {sure})"
+    return f"{start} won {wins:,} of {plural(rate.n, 'case')} with a winner ({percentage}; {sure})"
 
 
 def _end(share: float) -> str:
@@ -170,89 +142,46 @@ def _end(share: float) -> str:
     return f"{100 * share:.1f}" if whole == 50 and share != 0.5 else f"{whole}"
 
 
-def _share(rate: WinRate, name: str) -> str:
-    share = f"{100 * (rate.rate or 0):.0f} %"
-    if rate.graded:
-        return f"on average, {_chance_words(share, name)}"
-    winner = "" if "tie" in rate.used else " with a winner"
-    return f"{name} won {share} of {plural(rate.n, 'case')}{winner}"
+def _not_counted(run: PairwiseRunResult, key: str, rate: WinRate | None) -> list[str]:
+    """The cases that the verdict does not rest on; failures of variants are said by :func:`failures_words`."""
+    judged = run.frame(key).filter(pl.col("failed").is_null() | (pl.col("outcome") != "error"))["outcome"]
+    used = () if rate is None else rate.used
+    counts = {kind: int((judged == kind).sum()) for kind in _MEANING if kind not in used}
+    words = ", ".join(f"{plural(n, kind)}{_MEANING[kind]}" for kind, n in counts.items() if n)
+    return [f"not counted: {words}"] if words else []
 
 
-def _depends(run: PairwiseRunResult, rates: dict[Failures, WinRate], better: dict[Failures, str | None]) -> str:
-    """Why there is no verdict where the ways to count failures disagree."""
-    ahead = {None: "no difference is shown", "a": f"{run.variant_a} is ahead", "b": f"{run.variant_b} is ahead"}
-    ways: dict[tuple[str, str], list[str]] = {}
-    for way, rate in rates.items():
-        ways.setdefault((ahead[better[way]], _share(rate, run.variant_b)), []).append(WAY_WORDS[way])
-    parts = [f"{says} if {' or if '.join(words)} ({share})" for (says, share), words in ways.items()]
-    return f"no verdict, as it depends on how failures count: {', but '.join(parts)}"
-
-
-def _advice(run: PairwiseRunResult, key: str, rate: WinRate, better: str | None) -> str:
-    """What to do next, where there is a finding that holds however failures count."""
-    unanswered = _unanswered(run, key)
-    failures = _failures(run, key)
-    if better is not None:
-        loser = "b" if better == "a" else "a"
-        chosen = run.names[better]
-        other = run.names[loser]
-        lacking = sum(one.missing == better for one in run.unmatched)
-        advice = f"choose {chosen}"
-        if unanswered:
-            advice = f"before you choose {chosen}: {unanswered}"
-        elif lacking >= _OFTEN * rate.n:
-            without = f"{chosen} has no answer to {plural(lacking, 'task')}, not compared"
-            advice = f"before you choose {chosen}: {without}; if it failed on them, add them with an empty output"
-        elif failures[loser] >= _OFTEN * rate.n:
-            advice += f", or find out why {other} failed"
-        return advice
-    if unanswered or max(failures.values()) >= _OFTEN * rate.n:
-        return unanswered or _failures_advice(run, key)
-    if run.stopped == "max_cost":
-        return "the run stopped at `max_cost=`: raise it, and run it again"
-    if goes_by_order(run, key):
-        return _BETTER_JUDGE
-    for enough, share in _ENOUGH.items():
-        if rate.n < enough:
-            return f"compare more tasks (about {enough} are enough if the better one wins {share}), or choose by cost"
-    return "the difference is small, if there is one: choose by cost and speed"
-
-
-def _undecided(run: PairwiseRunResult, key: str) -> str:
-    counts = run.counts(key)
-    kinds = _kinds({kind: n for kind, n in counts.items() if kind != "win"})
-    return f"nothing is decided, as no case has a winner{f': {kinds}' if kinds else ''}"
-
-
-def _kinds(counts: Mapping[str, int]) -> str:
-    """How many cases there are of each kind, and what that means."""
-    return ", ".join(f"{plural(n, kind)}{_MEANING[kind]}" for kind, n in counts.items() if n)
-
-
-def _undecided_advice(run: PairwiseRunResult, key: str) -> str:
-    """What to do next, where no case has a winner."""
-    counts = run.counts(key)
-    unanswered = _unanswered(run, key)
-    if unanswered or any(_failures(run, key).values()):
-        return unanswered or _failures_advice(run, key)
-    if counts["error"] or counts["abstention"]:
-        return "look at why the judge gave no answer, and run it again"
-    if are_identical(run, key):
-        return _same_answers(run)
-    if goes_by_order(run, key):
-        return _BETTER_JUDGE
-    if counts["tie"]:
-        return "the judge sees no difference: name a criterion that says more exactly what counts, or another judge"
-    return "there is nothing to compare: look at why no task has an answer of both"
-
-
-def _unanswered(run: PairwiseRunResult, key: str) -> str:
-    """What to do where the judge left many cases without an answer: these need not be like the others."""
+def _advice(run: PairwiseRunResult, key: str, rate: WinRate | None, better: str | None) -> str:
+    """What to do next."""
+    n = 0 if rate is None else rate.n
     asked = [case for case in run.of(key) if case.failed is None or run.failures == "shown"]
     silent = sum(not case.outcome.is_answer for case in asked)
-    if silent <= max(1, _OFTEN * len(asked)):
-        return ""
-    return f"the judge gave no answer in {silent:,} of {plural(len(asked), 'case')}: look at why, and run it again"
+    failures = run.failed_cases(key)
+    problem = ""
+    if silent > max(1, _OFTEN * len(asked)):
+        problem = (
+            f"the judge gave no answer in {silent:,} of {plural(len(asked), 'case')}: look at why, and run it again"
+        )
+    if better is not None:
+        lacking = sum(one.missing == better for one in run.unmatched)
+        if lacking >= _OFTEN * n:
+            problem = (
+                f"it has no answer to {plural(lacking, 'task')}; if it failed on them, add them with an empty output"
+            )
+        chosen = run.names[better]
+        return f"before you choose {chosen}: {problem}" if problem else f"choose {chosen}"
+    advice = {
+        problem: bool(problem),
+        _look_at_failures(run, key): max(failures.values()) > _OFTEN * n,
+        _RAISE_COST: run.stopped == "max_cost",
+        _same_answers(run): are_identical(run, key),
+        "the judge goes by the order of the answers: name a better judge": goes_by_order(run, key),
+        "there is nothing to compare: look at why no task has an answer of both": not asked,
+        "the judge sees no difference: name a criterion that says more exactly what counts, or another judge": not n,
+        "compare more tasks (about 200 are enough if the better one wins 60 %), or choose by cost": n < _ENOUGH,
+        "the difference is small, if there is one: choose by cost and speed": True,
+    }
+    return next(words for words, holds in advice.items() if holds)
 
 
 def goes_by_order(run: PairwiseRunResult, key: str) -> bool:
@@ -272,52 +201,23 @@ def _same_answers(run: PairwiseRunResult) -> str:
     return f"{both} gave the same answers: check that you compare two different variants"
 
 
-def _failures(run: PairwiseRunResult, key: str) -> dict[str, int]:
-    """In how many cases A and B failed."""
-    failed = [case.failed for case in run.of(key)]
-    both = failed.count("both")
-    return {"a": failed.count("a") + both, "b": failed.count("b") + both}
-
-
-def _failures_advice(run: PairwiseRunResult, key: str) -> str:
-    failures = _failures(run, key)
-    failing = [name for side, name in run.names.items() if failures[side]]
+def _look_at_failures(run: PairwiseRunResult, key: str) -> str:
+    failing = [run.names[side] for side, n in run.failed_cases(key).items() if n]
     return f"find out why {' and '.join(failing)} failed, and run those tasks again"
-
-
-def _left_out(run: PairwiseRunResult, key: str, rate: WinRate) -> list[str]:
-    """The cases that the verdict does not rest on; failures of variants are said by :func:`failures_words`."""
-    counts = run.frame(key).filter(pl.col("failed").is_null() | (pl.col("outcome") != "error"))["outcome"]
-    kinds = ["tie", "flip"] if "tie" not in rate.used else []
-    found = {kind: int((counts == kind).sum()) for kind in (*kinds, "abstention", "error")}
-    words = _kinds(found)
-    return [f"not counted: {words}"] if words else []
 
 
 def failures_words(run: PairwiseRunResult, key: str) -> str:
     """In how many cases the variants failed, and how that counts; empty when none did."""
     total = plural(len(list(run.of(key))), "case")
-    failures = _failures(run, key)
-    failed = [f"{name} failed in {failures[side]:,} of {total}" for side, name in run.names.items() if failures[side]]
+    failed = [f"{run.names[side]} failed in {n:,} of {total}" for side, n in run.failed_cases(key).items() if n]
     return f"{' and '.join(failed)} ({_COUNTED[run.failures]})" if failed else ""
-
-
-def _failed(run: PairwiseRunResult, key: str) -> list[str]:
-    """In how many cases the variants failed, and what that can change; nothing when none did."""
-    words = failures_words(run, key)
-    lower, upper = run.bounds(key)
-    if words and lower is not None and upper is not None and round(lower, 3) < round(upper, 3):
-        words += f"; however that is counted, {run.variant_b} wins {100 * lower:.0f} to {100 * upper:.0f} %"
-    return [words] if words else []
 
 
 def bounds_lines(run: PairwiseRunResult, key: str) -> list[str]:
     """The bounds of B's win rate over all ways to count failures; nothing where no variant failed."""
-    if not any(_failures(run, key).values()):
-        return []
     lower, upper = run.bounds(key)
-    if lower is None or upper is None:
-        return [f"no win rate of {run.variant_b}, however failures are counted"]
+    if lower is None or upper is None or not any(run.failed_cases(key).values()):
+        return []
     ends = f"{lower * 100:.1f}" if lower == upper else f"{lower * 100:.1f} to {upper * 100:.1f}"
     return [f"win rate of {run.variant_b} {ends} % over all ways to count failures"]
 
@@ -343,53 +243,28 @@ def variant_lines(run: PairwiseRunResult) -> list[str]:
 
 def summary_of(run: PairwiseRunResult) -> str:
     """All figures of a run on a few lines."""
-    width = max([len(key) for key in run.keys] + [len("key")])
-    ends = "95 % sequence" if run.sequential else "95 % interval"
-    lines = [
-        f"{run.variant_b} (B) against {run.variant_a} (A), {run.n_cases:,} cases, run {run.run_id}",
-        f"  {'key':<{width}}    B    A  tie flip  abs  err   win rate of B  {ends}",
-    ]
+    lines = [f"{run.variant_b} (B) against {run.variant_a} (A), {run.n_cases:,} cases, run {run.run_id}"]
     for key in run.keys:
-        rate = run.win_rate(key)
-        numbers = (rate.wins, rate.losses, rate.ties, rate.flips, rate.abstentions, rate.errors)
-        share = "none"
-        if rate.rate is not None and rate.ci is not None:
-            share = f"{rate.rate * 100:11.1f} %  {rate.ci[0] * 100:.0f} to {rate.ci[1] * 100:.0f}"
-        lines.append(f"  {key:<{width}} {' '.join(f'{n:>4}' for n in numbers)}   {share}")
-    for key in run.keys:
-        told = [run.verdict(key), *graded_words(run, key), *bounds_lines(run, key)]
-        if run.flips(key):
-            places = run.flip_directions(key)
-            told.append(f"of the flips, {places['first']} favour the first place, {places['second']} the second")
+        told = [str(run.win_rate(key)), run.verdict(key), *graded_words(run, key), *bounds_lines(run, key)]
         if run.control:
             told += controlled_lines(run.controlled(key), run.variant_b)
-        lines += [f"  {key}: {words}" for words in told]
-    for at, x in enumerate(run.keys):
-        for y in run.keys[at + 1 :]:
-            found = run.agreement(x, y)
-            if found.n and found.rate is not None:
-                lines.append(f"  {x} and {y} {found}")
-                lines += [f"  {x} and {y}: {words}" for words in found.notices]
-    lines += [f"  {line}" for line in variant_lines(run)]
-    if run.unmatched:
-        lines.append(f"  {len(run.unmatched):,} without an answer of both variants, not compared")
-    if run.unasked:
-        lines.append(f"  {len(run.unasked):,} tasks not asked: stopped, {run.stopped}")
-    return "\n".join(lines)
+        lines += [f"{key}: {words}" for words in told]
+    agreements = [(x, y, run.agreement(x, y)) for x, y in combinations(run.keys, 2)]
+    lines += [f"{x} and {y} {agreement}" for x, y, agreement in agreements if agreement.n]
+    return "\n  ".join([*lines, *variant_lines(run)])
 
 
 def graded_words(run: PairwiseRunResult, key: str) -> list[str]:
     """That the win rate is the mean of graded preferences, and the rate of hard verdicts beside it."""
     mean = run.win_rate(key)
     hard = run.win_rate(key, graded=False)
-    if not mean.graded or mean.rate is None or hard.rate is None:
+    if not mean.graded or hard.rate is None:
         return []
     b = run.variant_b
     strength = f"how strongly the judge prefers {b} on average over {plural(mean.n, 'case')}"
     lines = [f"the win rate is {strength}; counting only which answer is ahead, {b} won {hard.rate * 100:.1f} %"]
-    if mean.tasks < FEW_GRADED and not run.sequential:
-        lines.append(few_graded(mean.tasks))
-    return lines
+    few = few_graded(mean.tasks)
+    return [*lines, few] if few in mean.notices else lines
 
 
 def controlled_lines(found: ControlledRate, name: str) -> list[str]:
@@ -400,19 +275,17 @@ def controlled_lines(found: ControlledRate, name: str) -> list[str]:
         name: what B is called.
     """
     lines = []
-    if found.rate is not None and found.raw_rate is not None and found.differing:
+    if found.rate is not None and found.differing:
         ends = ""
         if found.ci is not None:
             ends = f" ({found.level * 100:g} % interval {found.ci[0] * 100:.0f} to {found.ci[1] * 100:.0f} %)"
         at = f"at equal {', '.join(found.differing)}"
-        lines.append(f"{at}: {name} wins {found.rate * 100:.0f} %{ends}, as it is {found.raw_rate * 100:.0f} %")
-        for effect in found.effects:
-            if effect.differing:
-                means = f"on average {effect.mean_a:.4g} (A) and {effect.mean_b:.4g} (B)"
-                near = f"nearly equal in {effect.overlap:,} of {found.n:,} cases"
-                lines.append(f"effect of {effect.name}: {effect_words(effect)}; {means}; {near}")
-            else:
-                lines.append(f"effect of {effect.name}: not known, no answers differ in it")
+        lines.append(f"{at}: {name} wins {found.rate * 100:.0f} %{ends}, as it is {percent(found.raw_rate)}")
+        lines += [
+            f"effect of {effect.name}: {effect_words(effect)}; nearly equal in {effect.overlap:,} of {found.n:,} cases"
+            for effect in found.effects
+            if effect.differing
+        ]
     return [*lines, *(f"note: {notice}" for notice in found.notices)]
 
 
@@ -434,12 +307,12 @@ def _chance(logit: float) -> float:
 STATES = {0: "passed", 1: "could not run", 3: "failed", 4: "untested"}
 """What became of a gate, by its exit code."""
 
-VERDICT_WORDS: dict[GateVerdict, str] = {
-    "better": "better",
-    "equivalent": "as good within the margin",
-    "not-worse": "not worse within the margin",
-    "worse": "worse",
-    "inconclusive": "neither better nor worse for sure",
+_VERDICTS: dict[GateVerdict, str] = {
+    "better": "better than {a}",
+    "equivalent": "as good as {a} within the margin",
+    "not-worse": "not worse than {a} within the margin",
+    "worse": "worse than {a}",
+    "inconclusive": "neither shown to be better nor worse than {a}",
     "untested": "untested",
 }
 """The verdicts, behind "B is"."""
@@ -485,82 +358,48 @@ def gate_sentence(found: GateCriterion, run: PairwiseRunResult, rule: GateRule) 
         run: the result, for names.
         rule: the margin, and what was asked.
     """
-    a = run.variant_a
     b = run.variant_b
-    if found.rate is None or found.lower is None or found.upper is None:
-        return f"nothing is known of {b} and {a}: no case was answered"
-    low = share_words(0.5 - rule.margin)
-    high = share_words(0.5 + rule.margin)
-    repeated = run.sequential and any(case.repeat > 1 for case in run.cases)
-    cases = plural(found.n, "task" if repeated else "case") + (", ties as half" if found.ties else "")
-    won = f"it won {percent(found.rate)} of {cases}"
-    if any(case.preference is not None for case in run.of(found.key)):
-        won = f"on average over {cases}, {_chance_words(percent(found.rate), 'it')}"
-    sure = f"{found.level * 100:.4g} % sure"
-    question = "better" if "not-better" in rule.fail_if else "worse"
-    near = f"slightly worse than {a}, but" if found.upper < 0.5 else f"as good as {a}"
-    words: dict[GateVerdict, str] = {
-        "better": f"{b} is better than {a}: {won} ({sure}: at least {percent(found.lower)}, which is more than half)",
-        "worse": f"{b} is worse than {a}: {won} ({sure}: at most {percent(found.upper)}, which is less than half)",
-        "not-worse": f"{b} is not worse than {a} within the margin: {won} ({sure}: at least {percent(found.lower)}, "
-        f"and you allow down to {low})",
-        "equivalent": f"{b} is {near} within the margin: {won} ({sure}: between {low} and {high})",
-        "inconclusive": f"it is not decided whether {b} is {question} than {a}: {won}, but with more cases that may "
-        f"become anything from {percent(found.lower)} to {percent(found.upper)}",
-        "untested": f"{b} is untested: {found.untested}; {won}",
-    }
-    text = words[found.verdict]
+    if found.rate is None:
+        return f"nothing is known of {b} and {run.variant_a}: no case was answered"
+    verdict = f"{b} is {_VERDICTS[found.verdict]}"
     if _disagree(found):
-        parts = [f"{b} is {VERDICT_WORDS[verdict]} if {WAY_WORDS[way]}" for way, verdict in found.by_failures.items()]
-        text = f"it depends on how failures count: {', but '.join(parts)}"
+        ways = [f"{_VERDICTS[one]} if {WAY_WORDS[way]}" for way, one in found.by_failures.items()]
+        verdict = f"it depends on how failures count: {b} is {', but '.join(ways)}"
+    verdict = verdict.replace("{a}", run.variant_a)
+    if found.untested is not None:
+        verdict += f", as {found.untested}"
+    ties = ", ties as half" if found.ties else ""
+    sure = f"{found.level * 100:.4g} % sure: at least {percent(found.lower)}, at most {percent(found.upper)}"
+    text = f"{verdict}: it won {percent(found.rate)} of {plural(found.n, 'case')}{ties} ({sure})"
+    if found.verdict in {"equivalent", "not-worse"}:
+        text += f", and you allow down to {share_words(0.5 - rule.margin)}"
     if _rests_on_order(found, run):
         text += "; but in most cases the judge only went by the order of the answers"
     return text
 
 
-def gate_advice(found: GateCriterion, run: PairwiseRunResult, rule: GateRule) -> str:  # noqa: PLR0911 - a table
+def gate_advice(found: GateCriterion, run: PairwiseRunResult, rule: GateRule) -> str:
     """What to do next."""
     b = run.variant_b
-    if found.rate is None:
-        return "look at why the judge did not answer, and run the gate again"
-    if _rests_on_order(found, run):
-        return "name a better judge, and run the gate again"
-    if found.verdict in {"untested", "inconclusive"} and not _disagree(found) and run.stopped == "max_cost":
-        return "the run stopped at `max_cost=`; raise it, and run it again"
-    if found.verdict == "untested":
-        return "add tasks, and run the gate again"
-    if found.verdict == "inconclusive":
-        return _open_advice(found, run, rule)
-    if found.verdict == "worse":
-        named = ", ".join(found.lost[:_SHOWN]) + (" and others" if found.losses > _SHOWN else "")
-        first = f"find out why {b} failed in {plural(found.failures_b, 'case')}, then " if found.failures_b else ""
-        return f"{first}read the tasks that {b} lost ({named}), improve {b}, and run the gate again"
-    if not found.failed:
-        return f"{b} can take the place of {run.variant_a}"
-    if found.verdict == "equivalent":
-        return f"more cases will hardly show that {b} is better; improve it, or fail only if it is worse"
-    return f"add cases to show that {b} is better, or fail only if it is worse"
-
-
-def _open_advice(found: GateCriterion, run: PairwiseRunResult, rule: GateRule) -> str:
-    """What to do next where nothing is decided."""
-    b = run.variant_b
-    if _disagree(found):
-        return f"{_failures_advice(run, found.key)}, then run the gate again"
-    if run.stopped == "decided":
-        return "the gate stopped when another criterion had failed; see that one"
-    if are_identical(run, found.key):
-        return _same_answers(run)
-    if "not-better" in rule.fail_if:
-        return f"add cases, as these cannot show that {b} is better, or fail only if it is worse"
-    if found.cases_needed is None:
-        return f"add cases, or allow a margin above 0, which {b} can meet if it is as good as {run.variant_a}"
+    again = "and run the gate again"
+    is_open = found.verdict in {"untested", "inconclusive"}
     many = ""
-    if found.cases_needed > found.n:
-        step = int(10 ** max(0, len(str(found.cases_needed)) - 2))
-        about = -(-found.cases_needed // step) * step  # to two figures, upwards
-        many = f" (about {about:,} in all show that {b} is not worse, if it is as good as {run.variant_a})"
-    return f"add cases{many}, or allow a larger margin than {share_words(rule.margin)}"
+    if found.cases_needed is not None and found.cases_needed > found.n:
+        many = f" (about {found.cases_needed:,} in all show that {b} is not worse, if it is as good)"
+    lost = ", ".join(found.lost[:_SHOWN]) + (" and others" if found.losses > _SHOWN else "")
+    advice = {
+        f"look at why the judge did not answer, {again}": found.rate is None,
+        f"name a better judge, {again}": _rests_on_order(found, run),
+        f"{_look_at_failures(run, found.key)}, {again}": _disagree(found),
+        _RAISE_COST: is_open and run.stopped == "max_cost",
+        "the gate stopped when another criterion had failed; see that one": is_open and run.stopped == "decided",
+        _same_answers(run): is_open and are_identical(run, found.key),
+        f"add tasks{many}, or allow a larger margin than {share_words(rule.margin)}, {again}": is_open,
+        f"read the tasks that {b} lost ({lost}), improve {b}, {again}": found.verdict == "worse",
+        f"add tasks to show that {b} is better, or fail only if it is worse": found.failed,
+        f"{b} can take the place of {run.variant_a}": True,
+    }
+    return next(words for words, holds in advice.items() if holds)
 
 
 def _rests_on_order(found: GateCriterion, run: PairwiseRunResult) -> bool:

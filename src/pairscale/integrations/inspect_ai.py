@@ -16,9 +16,7 @@ import polars as pl
 from pairscale.core.comparisons import Outcome
 from pairscale.core.errors import InputError, PairscaleError
 from pairscale.evaluate.comparators import PairwiseOutcome
-from pairscale.evaluate.formats.answers import Answer
-from pairscale.evaluate.formats.inspect_logs import read_inspect_log
-from pairscale.evaluate.formats.reading import of_variant, read_answers
+from pairscale.evaluate.formats.reading import Answer, of_variant, read_answers
 from pairscale.evaluate.inference.failures import Failures, count_failure, failed_sides, require_failures
 from pairscale.evaluate.inference.win_rate import WinRate, win_rate
 from pairscale.evaluate.judge import pairwise_judge
@@ -117,7 +115,7 @@ class _Baselines:
         for answer in _answers(baseline):
             if answer.task_id:
                 self._by_id.setdefault(id_key(answer.task_id), []).append(answer.trace)
-            elif isinstance(asked := answer.asked or answer.trace.metadata.get("input"), str):
+            elif isinstance(asked := answer.trace.metadata.get("input"), str):
                 self._by_input.setdefault(input_key(asked), []).append(answer.trace)
         if not self._by_id and not self._by_input:
             raise InputError("the baseline has no outputs with a sample's id or input")
@@ -130,7 +128,7 @@ class _Baselines:
 
 def _answers(baseline: _Baseline) -> Sequence[Answer]:
     if isinstance(baseline, str | os.PathLike):
-        return of_variant(read_answers(baseline), None, str(baseline))
+        return of_variant(read_answers(baseline), None, str(baseline)).answers
     if isinstance(baseline, Mapping):
         return [
             Answer(as_trace(given, f"sample {name!r}"), id_of(name, "the baseline")) for name, given in baseline.items()
@@ -141,7 +139,7 @@ def _answers(baseline: _Baseline) -> Sequence[Answer]:
             f"baseline must be a log of inspect_ai, a file of answers, or a mapping from sample id to output, not "
             f"{type(baseline).__name__}"
         )
-    return read_inspect_log([dump(mode="json")], "the baseline")
+    return read_answers([dump(mode="json")]).answers
 
 
 @cache

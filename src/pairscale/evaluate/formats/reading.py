@@ -2,129 +2,79 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from pairscale.core.columns import picked
-from pairscale.core.errors import FileFormatError, InputError, PairscaleError
-from pairscale.core.files import TABLE_SUFFIXES, read_json, read_rows
-from pairscale.core.notices import notice, plural
+from pairscale.core.errors import FileFormatError, InputError, PairscaleError, UnsureColumnError
+from pairscale.core.files import TABLE_SUFFIXES, read_json, read_rows, replacing
+from pairscale.core.notices import notice, plural, without_notices
 from pairscale.core.options import checked
+from pairscale.core.provenance import text_hash
 from pairscale.core.tables import Table, first_line, listed, to_frame
-from pairscale.evaluate.formats import chat, exports, inspect_logs, spans
-from pairscale.evaluate.formats.answers import Answer, Unfinished, first_of
-from pairscale.evaluate.formats.plain import VARIANT_NAMES, read_plain
+from pairscale.evaluate.formats.messages import asked_in, error_of, first_of, object_at, reply_in
+from pairscale.evaluate.formats.tools import (
+    FORMATS,
+    Format,
+    Plain,
+    Row,
+    is_chat,
+    is_mt_question,
+    joined_turns,
+    read_inspect_archive,
+    task_of_messages,
+)
 from pairscale.evaluate.suite import as_words, id_of, is_missing
-from pairscale.evaluate.traces import OUTPUT_NAMES, InMemoryTraceSource, TraceRef, TraceSource
-
-__all__ = [
-    "ANSWER_SUFFIXES",
-    "PLAIN",
-    "AnswerFile",
-    "Columns",
-    "RecordedAnswers",
-    "asked_of",
-    "is_table",
-    "name_of",
-    "of_variant",
-    "read_answers",
-    "read_both_outputs",
-    "read_outputs",
-    "read_quietly",
-    "read_tasks",
-    "recorded",
-    "source_at",
-    "unfinished_of",
-]
+from pairscale.evaluate.traces import OUTPUT_NAMES, InMemoryTraceSource, Trace, TraceSource
 
 ANSWER_SUFFIXES = (*TABLE_SUFFIXES, ".eval")
 """The endings of files that hold answers."""
 
-PLAIN = "plain rows"
-"""The format of a file that is of no tool in particular."""
-
-Row = Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class _Format:
-    """A format that is known by its shape: what users call it, whether a row has its shape, and the answers in rows."""
-
-    name: str
-    fits: Callable[[Row], bool]
-    read: Callable[[Sequence[Row], str], Iterable[Answer]]
-
-
-_INSPECT = "inspect_ai log"
-_FORMATS = (
-    _Format(_INSPECT, inspect_logs.is_inspect_log, inspect_logs.read_inspect_log),
-    _Format("OpenTelemetry spans (OTLP JSON)", spans.is_otlp, spans.read_otlp),
-    _Format("AG2 traces", spans.is_ag2, spans.read_ag2),
-    _Format("OpenTelemetry or OpenInference spans", spans.is_span, spans.read_spans),
-    _Format("promptfoo results", exports.is_promptfoo, exports.read_promptfoo),
-    _Format("LangSmith runs", exports.is_langsmith, exports.read_langsmith),
-    _Format("Langfuse export", exports.is_langfuse, exports.read_langfuse),
-    _Format("MT-bench answers", exports.is_mt_answer, exports.read_mt_answers),
-    _Format("AlpacaEval model_outputs.json", exports.is_alpaca, exports.read_alpaca),
-    _Format("batch results", chat.is_batch, chat.read_batch),
-    _Format("chat messages", chat.is_chat, chat.read_chat),
-)
-"""The first that all rows of a file fit is taken."""
+_IDS = ("id", "case_id", "question_id", "example_id", "sample_id", "custom_id", "uid", "qid", "prompt_id")
+_OUTPUTS = ("completion", "prediction", "model_output", "generated_text", "generation")
+_INPUTS = ("instruction", "prompt", "question", "query", "task")
+_VARIANTS = ("variant", "generator", "model", "model_id")
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
-    """The columns or JSON paths that the user named; None for those that pairscale finds.
+class Answer:
+    """One answer of a file.
 
     Attributes:
-        id_col: of the tasks' names.
-        input_col: of the tasks.
-        output_col: of the answers.
+        trace: the answer, or why there is none; the task is in its metadata as ``input``.
+        task_id: the name of the task, the same in every recording of it; empty when the file has none.
+        variant: who answered, where a file may hold the answers of several.
     """
 
-    id_col: str | None = None
-    input_col: str | None = None
-    output_col: str | None = None
-
-    def given(self) -> dict[str, str]:
-        """By our name, those that were named."""
-        pairs = {"task_id": self.id_col, "input": self.input_col, "output": self.output_col}
-        return {ours: theirs for ours, theirs in pairs.items() if theirs is not None}
+    trace: Trace
+    task_id: str = ""
+    variant: str | None = None
 
 
-class RecordedAnswers(InMemoryTraceSource):
-    """The answers of a file, as a source.
+@dataclass(frozen=True, slots=True)
+class AnswerFile:
+    """The answers of a file, of all variants."""
 
-    Args:
-        answers: the answers.
+    answers: tuple[Answer, ...]
 
-    Attributes:
-        unfinished: the logs among its files that ended too early.
-    """
+    @property
+    def variants(self) -> tuple[str, ...]:
+        """Who answered, where a task has the answers of several; else none."""
+        pairs = {(one.task_id or one.trace.metadata.get("input"), one.variant): None for one in self.answers}
+        tasks = {task for task, variant in pairs if variant is not None}
+        known = [variant for _, variant in pairs if variant is not None]
+        return () if len(tasks) == len(known) else tuple(dict.fromkeys(known))
 
-    def __init__(self, answers: Sequence[Answer]) -> None:
-        super().__init__((answer.task_id, answer.trace) for answer in answers)
-        self._answers = tuple(answers)
-        self.unfinished = tuple(dict.fromkeys(one.unfinished for one in answers if one.unfinished is not None))
-
-    async def list(self) -> AsyncIterator[TraceRef]:
-        """What there is, in the order of the file."""
-        for at, answer in enumerate(self._answers):
-            known = {"where": answer.where.rpartition(", ")[2]}
-            asked = asked_of(answer)
-            if asked:
-                known["input"] = asked
-            yield TraceRef(str(at), answer.task_id or None, known)
-
-
-def asked_of(answer: Answer) -> str:
-    """What an answer without a name is paired by."""
-    return answer.asked if answer.asked is not None else as_words(answer.trace.metadata.get("input"))
+    def source(self) -> InMemoryTraceSource:
+        """The answers as a source."""
+        return InMemoryTraceSource((answer.task_id or None, answer.trace) for answer in self.answers)
 
 
 @checked
@@ -163,8 +113,14 @@ def read_outputs(
         >>> len(read_outputs("answers.jsonl"))
         1
     """
-    found = read_answers(path, Columns(id_col, input_col, output_col), encoding=encoding)
-    return RecordedAnswers(of_variant(found, variant, name_of(path)))
+    found = read_answers(path, named_columns(id_col, input_col, output_col), encoding)
+    return of_variant(found, variant, name_of(path)).source()
+
+
+def named_columns(id_col: str | None, input_col: str | None, output_col: str | None = None) -> dict[str, str]:
+    """By our name, the columns or JSON paths that the user named."""
+    named = {"task_id": id_col, "input": input_col, "output": output_col}
+    return {ours: theirs for ours, theirs in named.items() if theirs is not None}
 
 
 def is_table(given: Any) -> bool:
@@ -172,6 +128,11 @@ def is_table(given: Any) -> bool:
     if isinstance(given, list | tuple):
         return bool(given) and all(isinstance(row, Mapping) for row in given)
     return isinstance(given, pl.LazyFrame) or hasattr(given, "iloc") or hasattr(given, "__arrow_c_stream__")
+
+
+def name_of(given: Any) -> str:
+    """What messages call a file or a table."""
+    return str(given) if isinstance(given, str | os.PathLike) else "the table"
 
 
 def recorded(given: Any) -> TraceSource | None:
@@ -184,204 +145,230 @@ def recorded(given: Any) -> TraceSource | None:
     return source if all(callable(getattr(given, method, None)) for method in ("list", "load")) else None
 
 
-def unfinished_of(source: Any) -> tuple[Unfinished, ...]:
-    """The logs of a source, or of the variant that answers from it, that ended too early."""
-    return getattr(source, "unfinished", ())
+def source_at(path: str | os.PathLike[str]) -> TraceSource:
+    """Recorded answers at a path: a folder of traces, or a file of any format that :func:`read_outputs` reads."""
+    return DirectoryTraceSource(path) if Path(path).is_dir() else read_outputs(path)
 
 
-def name_of(given: Any) -> str:
-    """What messages call a file or a table."""
-    return str(given) if isinstance(given, str | os.PathLike) else "the table"
+class DirectoryTraceSource(InMemoryTraceSource):
+    """Traces in a folder, in one file each or many: as :func:`save_trace` writes them, AG2, or another tool.
 
+    Args:
+        folder: the folder.
 
-@dataclass(frozen=True, slots=True)
-class AnswerFile:
-    """The answers of a file.
-
-    Attributes:
-        answers: the answers, of all variants.
-        format: what it was recognised as.
+    Raises:
+        FileFormatError: when there is no such folder, or no file of answers in it.
     """
 
-    answers: tuple[Answer, ...]
-    format: str
+    @checked
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        there = Path(folder).iterdir() if Path(folder).is_dir() else ()
+        files = sorted(file for file in there if file.suffix.lower() in ANSWER_SUFFIXES)
+        if not files:
+            raise FileFormatError(f"{folder} is not a folder with files of answers ({', '.join(ANSWER_SUFFIXES)})")
+        with without_notices():
+            answers = [answer for file in files for answer in read_answers(file).answers]
+        found = of_variant(AnswerFile(tuple(answers)), None, str(folder))
+        super().__init__((answer.task_id or None, answer.trace) for answer in found.answers)
 
-    @property
-    def variants(self) -> tuple[str, ...]:
-        """Who answered, where a task has the answers of several; else none."""
-        pairs = dict.fromkeys((answer.task_id or asked_of(answer), answer.variant) for answer in self.answers)
-        known = [(task, variant) for task, variant in pairs if variant is not None]
-        if len({task for task, _ in known}) == len(known):
-            return ()
-        return tuple(dict.fromkeys(variant for _, variant in known))
+
+@checked
+def save_trace(trace: Trace, folder: str | os.PathLike[str], *, task_id: str, trace_id: str | None = None) -> Path:
+    """Write a trace to a file of its own in a folder (made when it is missing), for :class:`DirectoryTraceSource`.
+
+    Args:
+        trace: the trace.
+        folder: where to.
+        task_id: the task that it belongs to.
+        trace_id: its own name; by default that of the task, so that a second trace of a task takes its place.
+
+    Example:
+        >>> save_trace(Trace("Rome."), "traces", task_id="t1").name
+        't1-628b49d9.json'
+    """
+    name = trace_id or task_id
+    target = Path(folder)
+    target.mkdir(parents=True, exist_ok=True)
+    # Names of tasks may hold anything; those of files may not.
+    path = target / f"{re.sub(r'[^A-Za-z0-9._-]+', '_', name)[:80].lstrip('.')}-{text_hash(name)[:8]}.json"
+    with replacing(path) as temporary:
+        temporary.write_text(json.dumps({"task_id": task_id, **trace.to_dict()}, indent=1, default=str), "utf-8")
+    return path
+
+
+# Files
 
 
 def read_answers(
-    path: str | os.PathLike[str] | Table, columns: Columns | None = None, *, encoding: str | None = None
+    path: str | os.PathLike[str] | Table, named: Mapping[str, str] | None = None, encoding: str | None = None
 ) -> AnswerFile:
     """The answers of a file of any format, which is said where it is one of another tool, or of a table.
 
     Args:
         path: the file, or a table in memory.
-        columns: what the user named.
+        named: by our name, the columns that the user named.
         encoding: of a text file that is not UTF-8.
 
     Raises:
         InputError: it cannot be read, may mean several things, or lacks what was named.
     """
-    found = read_quietly(path, columns, encoding)
-    if found.format != PLAIN:
-        _tell_read(found, name_of(path))
-    return found
+    named = named or {}
+    file = name_of(path)
+    rows = _rows(_content(path, tuple(named.values()), encoding), file)
+    form = next((one for one in FORMATS if all(map(one.fits, rows))), None)
+    if form is None:
+        numbered = enumerate(rows, start=1)
+        plain: list[Plain] = [(row, _plain_row(row, named, f"{file}, row {number}")) for number, row in numbered]
+    else:
+        plain = _read_as(form, rows, file)
+    _require_columns([raw for raw, _ in plain], named.values(), file)
+    answers = []
+    for number, (raw, fields) in enumerate(plain, start=1):
+        chosen = {ours: _picked(raw, theirs) for ours, theirs in named.items()}
+        answers.append(_answer({**fields, **chosen}, f"{file}, row {number}"))
+    if form is not None:
+        failed = sum(answer.trace.failure is not None for answer in answers)
+        failures = f"; {failed:,} of them {'is a failure' if failed == 1 else 'are failures'}" if failed else ""
+        notice(f"read {plural(len(answers), 'answer')} from {file}: {form.name}{failures}")
+    return AnswerFile(tuple(answers))
 
 
-def _tell_read(found: AnswerFile, path: str) -> None:
-    failed = sum(answer.trace.failure is not None for answer in found.answers)
-    failures = f"; {failed:,} of them {'is a failure' if failed == 1 else 'are failures'}" if failed else ""
-    notice(f"read {plural(len(found.answers), 'answer')} from {path}: {found.format}{failures}")
+def _read_as(form: Format, rows: Sequence[Row], path: str) -> list[Plain]:
+    """The plain rows of a tool's file; what its reader cannot make sense of is refused with the name of the file."""
+    try:
+        return list(form.plain(rows, path))
+    except PairscaleError:
+        raise
+    except (AttributeError, KeyError, IndexError, TypeError, ValueError, RecursionError) as error:
+        raise FileFormatError(
+            f"{path} looks like {form.name}, but a part of it is not as that tool writes it: {first_line(error)}"
+        ) from None
 
 
-def of_variant(found: AnswerFile, variant: str | None, path: str) -> tuple[Answer, ...]:
-    """The answers of one variant of a file.
+def _answer(fields: Row, where: str) -> Answer:
+    """An answer from a plain row."""
+    rest = dict(fields)
+    task_id = id_of(rest.pop("task_id", None), where)
+    variant = first_of(rest, *_VARIANTS)
+    rest.pop("variant", None)
+    rest["input"] = asked_in(rest.get("input"))
+    output = rest.pop("output", None)
+    if isinstance(output, str) and output.strip() in {"NaN", "nan"}:
+        output = None  # how tables and str() spell a missing value
+    try:
+        text, failure = reply_in(output)
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from None
+    failure = error_of(rest.pop("error", None)) or failure
+    if failure is not None and is_missing(rest.get("exception")):
+        rest["exception"] = failure
+    kept = {name: value for name, value in rest.items() if value is not None}
+    trace = Trace.from_dict({**kept, "output": text}, where)
+    return Answer(trace, task_id, None if variant is None else as_words(variant))
 
-    Raises:
-        InputError: there are several, and none of them was named.
-    """
-    own = tuple(answer for answer in found.answers if answer.variant == variant is not None)
-    if own:
-        return own
-    if found.variants:
+
+def _plain_row(row: Row, named: Mapping[str, str], where: str) -> dict[str, Any]:
+    """A row of the user's own, its columns under our names."""
+    rest = {name: value for name, value in row.items() if name not in named.values() and name != "trace_id"}
+    wanted = {
+        "task_id": (("task_id",), ("ID",), _IDS),
+        "input": (("input",), _INPUTS),
+        "output": (("output",), OUTPUT_NAMES, _OUTPUTS),
+    }
+    for ours, kinds in wanted.items():
+        column = None if ours in named else _only_column(rest, kinds, f"{ours.removeprefix('task_')}_col", where)
+        if column is not None:
+            rest[ours] = rest.pop(column)
+    if "output" not in rest and "output" not in named:
         raise InputError(
-            f"{path} holds the answers of {listed(found.variants, 20)}; name one of them (variant=, or name_a= "
-            "and name_b=)"
+            f"{where} has no 'output', the variant's answer; it has {listed(list(row), 20)}: name the column "
+            "(`output_col=`)"
         )
-    return found.answers
+    if not {"task_id", "input"} & {*rest, *named}:
+        raise InputError(
+            f"{where} has no task_id and no input, by which the answers of A and B are paired; it has "
+            f"{listed(list(row), 20)}: name the column (`id_col=` or `input_col=`)"
+        )
+    return rest
+
+
+def _only_column(row: Row, kinds: Sequence[Sequence[str]], option: str, where: str) -> str | None:
+    """The only column with a name of the first kind of which there is one; None when there is none."""
+    for names in kinds:
+        columns = [name for name in names if name in row]
+        if len(columns) > 1 and option != "input_col":
+            raise UnsureColumnError(
+                f"{where}: it may be {listed(columns)}; name the column (`{option}=`)", option, columns
+            )
+        if len(columns) == 1:
+            return columns[0]
+    return None
 
 
 def read_both_outputs(
     path: str | os.PathLike[str] | Table,
     a_col: str,
     b_col: str,
-    names: tuple[str, str],
-    *,
-    id_col: str | None = None,
-    input_col: str | None = None,
+    named: Mapping[str, str],
     encoding: str | None = None,
 ) -> tuple[InMemoryTraceSource, InMemoryTraceSource]:
-    """The answers of A and of B from one table; a row without a task of its own is known by its number.
-
-    Where another column says whose answer each is (``generator_2`` beside ``output_2``), only the rows of the two that
-    ``names`` says are taken, in either order; they have to be named where a column holds the answers of several.
+    """The answers of A and of B from one table; a row without a name of its own is known by its number.
 
     Args:
         path: the file, or a table in memory.
         a_col: the column of A's answers, or its path in JSON.
         b_col: that of B's.
-        names: what A and B are called.
-        id_col: the column of the tasks' names.
-        input_col: the column of the tasks.
+        named: by our name, the columns that the user named.
         encoding: of a text file that is not UTF-8.
 
     Raises:
         InputError: that names the file, the row or the column.
     """
-    named = Columns(id_col, input_col).given()
-    rows = _plain_rows(_content(path, (*named.values(), a_col, b_col), encoding), name_of(path))
-    _require_columns(rows, (*named.values(), a_col, b_col), name_of(path))
-    sides: tuple[list[dict[str, Any]], list[dict[str, Any]]] = ([], [])
-    others = {a_col, b_col, *OUTPUT_NAMES}
-    for number, row, columns in _sided(rows, (a_col, b_col), names, name_of(path)):
-        known = _with_ours(row, named)
-        shared = {name: value for name, value in known.items() if name not in others}
-        if not first_of(shared, "task_id", "ID"):
-            shared["task_id"] = f"row-{number:04d}"
-        for side, column in zip(sides, columns, strict=True):
-            side.append({**shared, "output": _picked(row, column)})
-    a, b = (RecordedAnswers(read_plain(side, name_of(path), has_output=True)) for side in sides)
-    return a, b
+    rows = _rows(_content(path, (*named.values(), a_col, b_col), encoding), name_of(path))
+    _require_columns(rows, (a_col, b_col), name_of(path))
+    sides = []
+    for column in (a_col, b_col):
+        own = []
+        for number, row in enumerate(rows, start=1):
+            shared = {name: value for name, value in row.items() if name not in {a_col, b_col, *OUTPUT_NAMES}}
+            task_id = first_of(row, "task_id", "ID") or f"row-{number:04d}"
+            own.append({"task_id": task_id, **shared, "output": _picked(row, column)})
+        sides.append(read_answers(own, named).source())
+    return sides[0], sides[1]
 
 
 def read_tasks(
-    path: str | os.PathLike[str] | Table, columns: Columns | None = None, *, encoding: str | None = None
+    path: str | os.PathLike[str] | Table, named: Mapping[str, str] | None = None, encoding: str | None = None
 ) -> list[dict[str, Any]]:
     """The tasks of a file, as rows for a suite: a table, questions of MT-bench, or chat messages.
 
     Args:
         path: the file, or a table in memory.
-        columns: what the user named.
+        named: by our name, the columns that the user named.
         encoding: of a text file that is not UTF-8.
 
     Raises:
         InputError: it cannot be read, or lacks what was named.
     """
-    named = (columns or Columns()).given()
-    content = _content(path, tuple(named.values()), encoding)
-    rows = _rows(content)
-    if rows and not named and all(map(exports.is_mt_question, rows)):
-        return exports.mt_questions(rows, name_of(path))
-    if rows and not named and all(map(chat.is_chat, rows)):
-        return chat.requests_of(rows, name_of(path))
-    plain = _plain_rows(content, name_of(path))
-    _require_columns(plain, tuple(named.values()), name_of(path))
-    return [_with_ours(row, named) for row in plain]
+    named = named or {}
+    rows = _rows(_content(path, tuple(named.values()), encoding), name_of(path))
+    if not named and all(map(is_mt_question, rows)):
+        return [_mt_task(row) for row in rows]
+    if not named and all(map(is_chat, rows)):
+        return [task_of_messages(row) for row in rows]
+    _require_columns(rows, named.values(), name_of(path))
+    kept = [{name: value for name, value in row.items() if name not in named.values()} for row in rows]
+    chosen = [{ours: _picked(row, theirs) for ours, theirs in named.items()} for row in rows]
+    return [{**rest, **ours} for rest, ours in zip(kept, chosen, strict=True)]
 
 
-def source_at(path: str | os.PathLike[str]) -> TraceSource:
-    """Recorded answers at a path: a folder of traces, or a file of any format that :func:`read_outputs` reads.
-
-    Raises:
-        InputError: it is neither.
-    """
-    folder = Path(path)
-    if not folder.is_dir():
-        return read_outputs(path)
-    files = sorted(file for file in folder.iterdir() if file.suffix.lower() in ANSWER_SUFFIXES)
-    if not files:
-        raise FileFormatError(f"{path} is a folder without files of answers ({', '.join(ANSWER_SUFFIXES)})")
-    read = [read_quietly(file) for file in files]
-    formats = ", ".join(dict.fromkeys(one.format for one in read))
-    found = AnswerFile(tuple(answer for one in read for answer in one.answers), formats)
-    if formats != PLAIN:
-        _tell_read(found, str(path))
-    return RecordedAnswers(of_variant(found, None, str(path)))
-
-
-# Files
-
-
-def read_quietly(
-    path: str | os.PathLike[str] | Table, columns: Columns | None = None, encoding: str | None = None
-) -> AnswerFile:
-    """The same as :func:`read_answers`, without a word on what the file was recognised as."""
-    named = (columns or Columns()).given()
-    file = name_of(path)
-    if not is_table(path) and Path(path).suffix.lower() == ".eval":
-        format_name = _INSPECT
-        answers = _read_as(_INSPECT, lambda: inspect_logs.read_inspect_archive(Path(path)), file)
-    else:
-        content = _content(path, tuple(named.values()), encoding)
-        rows = _rows(content)
-        found = next((one for one in _FORMATS if rows and all(map(one.fits, rows))), None)
-        is_own_table = "output" in named and any(not is_missing(_picked(row, named["output"])) for row in rows)
-        if found is None or is_own_table:
-            return _plain(_plain_rows(content, file), named, file)
-        format_name = found.name
-        answers = _read_as(format_name, lambda: found.read(rows, file), file)
-    for theirs in named.values():
-        _require_value([answer.row for answer in answers], theirs, file)
-    return AnswerFile(tuple(_renamed(answer, named) for answer in answers), format_name)
-
-
-def _read_as(name: str, read: Callable[[], Iterable[Answer]], path: str) -> list[Answer]:
-    """The answers that a reader finds; what it cannot make sense of is refused with the name of the file."""
-    try:
-        return list(read())
-    except PairscaleError:
-        raise
-    except (AttributeError, KeyError, IndexError, TypeError, ValueError, RecursionError) as error:
-        raise FileFormatError(
-            f"{path} looks like {name}, but a part of it is not as that tool writes it: {first_line(error)}"
-        ) from None
+def _mt_task(row: Row) -> dict[str, Any]:
+    task = {"task_id": row["question_id"], "input": joined_turns(row["turns"])}
+    if isinstance(row.get("reference"), list):
+        task["reference"] = joined_turns(row["reference"])
+    if row.get("category"):
+        task["tags"] = [str(row["category"])]
+    return task
 
 
 def _content(path: str | os.PathLike[str] | Table, wanted: Sequence[str], encoding: str | None) -> Any:
@@ -393,61 +380,37 @@ def _content(path: str | os.PathLike[str] | Table, wanted: Sequence[str], encodi
     suffix = Path(path).suffix.lower()
     if suffix not in ANSWER_SUFFIXES:
         raise FileFormatError(f"{path}: a file of answers must end in {listed(sorted(ANSWER_SUFFIXES), 20)}")
+    if suffix == ".eval":
+        return read_inspect_archive(Path(path))
     if suffix == ".json":
         return read_json(path, encoding=encoding)
     text = ("task_id", "input", "reference", "reference_outputs", "tags", *OUTPUT_NAMES, *wanted)
     return read_rows(path, text=text, encoding=encoding)
 
 
-def _rows(content: Any) -> list[Row]:
-    """The rows in which formats are looked for: a list of objects, one object, or what promptfoo or an API wraps."""
-    if isinstance(content, Mapping):
-        results = content.get("results")
-        wrapped = results.get("results") if isinstance(results, Mapping) else content.get("data")
-        content = wrapped if isinstance(wrapped, list) else [content]
-    is_rows = isinstance(content, list) and all(isinstance(row, Mapping) for row in content)
-    return content if is_rows else []
-
-
-def _plain_rows(content: Any, path: str) -> list[dict[str, Any]]:
-    """The rows of a user's own file: a list of objects, the only list of objects in one, one row, or answers by id.
+def _rows(content: Any, path: str) -> list[Row]:
+    """The rows of a file: a list of objects, the only list in one, a row alone, or answers by the name of the task.
 
     Raises:
         FileFormatError: it is none of these.
     """
     if isinstance(content, Mapping):
-        lists = [name for name, value in content.items() if value and isinstance(value, list) and _rows(value)]
-        if any(name in content for name in OUTPUT_NAMES):
+        inner = object_at(content, "results") or content
+        lists = [inner[name] for name in ("results", "data") if _are_rows(inner.get(name))]
+        lists = lists or [value for value in content.values() if _are_rows(value)]
+        if any(one.fits(content) for one in FORMATS) or any(name in content for name in OUTPUT_NAMES):
             content = [content]
         elif len(lists) == 1:
-            content = content[lists[0]]
-        elif content and all(isinstance(value, str) for value in content.values()):
+            content = lists[0]
+        elif all(isinstance(value, str) for value in content.values()):
             content = [{"task_id": name, "output": value} for name, value in content.items()]
-        else:
-            raise FileFormatError(
-                f"{path} must hold JSON objects, one a row, or be a file of a tool that pairscale knows; it is an "
-                f"object with {listed(list(content), 12) or 'nothing'}"
-            )
-    if not isinstance(content, list) or not all(isinstance(row, Mapping) for row in content):
-        raise FileFormatError(f"{path} must hold JSON objects, one a row")
-    return [dict(row) for row in content]
+    if not _are_rows(content):
+        raise FileFormatError(f"{path} must hold JSON objects, one a row, or be a file of a tool that pairscale knows")
+    return list(content)
 
 
-def _plain(rows: Sequence[Row], named: Mapping[str, str], path: str) -> AnswerFile:
-    _require_columns(rows, tuple(named.values()), path)
-    answers = read_plain([_with_ours(row, named) for row in rows], path, has_output="output" in named)
-    if not answers:
-        raise FileFormatError(f"{path} has no answers")
-    for answer in answers:
-        if not answer.task_id and not asked_of(answer):
-            raise InputError(
-                f"{answer.where} has no task_id and no input, by which the answers of A and B are paired; it has "
-                f"{listed(list(answer.row), 20)}: name the column (`id_col=` or `input_col=`)"
-            )
-    return AnswerFile(tuple(answers), PLAIN)
-
-
-# Columns that the user named
+def _are_rows(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(row, Mapping) for row in value)
 
 
 def _picked(row: Row, column: str) -> Any:
@@ -455,72 +418,25 @@ def _picked(row: Row, column: str) -> Any:
     return row[column] if column in row else picked(row, column)
 
 
-def _require_columns(rows: Sequence[Row], wanted: Sequence[str], path: str) -> None:
+def _require_columns(rows: Sequence[Row], wanted: Iterable[str], path: str) -> None:
     for name in wanted:
-        if not any(name in row for row in rows):
-            _require_value(rows, name, path)
+        if all(is_missing(_picked(row, name)) for row in rows):
+            columns = list(dict.fromkeys(key for row in rows for key in row))
+            raise InputError(f"{path}: no column {name!r}; it has {listed(columns, 20)}")
 
 
-def _require_value(rows: Sequence[Row], name: str, path: str) -> None:
-    if rows and all(is_missing(_picked(row, name)) for row in rows):
-        columns = list(dict.fromkeys(key for row in rows for key in row))
-        raise InputError(f"{path}: no column {name!r}; it has {listed(columns, 20)}")
-
-
-def _with_ours(row: Row, named: Mapping[str, str]) -> dict[str, Any]:
-    """A row with the columns that were named under our names."""
-    kept = {name: value for name, value in row.items() if name not in named.values()}
-    generator = _generator(row, named.get("output", ""))
-    if generator is not None and first_of(kept, *VARIANT_NAMES) is None:
-        kept["variant"] = generator
-    return {**kept, **{ours: _picked(row, theirs) for ours, theirs in named.items()}}
-
-
-def _renamed(answer: Answer, named: Mapping[str, str]) -> Answer:
-    """An answer with what stands in its row where the user said."""
-    values = {ours: _picked(answer.row, theirs) for ours, theirs in named.items()}
-    if not is_missing(values.get("output")):
-        answer = replace(answer, trace=replace(answer.trace, output=as_words(values["output"])))
-    if "input" in values:
-        metadata = {**answer.trace.metadata, "input": as_words(values["input"])}
-        answer = replace(answer, trace=replace(answer.trace, metadata=metadata), asked=None)
-    if "task_id" in values:
-        answer = replace(answer, task_id=id_of(values["task_id"], answer.where))
-    return answer
-
-
-def _sided(
-    rows: Sequence[Row], columns: tuple[str, str], names: tuple[str, str], path: str
-) -> list[tuple[int, Row, tuple[str, str]]]:
-    """The rows to compare with their numbers, each with the columns of the answers of A and of B.
+def of_variant(found: AnswerFile, variant: str | None, path: str) -> AnswerFile:
+    """The answers of one variant of a file.
 
     Raises:
-        InputError: a column holds the answers of several, and the names say not whose to take.
+        InputError: there are several, and none of them was named.
     """
-    turned = (columns[1], columns[0])
-    generators = [(_generator(row, columns[0]), _generator(row, columns[1])) for row in rows]
-    places = {names: columns, (names[1], names[0]): turned}
-    numbered = list(enumerate(zip(rows, generators, strict=True), start=1))
-    found = [(number, row, places[pair]) for number, (row, pair) in numbered if pair in places]
-    n_turned = sum(taken is turned for _, _, taken in found)
-    if n_turned:
-        rows_are = "row has" if n_turned == 1 else "rows have"
-        notice(
-            f"{path}: {n_turned:,} {rows_are} the answer of {names[0]} in {columns[1]!r}, and it is taken from there"
-        )
-    if found:
-        return found
-    if any(len(set(side)) > 1 for side in zip(*generators, strict=True)):
-        known = dict.fromkeys(name for pair in generators for name in pair if name is not None)
+    own = tuple(answer for answer in found.answers if answer.variant == variant is not None)
+    if own:
+        return AnswerFile(own)
+    if found.variants:
         raise InputError(
-            f"{path} holds answers of {listed(list(known), 20)} in {columns[0]!r} and {columns[1]!r}; name two of them "
-            "that were compared with each other (name_a= and name_b=)"
+            f"{path} holds the answers of {listed(found.variants, 20)}; name one of them (variant=, or name_a= "
+            "and name_b=)"
         )
-    return [(number, row, columns) for number, (row, _) in numbered]
-
-
-def _generator(row: Row, column: str) -> str | None:
-    """Whose answer a column holds, where another column with the same ending says it: ``model_a``, ``generator_2``."""
-    stem, _, side = column.rpartition("_")
-    found = first_of(row, *(f"{name}_{side}" for name in VARIANT_NAMES)) if stem else None
-    return None if found is None else as_words(found)
+    return found

@@ -17,28 +17,12 @@ import polars as pl
 from pairscale.core.comparisons import Outcome
 from pairscale.core.errors import InputError, TableError
 from pairscale.core.options import require_choice
-from pairscale.core.tables import Table, as_text, listed, require_columns, require_ids, row_numbers, to_frame
+from pairscale.core.tables import Table, as_text, require_columns, require_ids, row_numbers, to_frame
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats: TypeAlias = NDArray[np.float64]
-
-__all__ = [
-    "USED",
-    "Scores",
-    "Tally",
-    "Ties",
-    "by_task",
-    "graded_count",
-    "hard_winner",
-    "normal_quantile",
-    "read_cases",
-    "score_of",
-    "tally",
-    "task_means",
-    "used_cases",
-]
 
 Ties: TypeAlias = Literal["half", "excluded"]
 """What a tie and a flip are worth: half a win, or nothing, so that decided cases alone count."""
@@ -173,20 +157,17 @@ def read_cases(cases: Table, what: str = "cases", *, graded: bool = True) -> pl.
     require_columns(frame, list(_REQUIRED), what)
     frame = require_ids(frame, ["task_id"], what)
     frame = frame.with_columns(as_text(frame[name], what) for name in ("outcome", "winner"))
-    unknown = ~frame["outcome"].is_in([str(kind) for kind in Outcome]).fill_null(value=False)
-    if unknown.any():
+    kind = frame["outcome"]
+    winner = frame["winner"]
+    preference = frame["preference"]
+    fits = kind.is_in([str(one) for one in Outcome if one is not Outcome.WIN])
+    for side, agrees in (("a", preference < 0.5), ("b", preference > 0.5)):
+        fits |= (kind == "win") & (winner == side) & (agrees | preference.is_null())
+    wrong = ~fits.fill_null(value=False)
+    if wrong.any():
         raise TableError(
-            f"{what}: outcome {listed(frame['outcome'].filter(unknown).unique(maintain_order=True).to_list())} in "
-            f"{row_numbers(unknown)}; it must be one of {', '.join(Outcome)}"
-        )
-    open_wins = (frame["outcome"] == "win") & ~frame["winner"].is_in(["a", "b"]).fill_null(value=False)
-    if open_wins.any():
-        raise TableError(f"{what}: a win has the winner 'a' or 'b'; {row_numbers(open_wins)} has neither")
-    preference, b_won = frame["preference"], frame["winner"] == "b"
-    turned = (frame["outcome"] == "win") & ((b_won & (preference <= 0.5)) | (~b_won & (preference >= 0.5)))
-    if turned.fill_null(value=False).any():
-        raise TableError(
-            f"{what}: the winner and the preference (that B is better) contradict each other in {row_numbers(turned)}"
+            f"{what}: {row_numbers(wrong)}: outcome must be one of {', '.join(Outcome)}, and the winner of a win 'a' "
+            "or 'b', as the preference (that B is better) says where there is one"
         )
     outcome = pl.col("outcome")
     frame = frame.with_columns(preference=pl.when(outcome.is_in(USED["half"])).then(pl.col("preference")))
@@ -200,21 +181,19 @@ def _with_preferences(frame: pl.DataFrame, what: str) -> pl.DataFrame:
     if "preference" not in frame.columns:
         return frame.with_columns(preference=pl.lit(None, pl.Float64()))
     given = frame["preference"]
-    if given.dtype == pl.Boolean or not (given.dtype.is_numeric() or given.null_count() == frame.height):
-        raise TableError(f"{what}: column 'preference' holds {given.dtype}, not numbers from 0 to 1")
-    numbers = given.cast(pl.Float64).fill_nan(None)
+    numbers = given.cast(pl.Float64, strict=False).fill_nan(None)
     wrong = ~numbers.is_between(0, 1).fill_null(value=True)
-    if wrong.any():
+    if wrong.any() or given.dtype in {pl.Boolean, pl.String}:
         raise TableError(
-            f"{what}: column 'preference' must be from 0 to 1, the probability that B is better; it is "
-            f"{numbers.filter(wrong)[0]:g} in {row_numbers(wrong)} (subtract 1 from a scale of 1 to 2)"
+            f"{what}: column 'preference' must hold numbers from 0 to 1, the probability that B is better; see "
+            f"{row_numbers(wrong)} (subtract 1 from a scale of 1 to 2)"
         )
     frame = frame.with_columns(numbers)
     if {"outcome", "winner"} & set(frame.columns):
         return frame
     kinds = [("abstention", None) if one is None else _KINDS[hard_winner(one)] for one in numbers]
-    outcomes, winners = ([kind[at] for kind in kinds] for at in (0, 1))
-    return frame.with_columns(pl.Series("outcome", outcomes, pl.String()), pl.Series("winner", winners, pl.String()))
+    outcomes = pl.Series("outcome", [kind for kind, _ in kinds], pl.String())
+    return frame.with_columns(outcomes, pl.Series("winner", [winner for _, winner in kinds], pl.String()))
 
 
 def graded_count(frame: pl.DataFrame) -> int:

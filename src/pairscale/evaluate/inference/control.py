@@ -34,18 +34,6 @@ if TYPE_CHECKING:
 
     Floats: TypeAlias = NDArray[np.float64]
 
-__all__ = [
-    "MARKDOWN",
-    "ControlledRate",
-    "Penalty",
-    "StyleEffect",
-    "control_names",
-    "controlled_rate",
-    "fit_penalised",
-    "length_controlled",
-    "scales_of",
-]
-
 MARKDOWN = ("headers", "lists", "bold")
 """What ``markdown`` stands for: headers, list items and bold passages."""
 
@@ -160,11 +148,7 @@ class ControlledRate(ReprMixin):
     def __str__(self) -> str:
         if self.rate is None or not self.differing:
             return "; ".join(self.notices)
-        ends = ""
-        if self.ci is not None:
-            ends = f", {self.level * 100:g} % interval {self.ci[0] * 100:.0f} to {self.ci[1] * 100:.0f}"
-        near = f"{self.overlap:,} of {self.n:,} cases are near that"
-        return f"at equal {_and(self.differing)}, B wins {self.rate * 100:.1f} %{ends}; {near}"
+        return f"at equal {_and(self.differing)}, B wins {self.rate * 100:.1f} %"
 
 
 def control_names(control: str | Sequence[str]) -> tuple[str, ...]:
@@ -344,17 +328,11 @@ def _solved(design: Floats, y: Floats, penalties: tuple[Penalty, ...], weight: f
 
 def _numbers(column: pl.Series) -> pl.Series:
     """A column as finite numbers, checked."""
-    is_length = column.name in {"length_a", "length_b"}
-    try:
-        numbers = column.cast(pl.Float64).fill_nan(None)
-    except pl.exceptions.PolarsError:
-        raise TableError(f"cases: column {column.name!r} holds {column.dtype}, not numbers") from None
-    if column.dtype == pl.String and column.is_not_null().any():
-        raise TableError(f"cases: column {column.name!r} holds {column.dtype}, not numbers")
-    wrong = (numbers.is_infinite() | ((numbers < 0) & is_length)).fill_null(value=False)
-    if wrong.any():
-        what = "below 0" if is_length and (numbers < 0).any() else "infinite"
-        raise TableError(f"cases: column {column.name!r} is {what} in {row_numbers(wrong)}; it cannot be")
+    numbers = column.cast(pl.Float64, strict=False).fill_nan(None)
+    least = 0.0 if column.name in {"length_a", "length_b"} else -np.inf
+    wrong = (numbers.is_infinite() | (numbers < least)).fill_null(value=False)
+    if wrong.any() or (column.dtype == pl.String and column.is_not_null().any()):
+        raise TableError(f"cases: column {column.name!r} must hold numbers, of lengths from 0, in {row_numbers(wrong)}")
     return numbers
 
 
@@ -384,7 +362,5 @@ def _overlap_notice(overlap: int, n: int, names: Sequence[str]) -> list[str]:
     if overlap >= max(_FEW, _FEW_SHARE * n):
         return []
     what = _and(names)
-    if not overlap:
-        return [f"no case has answers of nearly equal {what}: the rate at equal {what} is a guess; {_HAVE} {what}"]
     few = f"only {overlap:,} of {n:,} cases have answers of nearly equal {what}"
     return [f"{few}: the rate at equal {what} is mostly a guess; {_HAVE} {what}"]

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     Floats: TypeAlias = NDArray[np.float64]
 
-__all__ = ["CorrectedWinRate", "corrected_win_rate"]
-
 _IMAGINED = 0.25  # of a task on which model and people disagree, each way
 _NO_SPREAD = 1e-12  # of labels that are equal, but for rounding
 _WORTHWHILE = 1.1  # times the labels that people gave: below, the model is said not to help
@@ -125,7 +123,14 @@ def corrected_win_rate(
     rate, weight, size, lower, upper, worth = (float(part[0]) for part in correct(moments, level, graded=by_grades))
     labels = np.array([float(moments.n)])
     alone = _limits(moments.mean_y, moments, labels, level, graded=by_grades)
-    notices = [_poor(moments, worth)] if size == moments.n else []
+    notices = []
+    if size == moments.n and moments.others:
+        notices.append(
+            notice(
+                f"the verdicts of the model do not help: with them, {moments.n} labels would be worth {worth:.1f}. The "
+                "rate is that of the labels alone; label more tasks, or find a model that agrees better with people"
+            )
+        )
     if found.unmatched:
         notices.append(f"{found.unmatched} labelled tasks have no verdict of the model and were left out")
     return replace(
@@ -139,22 +144,6 @@ def corrected_win_rate(
         labels=moments.n,
         effective_labels=size,
         notices=tuple(notices),
-    )
-
-
-def _poor(moments: ScoreMoments, worth: float) -> str:
-    n = moments.n
-    if not moments.others:
-        return "every task of the model has a label; the rate is that of the labels"
-    if n <= 2 or moments.spread_y[0] < _NO_SPREAD:
-        what = f"{n} label{'s' * (n != 1)} cannot show" if n <= 2 else f"all {n} labels say the same, which cannot show"
-        return notice(
-            f"{what} how far the model agrees with people. The rate is that of the labels alone; label more tasks, "
-            "until some go to A and some to B"
-        )
-    return notice(
-        f"the model is too poor to help: with its verdicts, {n} labels would be worth {worth:.1f}. The rate is that of "
-        "the labels alone; label more tasks, or find a model that agrees better with people"
     )
 
 

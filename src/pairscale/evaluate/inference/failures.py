@@ -14,20 +14,6 @@ import polars as pl
 from pairscale.core.comparisons import Outcome
 from pairscale.core.options import require_choice
 
-__all__ = [
-    "FAILURES",
-    "WAY_WORDS",
-    "Bounds",
-    "Failed",
-    "Failures",
-    "agreed_better",
-    "count_failure",
-    "count_failures",
-    "failed_sides",
-    "require_failures",
-    "ways_to_count",
-]
-
 Failures: TypeAlias = Literal["loss", "shown", "excluded"]
 """How a failure of a variant counts."""
 

@@ -25,7 +25,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
@@ -35,32 +34,13 @@ import numpy as np
 from pairscale.core.options import require_level, require_number, require_probability
 from pairscale.evaluate.inference.cases import Scores
 from pairscale.evaluate.inference.failures import Failures
-from pairscale.evaluate.inference.one_sided import log_capital_above, log_capital_below, lower_bound, upper_bound
 from pairscale.evaluate.inference.score import careful_limits, effective_size, rate_ends
+from pairscale.evaluate.inference.sequence import RunningScores, portfolio
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats: TypeAlias = NDArray[np.float64]
-
-__all__ = [
-    "FAIL_IF",
-    "VERDICTS",
-    "FailIf",
-    "GateRule",
-    "GateVerdict",
-    "RunningVerdict",
-    "Shown",
-    "cases_to_decide",
-    "fails",
-    "fixed_bounds",
-    "is_decided",
-    "require_margin",
-    "shown_by",
-    "tasks_to_fail",
-    "two_sided",
-    "verdict_of_ways",
-]
 
 GateVerdict: TypeAlias = Literal["better", "equivalent", "not-worse", "worse", "inconclusive", "untested"]
 """What a gate says of B; ``untested`` where it could not have failed."""
@@ -163,7 +143,7 @@ def is_decided(verdict: GateVerdict, fail_if: Collection[FailIf]) -> bool:
     return verdict != "inconclusive" and not (verdict == "not-worse" and "not-better" in fail_if)
 
 
-class RunningVerdict:
+class RunningVerdict(RunningScores):
     """What the scores have shown so far. Look after every one, and stop when you like.
 
     Args:
@@ -182,49 +162,41 @@ class RunningVerdict:
         (True, False)
     """
 
-    __slots__ = ("_bar", "_counts", "level", "margin", "n", "shown")
+    __slots__ = ("margin", "shown")
 
     def __init__(self, margin: float, level: float = 0.95) -> None:
-        self.margin, self.level = require_margin(margin), require_level(level)
-        self.n, self.shown = 0, Shown()
-        self._counts: Counter[float] = Counter()
-        self._bar = -math.log(1 - self.level)
+        super().__init__(level)
+        self.margin = require_margin(margin)
+        self.shown = Shown()
 
     def update(self, score: float) -> None:
         """Take in one score: 1 when B won, 0 when A did, ½ for a tie; with several cases a task, their mean."""
-        self._counts[require_probability(score, "score")] += 1
-        self.n += 1
-        before, margin = self.shown, self.margin
-        values, counts = self._table()
-
-        def passed(mean: float, capital: Callable[..., Floats]) -> bool:
-            return bool(capital(mean, margin, values, counts[None, :])[0] >= self._bar)
-
+        self.add(score)
+        before = self.shown
         self.shown = Shown(
-            better=before.better or passed(0.5, log_capital_above),
-            not_worse=before.not_worse or passed(0.5 - margin, log_capital_above),
-            no_gain=before.no_gain or passed(0.5 + margin, log_capital_below),
-            worse=before.worse or passed(0.5, log_capital_below),
+            better=before.better or self._passed(0.5, log_capital_above),
+            not_worse=before.not_worse or self._passed(0.5 - self.margin, log_capital_above),
+            no_gain=before.no_gain or self._passed(0.5 + self.margin, log_capital_below),
+            worse=before.worse or self._passed(0.5, log_capital_below),
         )
 
-    @property
-    def mean(self) -> float:
-        """The mean score so far; ½ before the first."""
-        return sum(value * count for value, count in self._counts.items()) / self.n if self.n else 0.5
+    def _passed(self, mean: float, capital: Callable[..., Floats]) -> bool:
+        return bool(capital(mean, self.margin, *self.counted())[0] >= self.bar)
 
     @property
     def ci(self) -> tuple[float, float]:
         """Both bounds now, each true with a chance of ``level``; what was ruled out before stays outside."""
-        if not self.n:
-            return 0.0, 1.0
-        table, shown, margin = self._table(), self.shown, self.margin
-        lower, upper = (bound(*table, margin, self.level) for bound in (lower_bound, upper_bound))
-        least = 0.5 if shown.better else 0.5 - margin if shown.not_worse else 0.0
-        most = 0.5 if shown.worse else 0.5 + margin if shown.no_gain else 1.0
-        return max(lower, least), min(upper, most)
-
-    def _table(self) -> tuple[Floats, Floats]:
-        return np.array(list(self._counts)), np.array(list(self._counts.values()), dtype=np.float64)
+        values, counts = self.counted()
+        shown = self.shown
+        lower = lower_bound(values, counts[0], self.margin, self.level)
+        upper = upper_bound(values, counts[0], self.margin, self.level)
+        least = 0.5 if shown.better else 0.5 - self.margin
+        most = 0.5 if shown.worse else 0.5 + self.margin
+        if shown.better or shown.not_worse:
+            lower = max(lower, least)
+        if shown.worse or shown.no_gain:
+            upper = min(upper, most)
+        return lower, upper
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,3 +329,76 @@ def cases_to_decide(
         middle = (low + high) // 2
         low, high = (low, middle) if enough(middle) else (middle, high)
     return high
+
+
+# Bounds that stay true however often one looks, for a question that has a side and a smallest difference that matters.
+#
+# A sequence bets for and against a mean m, over all rates alike. A gate asks less: is the mean *above* m? So it only
+# bets that it is, which is fair, or worse than fair, whenever the mean is m or below. And it knows which differences
+# matter, those around the margin δ. Of the first capital, 40 % bet on the rate m + δ, 20 % on m + 2 δ (for wider
+# differences, and for scores with many ties), and the rest is spread over all rates above m by the density of the
+# sequence. By Ville's inequality the capital ever reaches 1 / (1 - level) with a chance of at most 1 - level, whatever
+# the shares are; they decide only how soon. Without a margin, all of it is spread.
+#
+# The capital falls as m rises, for each of these bets and every score, so that the m that are not ruled out are those
+# above one lower bound. Upper bounds are lower bounds of the scores turned round.
+
+_HALVINGS = 30  # to 1e-9
+_EDGE = 1e-9
+_TARGETS = ((1.0, 0.4), (2.0, 0.2))  # multiples of the margin, and the share of the capital that bets on them
+
+
+def log_capital_above(mean: float, margin: float, values: Floats, counts: Floats) -> Floats:
+    """The logarithm of the capital won by betting that the true mean is above this one.
+
+    Args:
+        mean: the mean that is doubted, between 0 and 1 exclusively.
+        margin: the difference that matters.
+        values: the scores that occur.
+        counts: how often each did: a row for each series of scores, a column for each value.
+
+    Example:
+        >>> wins = np.array([[0.0, 20.0]])
+        >>> bool(log_capital_above(0.5, 0.05, np.array([0.0, 1.0]), wins)[0] > math.log(20))
+        True
+    """
+    spread, shares = portfolio(int(max(1, counts.sum(axis=1).max())))
+    rates = mean + spread * (1 - mean)
+    if margin > 0:
+        targets = [(min(mean + times * margin, (1 + mean) / 2), share) for times, share in _TARGETS]
+        rates = np.append(rates, [rate for rate, _ in targets])
+        rest = 1 - sum(share for _, share in targets)
+        shares = np.append(shares * rest, [share for _, share in targets])
+    gains = np.log(np.outer(values, rates / mean) + np.outer(1 - values, (1 - rates) / (1 - mean)))
+    total = counts @ gains
+    most = total.max(axis=1)
+    return np.asarray(most + np.log(np.exp(total - most[:, None]) @ shares))
+
+
+def log_capital_below(mean: float, margin: float, values: Floats, counts: Floats) -> Floats:
+    """The same by betting that the true mean is below this one."""
+    return log_capital_above(1 - mean, margin, 1 - values, counts)
+
+
+def lower_bound(values: Floats, counts: Floats, margin: float, level: float) -> float:
+    """What the mean is above, at all looks together with a chance of at least ``level``.
+
+    Args:
+        values: the scores that occur.
+        counts: how often each did.
+        margin: the difference that matters.
+        level: the chance.
+    """
+    outer, inner = 0.0, float(counts @ values / counts.sum())
+    for _ in range(_HALVINGS):
+        middle = (outer + inner) / 2
+        if middle < _EDGE or middle > 1 - _EDGE:
+            break
+        ruled_out = log_capital_above(middle, margin, values, counts[None, :])[0] >= -math.log(1 - level)
+        outer, inner = (middle, inner) if ruled_out else (outer, middle)
+    return outer
+
+
+def upper_bound(values: Floats, counts: Floats, margin: float, level: float) -> float:
+    """What the mean is below; see :func:`lower_bound`."""
+    return 1 - lower_bound(1 - values, counts, margin, level)

@@ -36,20 +36,6 @@ if TYPE_CHECKING:
 
     Floats: TypeAlias = NDArray[np.float64]
 
-__all__ = [
-    "IMAGINED",
-    "NO_SPREAD",
-    "careful_limits",
-    "design_size",
-    "effective_size",
-    "graded_limits",
-    "half_share",
-    "rate_ends",
-    "score_interval",
-    "score_limits",
-    "student_quantile",
-]
-
 _HALVINGS = 50  # of an interval of at most 1: to 1e-15
 _NO_WIN = 1e-9
 IMAGINED = 0.25

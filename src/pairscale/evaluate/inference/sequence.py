@@ -25,39 +25,21 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-import polars as pl
 
-from pairscale.core.display import ReprMixin
 from pairscale.core.options import require_level, require_probability
-from pairscale.core.tables import Table
-from pairscale.evaluate.inference.cases import USED, graded_count, read_cases, tally, used_cases
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats: TypeAlias = NDArray[np.float64]
 
-__all__ = ["ConfidenceSequence", "RunningSequence", "confidence_sequence", "last_limits", "log_capital"]
-
 _HALVINGS = 30  # to 1e-9
 _EDGE = 1e-12
-_ROWS = 64  # looks whose ends are found at once
 _GRID = 60  # steps from 0 to 1: halves, thirds, quarters, fifths, sixths and tenths lie on it
-_TABLE = {
-    "look": pl.Int64(),
-    "task_id": pl.String(),
-    "score": pl.Float64(),
-    "mean": pl.Float64(),
-    "lower": pl.Float64(),
-    "upper": pl.Float64(),
-    "decided": pl.Boolean(),
-}
 
 
 @lru_cache(maxsize=32)
@@ -132,7 +114,39 @@ def last_limits(scores: Floats, level: float) -> tuple[float, float]:
     return float(lower[0]), float(upper[0])
 
 
-class RunningSequence:
+class RunningScores:
+    """Scores as they come, counted by their value.
+
+    Attributes:
+        level: the chance that what is said of their mean holds at all times together.
+        n: scores so far.
+        bar: the logarithm of the capital at which a mean is ruled out.
+    """
+
+    __slots__ = ("_counts", "bar", "level", "n")
+
+    def __init__(self, level: float) -> None:
+        self.level = require_level(level)
+        self.bar = -math.log(1 - self.level)
+        self.n = 0
+        self._counts: Counter[float] = Counter()
+
+    def add(self, score: float) -> None:
+        """Count one score."""
+        self._counts[require_probability(score, "score")] += 1
+        self.n += 1
+
+    @property
+    def mean(self) -> float:
+        """The mean score so far; ½ before the first."""
+        return sum(value * count for value, count in self._counts.items()) / self.n if self.n else 0.5
+
+    def counted(self) -> tuple[Floats, Floats]:
+        """The scores that occurred, and how often each did, as a row."""
+        return np.array(list(self._counts)), np.array([list(self._counts.values())], dtype=np.float64)
+
+
+class RunningSequence(RunningScores):
     """A confidence sequence that grows score by score. Look after every one, and stop when you like.
 
     Attributes:
@@ -150,13 +164,11 @@ class RunningSequence:
         (0.526, 1.0, True)
     """
 
-    __slots__ = ("_counts", "_limits", "better", "level", "n")
+    __slots__ = ("_limits", "better")
 
     def __init__(self, level: float = 0.95) -> None:
-        self.level = require_level(level)
-        self.n = 0
+        super().__init__(level)
         self.better: str | None = None
-        self._counts: Counter[float] = Counter()
         self._limits: tuple[float, float] | None = (0.0, 1.0)
 
     def update(self, score: float) -> None:
@@ -166,23 +178,15 @@ class RunningSequence:
             score: 1 when B won, 0 when A did, ½ for a tie, a graded preference for B as it is; with several cases a
                 task, their mean.
         """
-        self._counts[require_probability(score, "score")] += 1
-        self.n += 1
+        self.add(score)
         self._limits = None
-        if self.better is None:
-            values, counts = self._table()
-            if log_capital(np.array([0.5]), values, counts)[0] >= -math.log(1 - self.level):
-                self.better = "b" if self.mean > 0.5 else "a"
+        if self.better is None and log_capital(np.array([0.5]), *self._table())[0] >= self.bar:
+            self.better = "b" if self.mean > 0.5 else "a"
 
     @property
     def decided(self) -> bool:
         """Whether ½ was outside at some look."""
         return self.better is not None
-
-    @property
-    def mean(self) -> float:
-        """The mean score so far; ½ before the first."""
-        return sum(value * count for value, count in self._counts.items()) / self.n if self.n else 0.5
 
     @property
     def lower(self) -> float:
@@ -195,7 +199,7 @@ class RunningSequence:
         return self._ends()[1]
 
     def _table(self) -> tuple[Floats, Floats]:
-        values, counts = np.array(list(self._counts)), np.array([list(self._counts.values())], dtype=np.float64)
+        values, counts = self.counted()
         return split_scores(values, counts) if len(values) > _GRID else (values, counts)
 
     def _ends(self) -> tuple[float, float]:
@@ -207,109 +211,3 @@ class RunningSequence:
     def __repr__(self) -> str:
         state = f"{self.better.upper()} is better" if self.better else "undecided"
         return f"<RunningSequence of {self.n} scores: {self.mean:.3f}, {self.lower:.3f} to {self.upper:.3f}, {state}>"
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class ConfidenceSequence(ReprMixin, table="table"):
-    """The intervals after each task, true at all times together.
-
-    Attributes:
-        table: one row per look: ``look task_id score mean lower upper decided``. ``score`` is the mean over the cases
-            of the task, ``mean`` that of all scores so far. ``decided`` says whether ½ was outside at this look or
-            before.
-        mean: after the last look; None without one.
-        ci: the interval then.
-        better: ``b`` or ``a`` when it is decided, None otherwise.
-        decided_at: the look at which it was.
-        n: looks, which are tasks.
-        abstentions: cases without an answer; not used.
-        errors: cases that failed; not used.
-        level: the chance that all intervals together hold the true mean.
-        interval: how they were made.
-        used: the outcomes that count.
-        graded: whether some scores are graded preferences.
-    """
-
-    table: pl.DataFrame
-    mean: float | None
-    ci: tuple[float, float] | None
-    better: str | None
-    decided_at: int | None
-    n: int
-    abstentions: int
-    errors: int
-    level: float
-    interval: str = "betting"
-    used: tuple[str, ...] = USED["half"]
-    graded: bool = False
-
-    def __str__(self) -> str:
-        if self.mean is None or self.ci is None:
-            return "no task to look at yet"
-        state = "undecided" if self.better is None else f"{self.better.upper()} is better since task {self.decided_at}"
-        return f"{self.n:,} task{'s' * (self.n != 1)}: {self.mean:.3f}, {self.ci[0]:.3f} to {self.ci[1]:.3f}, {state}"
-
-
-def confidence_sequence(cases: Table, *, level: float = 0.95, graded: bool = True) -> ConfidenceSequence:
-    """The confidence sequence of B's win rate, ties as half, after each task.
-
-    A task with several cases is one score, their mean, and counts from its last case on. What the sequence estimates is
-    the mean over tasks. The order of the cases must have nothing to do with how they come out: shuffle a suite that
-    begins with the easy tasks.
-
-    Args:
-        cases: ``task_id``, ``outcome``, ``winner``, and ``preference`` where they are graded, in the order in which
-            they came.
-        level: the chance that all intervals together hold the true mean.
-        graded: count preferences where cases have them; False for hard verdicts.
-
-    Raises:
-        TableError: when the cases lack a column or hold another outcome.
-    """
-    level = require_level(level)
-    frame = read_cases(cases, graded=graded)
-    counts = tally(frame)
-    columns = ("task_id", "outcome", "score", "preference")
-    used = used_cases(frame.select(columns).with_row_index("_row"), "half")
-    tasks = used.group_by("task_id").agg(score=pl.col("score").mean(), last=pl.col("_row").max()).sort("last")
-    lower, upper, decided = _looks(tasks["score"].to_numpy(), level)
-    table = tasks.select(
-        pl.int_range(1, pl.len() + 1).alias("look"),
-        "task_id",
-        "score",
-        (pl.col("score").cum_sum() / pl.int_range(1, pl.len() + 1)).alias("mean"),
-        pl.Series("lower", lower),
-        pl.Series("upper", upper),
-        pl.Series("decided", decided),
-    ).cast(_TABLE)  # type: ignore[arg-type]
-    first = table.filter("decided").head(1)
-    return ConfidenceSequence(
-        table,
-        mean=table["mean"][-1] if table.height else None,
-        ci=(table["lower"][-1], table["upper"][-1]) if table.height else None,
-        better=("b" if first["mean"][0] > 0.5 else "a") if first.height else None,
-        decided_at=first["look"][0] if first.height else None,
-        n=table.height,
-        abstentions=counts.abstentions,
-        errors=counts.errors,
-        level=level,
-        graded=graded and graded_count(used) > 0,
-    )
-
-
-def _looks(scores: Floats, level: float) -> tuple[Floats, Floats, NDArray[np.bool_]]:
-    """Both ends after each score, and whether it was decided by then."""
-    values, first = np.unique(scores, return_index=True)
-    # Up to this look there are few values, and nothing is split.
-    exact = len(scores) if len(values) <= _GRID else int(np.sort(first)[_GRID])
-    lower, upper, capital = np.empty((3, len(scores)))
-    seen = np.zeros(len(values))
-    starts: list[int] = sorted({*range(0, len(scores), _ROWS), *([exact] if exact < len(scores) else [])})
-    for start, stop in pairwise([*starts, len(scores)]):
-        rows = slice(start, stop)
-        counts = seen + np.cumsum(scores[rows, None] == values, axis=0)
-        steps, shares = (values, counts) if start < exact else split_scores(values, counts)
-        lower[rows], upper[rows] = _limits(steps, shares, level)
-        capital[rows] = log_capital(np.full(len(counts), 0.5), steps, shares)
-        seen = counts[-1]
-    return lower, upper, np.logical_or.accumulate(capital >= -math.log(1 - level))

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import polars as pl
 
 from pairscale.core.display import ReprMixin
+from pairscale.core.notices import plural
 from pairscale.core.options import require_level
 from pairscale.core.tables import Table, as_text, require_columns
 from pairscale.evaluate.inference.cases import USED, Ties, read_cases, used_cases
 from pairscale.evaluate.inference.win_rate import Interval, win_rate
-
-__all__ = ["Slices", "slices"]
 
 _COUNTS = ("wins", "losses", "ties", "flips", "abstentions", "errors", "n", "tasks")
 _TABLE: dict[str, pl.DataType] = {
@@ -47,7 +46,7 @@ class Slices(ReprMixin, table="table"):
     graded: bool = False
 
     def __str__(self) -> str:
-        return f"B's win rate in {self.table.height:,} slice{'s' * (self.table.height != 1)} by {self.by}"
+        return f"B's win rate in {plural(self.table.height, 'slice')} by {self.by}"
 
 
 def slices(
@@ -85,24 +84,21 @@ def slices(
     # Those with a rate share the chance of being wrong; a slice without a usable case has no interval to be wrong.
     count = sum(not used_cases(part, ties).is_empty() for part in parts.values())
     joint = 1 - (1 - level) / max(1, count)
-    rows, any_graded = [], False
+    rows = []
+    any_graded = False
     for (name,), part in parts.items():
-        alone, together = (
-            win_rate(part, ties=ties, interval=interval, level=each, graded=graded) for each in (level, joint)
-        )
+        alone = win_rate(part, ties=ties, interval=interval, level=level, graded=graded)
+        together = win_rate(part, ties=ties, interval=interval, level=joint, graded=graded)
         any_graded |= alone.graded
-        counts = {column: getattr(alone, column) for column in _COUNTS}
-        ends = (*(alone.ci or (None, None)), *(together.ci or (None, None)))
-        rows.append({"slice": name, **counts, "rate": alone.rate, **dict(zip(list(_TABLE)[-4:], ends, strict=True))})
+        ends = dict(zip(("lower", "upper"), alone.ci or (None, None), strict=True))
+        joint_ends = dict(zip(("joint_lower", "joint_upper"), together.ci or (None, None), strict=True))
+        rows.append({"slice": name, **asdict(alone), **ends, **joint_ends})
     table = pl.DataFrame(rows, schema=_TABLE).sort("n", "slice", descending=[True, False], nulls_last=True)
-    return Slices(table, by, level, interval, USED[ties], _note(count, level), any_graded)
-
-
-def _note(count: int, level: float) -> str:
-    if count < 2:
-        return ""
-    chance = 1 - level**count
-    return (
-        f"{count} slices: if B were as good as A in all of them, at least one interval would miss 1/2 with a chance of "
-        f"up to {chance:.0%}; to pick out slices afterwards, go by joint_lower and joint_upper"
-    )
+    note = ""
+    if count > 1:
+        chance = 1 - level**count
+        note = (
+            f"{count} slices: if B were as good as A in all of them, at least one interval would miss 1/2 with a "
+            f"chance of up to {chance:.0%}; to pick out slices afterwards, go by joint_lower and joint_upper"
+        )
+    return Slices(table, by, level, interval, USED[ties], note, any_graded)

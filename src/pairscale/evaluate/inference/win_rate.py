@@ -4,50 +4,23 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
-import numpy as np
-
-from pairscale.checks.effect import sign_test as coin_p
 from pairscale.core.display import ReprMixin
-from pairscale.core.options import require_choice, require_level, require_number
+from pairscale.core.notices import plural
+from pairscale.core.options import require_choice, require_level
 from pairscale.core.tables import Table
 from pairscale.evaluate.inference.cases import (
     USED,
-    Scores,
     Ties,
     by_task,
     graded_count,
-    normal_quantile,
     read_cases,
     tally,
     used_cases,
 )
-from pairscale.evaluate.inference.score import (
-    design_size,
-    effective_size,
-    graded_limits,
-    rate_ends,
-    score_interval,
-)
+from pairscale.evaluate.inference.score import design_size, effective_size, rate_ends
 from pairscale.evaluate.inference.sequence import last_limits
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Floats: TypeAlias = NDArray[np.float64]
-
-__all__ = [
-    "FEW_GRADED",
-    "CasesNeeded",
-    "Interval",
-    "SignTest",
-    "WinRate",
-    "cases_needed",
-    "few_graded",
-    "sign_test",
-    "win_rate",
-]
 
 FEW_GRADED = 30
 """Of fewer graded tasks, the interval may be too narrow: seldom scores that lie far away may not be among them."""
@@ -106,11 +79,10 @@ class WinRate(ReprMixin):
     def __str__(self) -> str:
         if self.rate is None or self.ci is None:
             return f"no case to count for {self.variant}"
-        ends = f"{self.level * 100:g} % interval {self.ci[0] * 100:.0f} to {self.ci[1] * 100:.0f}"
-        if self.graded:
-            of = f"{self.n:,} graded case{'s' * (self.n != 1)}"
-            return f"mean preference for {self.variant} {self.rate * 100:.1f} % over {of}, {ends}"
-        return f"{self.variant} won {self.rate * 100:.1f} % of {self.n:,} case{'s' * (self.n != 1)}, {ends}"
+        kind = "sequence" if self.interval == "betting" else "interval"
+        ends = f"{self.level * 100:g} % {kind} {self.ci[0] * 100:.0f} to {self.ci[1] * 100:.0f}"
+        what = "mean preference for" if self.graded else "win rate of"
+        return f"{what} {self.variant} {self.rate * 100:.1f} % over {plural(self.n, 'case')}, {ends}"
 
 
 def win_rate(
@@ -194,139 +166,13 @@ def win_rate(
         effective_n=size,
         notices=tuple(notices),
         graded=known > 0,
-        standard_error=_standard_error(scores),
+        standard_error=math.sqrt(scores.variance / design_size(scores)) if scores.n > 1 else None,
     )
 
 
 def few_graded(tasks: int) -> str:
     """What to say of an interval for the mean of so few graded scores."""
     return (
-        f"{tasks} graded task{'s' * (tasks != 1)} are few: if some answers are far better or worse than the others, "
+        f"{plural(tasks, 'graded task')} are few: if some answers are far better or worse than the others, "
         f"the interval may be too narrow; it takes {FEW_GRADED}"
     )
-
-
-def _standard_error(scores: Scores) -> float | None:
-    if scores.n < 2:
-        return None
-    return math.sqrt(scores.variance / design_size(scores))
-
-
-@dataclass(frozen=True, slots=True)
-class SignTest:
-    """Could the decided cases be the tosses of a fair coin?
-
-    Attributes:
-        wins: tasks (or cases, when no task has several) that went to B.
-        losses: those that went to A.
-        n: both.
-        even: tasks with as many wins as losses, left out.
-        p_value: two-sided and exact; None when n is 0.
-        unit: ``case``, or ``task`` when tasks have several cases: then a task has one sign, that of the majority.
-        used: the outcomes that count.
-    """
-
-    wins: int
-    losses: int
-    n: int
-    even: int
-    p_value: float | None
-    unit: str
-    used: tuple[str, ...] = USED["excluded"]
-
-
-def sign_test(cases: Table) -> SignTest:
-    """The exact sign test of the decided cases, two-sided; of graded cases, the hard verdicts count.
-
-    Example:
-        >>> won = [{"task_id": n, "outcome": "win", "winner": "b"} for n in range(6)]
-        >>> sign_test(won).p_value
-        0.03125
-    """
-    scores = by_task(used_cases(read_cases(cases, graded=False), "excluded"))
-    balance = 2 * scores.sums - scores.sizes
-    wins, losses = int((balance > 0).sum()), int((balance < 0).sum())
-    unit = "task" if scores.repeated else "case"
-    return SignTest(wins, losses, wins + losses, scores.tasks - wins - losses, coin_p(wins, wins + losses), unit)
-
-
-@dataclass(frozen=True, slots=True)
-class CasesNeeded:
-    """How many cases an interval of a given width takes.
-
-    Attributes:
-        more: cases to run in addition, if they come out as those so far: as many of them unusable, too.
-        more_at_most: the same, whatever the wins, ties and losses will be.
-        total: usable cases in all, those so far included.
-        half_width: that was asked for: half of the distance between the ends.
-        half_width_now: of the interval as it is; None without a case.
-        n: usable cases so far.
-        level: of the interval.
-        interval: how it is made.
-        used: the outcomes that count.
-    """
-
-    more: int
-    more_at_most: int
-    total: int
-    half_width: float
-    half_width_now: float | None
-    n: int
-    level: float
-    interval: str
-    used: tuple[str, ...]
-
-
-def cases_needed(
-    cases: Table, half_width: float, *, ties: Ties = "half", level: float = 0.95, graded: bool = True
-) -> CasesNeeded:
-    """How many more cases until the interval of the win rate is no wider than ± ``half_width``.
-
-    It solves for the size of Wilson's interval at the rate and the share of ties seen so far, or at the spread of
-    graded preferences. Where tasks have several cases, further tasks are taken to have as many, and to be as much
-    alike. Without any case, both answers are the worst case: an even rate and no ties.
-
-    Example:
-        >>> cases_needed([], 0.05).more
-        381
-    """
-    level, half_width = require_level(level), require_number(half_width, "half_width", above=0, below=0.5)
-    frame = read_cases(cases, graded=graded and ties != "excluded")
-    scores = by_task(used_cases(frame, ties))
-    n = scores.n
-    rate = 0.5 if scores.mean is None else scores.mean
-    halves = scores.halves / max(1, n)
-    # A case that shares its task is worth less than a whole one; and some of the cases that are run cannot be used.
-    worth, usable = (effective_size(scores, level) / n, n / frame.height) if n else (1.0, 1.0)
-
-    def width(total: int, rate: float, halves: float) -> float:
-        lower, upper = score_interval(rate, halves, total * worth, level)
-        return (upper - lower) / 2
-
-    def graded_width(total: int, rate: float, variance: float) -> float:
-        size, units = np.array([total * design_size(scores) / n]), max(1.0, total * scores.tasks / n)
-        skew = np.array([scores.skewness * math.sqrt(n / max(1, total))])
-        ends = graded_limits(np.array([rate]), np.array([variance]), units, size, level, skew)
-        return float(ends[1][0] - ends[0][0]) / 2
-
-    most = math.ceil(normal_quantile(level) ** 2 / (4 * half_width**2) / worth) + 1
-    now_width, spread = (graded_width, scores.variance) if scores.graded else (width, halves)
-    total, worst = _first(most, half_width, now_width, (rate, spread)), _first(most, half_width, width, (0.5, 0.0))
-    more, at_most = (math.ceil(max(0, wanted - n) / usable - 1e-9) for wanted in (total, max(total, worst)))
-    now = now_width(n, rate, spread) if n else None
-    return CasesNeeded(more, at_most, total, half_width, now, n, level, "wilson", USED[ties])
-
-
-def _first(most: int, half_width: float, width: _Width, shares: tuple[float, float]) -> int:
-    """The least number of cases, at most ``most``, with an interval no wider than asked."""
-    low, high = 0, most
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if width(middle, *shares) <= half_width else (middle, high)
-    return high
-
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    _Width: TypeAlias = Callable[[int, float, float], float]
