@@ -288,7 +288,7 @@ def test_a_table_is_refused_with_the_commands_that_take_tables(message_snapshot,
         with pytest.raises(StoreDamagedError) as told:
             verb(path)
         message_snapshot(told)
-        assert f"`pairscale import {path} RUN --samples TEXTS` makes a run file of one" in str(told.value)
+        assert f"`pairscale import {path} RUN --samples TEXTS` makes one of a table" in str(told.value)
 
 
 def test_a_database_of_something_else(message_snapshot, tmp_path):
