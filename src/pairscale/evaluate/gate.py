@@ -368,7 +368,7 @@ def gate(
         else:
             sides, names = read_sides(a, b, names, named, a_col=a_col, b_col=b_col, encoding=encoding)
             if sides is None:
-                raise InputError("name the answers of A and of B; with `baseline=`, those of B alone")
+                raise InputError("name the answers of A and of B; with `baseline=`, those of B alone", "b")
             a, b = sides
             suite = read_suite(suite, named, encoding)
             tasks = _shared_tasks(a, b, suite, names, missing)

@@ -209,23 +209,12 @@ def _require_run_file(path: Path, expected: set[str], *, write: bool) -> None:
     Only SQLite may open the file: to close any other handle on it would, on POSIX systems, drop the locks that a writer
     in this process holds, and another process could then remove the write-ahead log under it.
     """
-    try:
-        size = path.stat().st_size
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise StoreError(f"{path} cannot be opened: {error.strerror}") from None
-    if not size and write:
+    if not os.path.exists(path) or (write and not path.stat().st_size):  # noqa: PTH110 - Path.exists raises
         return
     way = "name another file"
     if path.suffix.lower() in TABLE_SUFFIXES:
-        way = (
-            "`pairscale fit`, `bias`, `report` and `export` take tables of results, and "
-            f"`pairscale import {path} RUN --samples TEXTS` makes a run file of one"
-        )
+        way = f"`pairscale import {path} RUN --samples TEXTS` makes one of a table"
     foreign = StoreDamagedError(f"{path} is not a run file; {way} (it was left as it is)")
-    if not size:
-        raise foreign
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
             found = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
