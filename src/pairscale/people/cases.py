@@ -110,9 +110,10 @@ def read_cases(
 def to_rank(source: str | os.PathLike[str]) -> str:
     """What to do with texts, which are ranked and not labelled pair by pair."""
     file = shlex.quote(str(source))
+    run = shlex.quote(str(Path(source).with_suffix(".db")))
     return (
         f"{source} holds texts, not pairs to label. To have people rank them: pairscale rank {file} --judge human "
-        f"--run run.db. Or pair them first: pairscale pairs {file} --out pairs.csv, then pairscale label pairs.csv"
+        f"--run {run}. Or pair them first: pairscale pairs {file} --out pairs.csv, then pairscale label pairs.csv"
     )
 
 
