@@ -5,7 +5,9 @@ A test says when they are out of date. What each name does comes from its docstr
 
 from __future__ import annotations
 
+import inspect
 import re
+import textwrap
 from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
@@ -61,16 +63,29 @@ def pages() -> dict[str, str]:
     for package, title in _GROUPS.items():
         main += [f"## {title}", "", *_entries(name for name in by_package[package] if name not in _VERBS)]
     main += ["## Errors", "", "::: pairscale.core.errors", ""]
-    more = [_HEAD.format(title="The R manual's names", lead=_LEAD_R)]
-    more += _entries(by_package["r"])
+    more = [_HEAD.format(title="Names of R, AG2 and results", lead=_LEAD_R)]
+    for title, module in {"R's manual": ps.r, "AG2": ps.ag2, "Classes of results": ps.results}.items():
+        more += [f"## {title}", "", f"`from {module.__name__} import ...`", ""]
+        more += [line for name in sorted(module.__all__) for line in _short_entry(name, getattr(module, name))]
     return {"reference.md": "\n".join(main), "reference-r.md": "\n".join(more)}
 
 
-_LEAD = "The names that scripts may rely on are on this page; [the R manual's names](reference-r.md) have their own."
+_LEAD = "The names to begin with are on this page; [those of R, AG2 and results](reference-r.md) have their own."
 _LEAD_R = (
-    "These functions have the names, arguments and defaults of the R package's manual. Import them from the top.\n"
+    "Each of these names is imported from the module of its section, and is also reached as `ps.NAME`. Arguments and\n"
+    "defaults are those of the R package's manual and of AG2; `help(ps.NAME)` explains them.\n"
     "[Coming from R](from-r.md) maps every entry of the manual."
 )
+
+
+def _short_entry(name: str, value: object) -> list[str]:
+    """A name with its signature and its first sentence."""
+    lines = [f"### {name}", ""]
+    if inspect.isfunction(value):
+        shown = re.sub(r"'([^']*)'(?=[,)=]| =| ->|$)", r"\1", str(inspect.signature(value)))
+        lines += ["```text", *textwrap.wrap(f"{name}{shown}", 116, subsequent_indent="    "), "```", ""]
+    sentence = (inspect.getdoc(value) or "").partition("\n\n")[0] if callable(value) else "A table of the package."
+    return [*lines, re.sub(r":\w+:`~?([\w.]+)`", r"`\1`", " ".join(sentence.split())), ""]
 
 
 def _entries(chosen: Iterable[str]) -> list[str]:

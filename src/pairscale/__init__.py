@@ -10,9 +10,9 @@ The line that data follows: ``samples -> pairs -> judge -> comparisons -> model 
     >>> fit.theta.columns[:4]
     ['ID', 'theta', 'se', 'rank']
 
-The public names are those listed in ``__init__.pyi``; each is loaded when it is first used, so that importing the
-package costs nothing. Those of R's manual are also in :mod:`pairscale.r`, those of AG2 in :mod:`pairscale.ag2`, and the
-classes of results in :mod:`pairscale.results`.
+The names to begin with are those listed in ``__init__.pyi``; each is loaded when it is first used, so that importing
+the package costs nothing. Those of R's manual are in :mod:`pairscale.r`, those of AG2 in :mod:`pairscale.ag2`, and the
+classes of results in :mod:`pairscale.results`; all of them are also reached from here, as ``ps.fit_bt_model``.
 """
 
 from importlib import import_module as _import_module
@@ -20,14 +20,32 @@ from importlib import import_module as _import_module
 import lazy_loader as _lazy
 
 from pairscale._version import __version__ as __version__
+from pairscale.r import names_from as _names_from
 
 _listed, __dir__, __all__ = _lazy.attach_stub(__name__, __file__)
 
+_further, _, _further_names = _names_from("""
+checks.calibration: check_calibration
+checks.card: read_judge_card
+checks.injection: check_injection
+checks.published: published_default_template published_template_study
+collect.batch.manager: BatchManager
+collect.live: submit_pairs_async
+core.errors: StoreMismatchError
+evaluate.formats.reading: read_outputs
+evaluate.labels: read_labels
+evaluate.store: RunTraceSource read_suite
+evaluate.variants: ModelVariant
+models.reliability: eap_reliability scale_separation_reliability
+""")
+
 
 def __getattr__(name: str) -> object:
-    """A public name; else one of R's manual, of AG2 or of the results, which stand in modules of their own."""
+    """A public name: one of those to begin with, else of R's manual, of the results or of AG2."""
     if name in __all__:
         return _listed(name)
+    if name in _further_names:
+        return _further(name)
     if name in ("r", "ag2", "results"):
         return _import_module(f"{__name__}.{name}")
     if not name.startswith("_"):

@@ -193,7 +193,8 @@ def test_both_answers_in_one_file(cli):
     assert [case["task_id"] for case in done.json["cases"]] == [f"row-000{at}" for at in range(1, 6)]
     assert done.json["counts"]["longer"]["win"] == 4
     assert cli(*line, "--a-col", "mine").lines[-1] == (
-        "error: --a-col and --b-col belong together, to one file or table that holds the answers of A and B"
+        "error: --a-col and --b-col belong together, to one file or table that holds the answers of A and B, "
+        "and --output-col to a file with those of one"
     )
 
 
@@ -204,10 +205,10 @@ def test_columns_of_answers(cli):
     line = ("ab", "a.jsonl", "b.jsonl", "--criterion", "longer", "--judge", "mine:longer")
     assert cli(*line, "--output-col", "said").lines[-1] == (
         "error: a.jsonl, row 1 has no task_id and no input, by which the answers of A and B are paired; it has 'n', "
-        "'output': name the column (--id-col or --input-col)"
+        "'said': name the column (--id-col or --input-col)"
     )
     assert cli(*line, "--id-col", "n.id").lines[-1] == (
-        "error: a.jsonl, row 1 has no 'output', the variant's answer; it has 'n', 'said', 'task_id': "
+        "error: a.jsonl, row 1 has no 'output', the variant's answer; it has 'n', 'said': "
         "name the column (--output-col)"
     )
     done = cli(*line, "--id-col", "n.id", "--output-col", "said")

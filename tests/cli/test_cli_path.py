@@ -368,11 +368,7 @@ def test_forms_of_other_tools_and_columns_by_name(cli):
     given = cli("fit", "votes.jsonl", "--a-col", "p.0", "--b-col", "$.p.1", "--winner-col", "v.w", "--json")
     assert given.json["read"] == "2 comparisons, read as results: p.0, $.p.1, v.w"
     assert [row["wins"] for row in given.json["items"]] == [1, 1]
-    assert (
-        cli("fit", "votes.jsonl", "--a-col", "p.0")
-        .lines[-1]
-        .startswith("error: votes.jsonl: name the two texts of a comparison")
-    )
+    assert cli("fit", "votes.jsonl", "--a-col", "p.0").lines[-1].startswith("error: votes.jsonl: no column 'ID2'")
 
 
 def test_label_leads_to_rank(cli):

@@ -44,7 +44,7 @@ def test_simulate_refuses_before_any_work(cli):
         (("--reliability", 1), "error: --reliability must be a number above 0 and below 1, not 1.0"),
         (
             ("--chart", "a.txt"),
-            "error: --chart must be a file that ends in '.svg', '.png', '.html' or '.json', not 'a.txt'",
+            "error: --chart must be a file that ends in '.svg', '.png', '.pdf', '.html' or '.json', not 'a.txt'",
         ),
     ):
         done = cli(*SMALL, *options)

@@ -271,7 +271,7 @@ def methods(kind: type) -> list[Any]:
 
 @pytest.mark.slow
 def test_every_result_of_a_public_function_shows_itself() -> None:
-    public = [getattr(ps, name) for name in ps.__all__]
+    public = [getattr(ps, name) for name in sorted({*ps.__all__, *ps.r.__all__, *ps.ag2.__all__, *ps.results.__all__})]
     waiting = [kind for function in public if inspect.isfunction(function) for kind in returned(function)]
     waiting += [kind for kind in public if inspect.isclass(kind) and kind.__name__.endswith(("Result", "Fit", "Study"))]
     seen: set[type] = set()

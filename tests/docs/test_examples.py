@@ -127,7 +127,8 @@ def test_docstrings(name: str, request: pytest.FixtureRequest, monkeypatch: pyte
 
 
 def test_every_public_function_has_an_example_that_calls_it() -> None:
-    functions = [name for name in ps.__all__ if inspect.isfunction(getattr(ps, name))]
+    every = sorted({*ps.__all__, *ps.r.__all__, *ps.ag2.__all__})
+    functions = [name for name in every if inspect.isfunction(getattr(ps, name))]
     assert len(functions) > 100
     for name in functions:
         require_example(name)

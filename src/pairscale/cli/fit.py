@@ -124,13 +124,16 @@ def _shown(
     fit: BTFit | BayesFit | EloFit, arguments: dict[str, Any]
 ) -> tuple[dict[str, Any], list[str], pl.DataFrame, list[str]]:
     """The facts of the JSON, the lines under the table, the table, and the columns that most people want."""
-    if isinstance(fit, ps.EloFit):
+    from pairscale.models.bradley_terry import BTFit
+    from pairscale.models.elo import EloFit
+
+    if isinstance(fit, EloFit):
         facts = {name: getattr(fit, name) for name in ("engine", "reliability", "reliability_weighted", "notices")}
         facts["runs"] = fit.fit.runs
         lines = [f"{fit.elo.height:,} items, mean rating over {fit.fit.runs:,} random orders, elo_sd between them"]
         lines += _figures({"reliability": (fit.reliability,), "reliability, weighted": (fit.reliability_weighted,)})
         return facts | {"n_items": fit.elo.height}, lines, fit.elo, ["rank", "ID", "elo", "elo_sd"]
-    if isinstance(fit, ps.BTFit):
+    if isinstance(fit, BTFit):
         return _bradley_terry(fit, arguments["level"] or 0.95, arguments["reference"])
     return _bayes(fit)
 

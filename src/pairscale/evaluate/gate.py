@@ -368,7 +368,7 @@ def gate(
         else:
             sides, names = read_sides(a, b, names, named, a_col=a_col, b_col=b_col, encoding=encoding)
             if sides is None:
-                raise InputError("name the answers of A and of B; with `baseline=`, those of B alone")
+                raise InputError("name the answers of A and of B; with `baseline=`, those of B alone", "b")
             a, b = sides
             suite = read_suite(suite, named, encoding)
             tasks = _shared_tasks(a, b, suite, names, missing)
@@ -410,7 +410,7 @@ def require_gate_options(
         InputError: one of them is wrong.
     """
     criteria = [criterion] if isinstance(criterion, str) else list(criterion or [])
-    named = [fail_if] if isinstance(fail_if, str) else list(fail_if)
+    named = fail_if if isinstance(fail_if, list | tuple) else [fail_if]
     parts = [part.strip() for one in named for part in str(one).split(",")]
     if not criteria:
         raise InputError('say what "better" means, as in `criterion="more helpful"`', "criterion")
