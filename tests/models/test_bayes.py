@@ -8,7 +8,7 @@ from scipy.special import expit
 from validation.calibration import PARAMETERS, calibrated, uniform_p
 
 from pairscale.core.errors import InputError
-from pairscale.models.bayes.diagnostics import DiagnosticsGate, diagnose
+from pairscale.models.bayes.diagnostics import DiagnosticsGate
 from pairscale.models.bayes.fit import fit_btl
 from pairscale.models.bayes.hmc import LockStepHMC
 from pairscale.models.bayes.results import fit_bayes_btl_mcmc
@@ -161,18 +161,6 @@ def test_it_draws_until_the_gate_passes_and_no_further_than_it_may():
     kept = fit_btl(rows, names, settings=settings, seed=1, gate=DiagnosticsGate(0, 0, 5.0)).posterior.theta
     more = fit_btl(rows, names, settings=MCMCSettings(iter_sampling=90, extend=1), seed=1).posterior.theta
     assert np.array_equal(kept, more[: len(kept)])
-
-
-def test_what_is_reported_is_of_all_parameters():
-
-    rows, names = table(60, *simulated(60, 700, seed=9)[1:])
-    fit = fit_btl(rows, names, seed=2)
-    shape = (-1, fit.posterior.chains)
-    theta = fit.posterior.theta.reshape(*shape, 60)
-    judge = np.stack([fit.posterior.epsilon.reshape(shape), fit.posterior.b.reshape(shape)], axis=2)
-    again = diagnose([theta, judge], 0, 60)
-    assert again.max_rhat == pytest.approx(fit.diagnostics.max_rhat, abs=1e-6)
-    assert again.min_ess_bulk == pytest.approx(fit.diagnostics.min_ess_bulk, rel=1e-6)
 
 
 def test_it_finds_the_truth_and_passes_its_gate():

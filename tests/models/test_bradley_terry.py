@@ -236,27 +236,6 @@ def test_row_order_does_not_matter_at_all() -> None:
     assert other.provenance.inputs == fit.provenance.inputs
 
 
-def test_every_shape_of_table_is_understood() -> None:
-    games = random_games(8, 60, seed=12)
-    fit = fit_bt_model(games)
-    first_won = pl.col("result") == 1
-    better = pl.when(first_won).then("object1").otherwise("object2")
-    worse = pl.when(first_won).then("object2").otherwise("object1")
-    shapes = [
-        games.to_pandas(),
-        games.to_dicts(),
-        games.to_dict(as_series=False),
-        games.lazy(),
-        games.rename({"object1": "left", "object2": "right", "result": "left_won"}),
-        games.with_columns(pl.col("result").cast(pl.Int64).cast(pl.String)),
-        games.select("result", "object2", "object1", judge=pl.lit("j")),
-        games.select(ID1="object1", ID2="object2", better_id=better),
-        games.select(winner=better, loser=worse, judge=pl.lit(0)),
-    ]
-    for shape in shapes:
-        assert_same(fit, fit_bt_model(shape))
-
-
 # The result
 
 

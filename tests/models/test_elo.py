@@ -183,18 +183,6 @@ def test_a_single_game_says_nothing_of_reliability() -> None:
     assert "reliability none" in repr(fit)
 
 
-def test_results_of_any_shape() -> None:
-    results = [
-        {"ID1": "a", "ID2": "b", "better_id": "b"},
-        {"ID1": "a", "ID2": "c", "better_id": None},
-        {"ID1": "b", "ID2": "a", "better_id": "b"},
-        {"ID1": "d", "ID2": "d", "better_id": "d"},
-    ]
-    fit = fit_elo_model(results, seed=1)
-    assert ratings(fit) == ratings(fit_elo_model(won("ba", "ba"), seed=1))
-    assert [text.split(":")[0] for text in fit.notices] == ["left out 2 of 4 rows"]
-
-
 @pytest.mark.parametrize(
     "options", [{"runs": 0}, {"runs": 1.5}, {"k": 0}, {"k": 0.5}, {"k": 10**7}, {"start": math.nan}, {"seed": -1}]
 )

@@ -57,39 +57,6 @@ def test_a_table_repeated_word_for_word_is_said_by_every_model(caplog):
         assert ps.fit_bt_model(ten, repeats=1.0).theta.equals(ps.fit_bt_model(ten, repeats=1.0).theta)
 
 
-def test_rows_that_something_tells_apart_are_no_copies():
-    _, table = _table(2, n_pairs=60)
-    twice = _results(pl.concat([table, table]))
-    assert _said(twice.with_columns(received_at=pl.int_range(pl.len()))) is None
-    assert _said(twice.with_columns(judge=pl.int_range(pl.len()) // 60)) is None
-    replies = _results(table).with_columns(content=pl.format("reply {}", pl.int_range(pl.len())))
-    copied = pl.concat([replies, replies[:7]])
-    assert _said(copied) == "7 of 67 rows repeat another row word for word"
-    assert _said(copied.with_columns(tags=pl.concat_list("ID1", "ID2"))) == _said(copied)
-
-
-def test_ordinary_repeats_are_not_said():
-    for seed in range(5):
-        _, table = _table(seed, n_items=12, n_pairs=150, sd=0.5, distinct=False)
-        assert _said(_results(table)) is None
-    _, table = _table(3, n_pairs=100)
-    few = _results(pl.concat([table, table[:19]]))
-    assert _said(few) is None
-    assert _said(few.with_columns(task_id=1)) == "19 of 119 rows repeat another row word for word"
-
-
-def test_winners_and_losers_that_disagree_are_no_copies():
-    """In such a list the order is the answer, so that one question may stand in both orders."""
-    _, table = _table(4, n_items=8, n_pairs=200, sd=1.5, distinct=False)
-    games = ps.build_elo_data(table)
-    assert games.n_unique() < games.height - 100
-    assert ps.fit_bt_model(games).notices == ()
-    assert ps.fit_elo_model(games, seed=1).notices == ()
-    once = games.unique(subset=["winner", "loser"], maintain_order=True)
-    ten = pl.concat([once.filter(pl.col("winner") < pl.col("loser"))] * 10)
-    assert "word for word" in ps.fit_elo_model(ten, seed=1).notices[0]
-
-
 # Repeats in fit_bt_model
 
 

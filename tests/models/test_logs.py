@@ -112,22 +112,6 @@ def test_missing_figures_come_last(missing: float | None, sort_by: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "state",
-    [
-        {"logs": LOGS | REFITS},
-        SimpleNamespace(**(LOGS | REFITS)),
-        SimpleNamespace(logs=LOGS | REFITS),
-        SimpleNamespace(logs=SimpleNamespace(**(LOGS | REFITS))),
-        SimpleNamespace(item_log_list=None, round_log=None, logs=LOGS | REFITS),
-        SimpleNamespace(logs={"item_log": LOGS["item_log_list"], **REFITS}),  # as an AdaptiveResult has them
-    ],
-)
-def test_holders(state: Any) -> None:
-    assert summarize_items(state).equals(ITEMS_2)
-    assert summarize_refits(state).equals(REFITS["round_log"])
-
-
-@pytest.mark.parametrize(
     "posterior",
     [
         ITEMS_1,

@@ -17,7 +17,7 @@ from tests.strategies import GOLDEN
 
 from pairscale.core.errors import InputError
 from pairscale.models.bayes import posterior as module
-from pairscale.models.bayes.logs import ITEM_LOG, ROUND_LOG, round_log_row
+from pairscale.models.bayes.logs import ITEM_LOG
 from pairscale.models.bayes.posterior import Posterior, item_log, round_figures
 
 THETA_LEVELS = {"p2.5": 0.025, "p5": 0.05, "p50": 0.5, "p95": 0.95, "p97.5": 0.975}
@@ -158,14 +158,6 @@ def test_item_log_columns() -> None:
     assert log["pos_A_rate"].to_list() == [1.0, None, 0.5, 0.0]
     assert log["repeated_pairs"].to_list() == [1, 0, 1, 0]
     assert log["rank_mean"].sum() == pytest.approx(10)
-
-
-def test_figures_are_columns_of_the_round_log() -> None:
-    found = round_figures(make(5), *exposure(5))
-    assert list(found) == [name for name in ROUND_LOG if name in found]
-    row = round_log_row(refit_id=1, **found)
-    assert row["b_p97.5"].item() == found["b_p97.5"]
-    assert type(found["near_tie_adj_count"]) is int
 
 
 # Ranks, ties and borders
