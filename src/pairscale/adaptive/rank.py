@@ -186,7 +186,7 @@ def rank(
         btl_config: Fields of ``BTLConfig`` to use instead of the preset's.
         fit: What fits the model: ``exact`` (the sampler), ``laplace`` (a fast approximation) or a function.
         seed: Seed of every choice.
-        progress: What to show: ``all``, ``refits``, ``steps``, ``line`` or ``none``.
+        progress: ``none`` shows nothing; ``all``, ``refits``, ``steps`` and ``line`` show the same line.
         id_col: The column of ids, by name, position from 0 or path in JSON.
         text_col: The column of texts, by name, position from 0 or path in JSON.
         encoding: Encoding of the text files; detected by default.
@@ -431,7 +431,7 @@ def adaptive_rank_run_live(
         btl_config: likewise. A change of the stop rule alone leaves every choice as it would have been.
         session_dir: keep a run that was in memory in this folder from now on.
         persist_item_log: write the items of every refit as a CSV file beside the run file.
-        progress: ``all``, ``refits``, ``steps``, ``line`` or ``none``.
+        progress: ``none`` shows nothing; ``all``, ``refits``, ``steps`` and ``line`` show the same line.
         progress_redraw_every: steps between two drawings.
         progress_show_events: say what is notable.
         progress_errors: say which answers were not valid.

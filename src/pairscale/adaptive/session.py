@@ -126,7 +126,8 @@ class AdaptiveState(PlotMixin, table="_ranking", columns=ITEM_FIGURES, charts=("
         said = f"{len(self.ids):,} items{withdrawn}, {engine.committed:,} comparisons, {engine.steps:,} steps"
         last = self.rounds[-1] if self.rounds else {}
         if last.get("reliability") is not None:
-            said += f", reliability {last['reliability']:.3f}{provisional(last)}"
+            refits = f"{len(self.rounds):,} refit{'s' * (len(self.rounds) != 1)}"
+            said += f", {refits}, reliability {last['reliability']:.3f}{provisional(last)}"
         return f"{said}, {how_it_stands(self.stop_reason) if self.stop_reason else f'next: {engine.stage}'}"
 
     @property
