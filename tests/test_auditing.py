@@ -345,11 +345,11 @@ FIRST = f"comparison_id = (SELECT min(comparison_id) FROM comparisons WHERE {WON
 @pytest.mark.parametrize(
     ("kind", "statement", "words"),
     [
-        ("pairs", f"UPDATE comparisons SET better_id = 'eve' WHERE {FIRST}", "better_id is 'eve'"),
-        ("ab", f"UPDATE comparisons SET outcome = 'tie', better_id = NULL WHERE {FIRST}", "outcome is"),
-        ("batch", f"UPDATE comparisons SET probability = 7 WHERE {FIRST}", "probability is 7"),
-        ("pairs", f"UPDATE comparisons SET attempt_id = 999 WHERE {FIRST}", "attempt 999 is missing"),
-        ("pairs", f"UPDATE comparisons SET pair_id = 999 WHERE {FIRST}", "about another pair"),
+        ("pairs", f"UPDATE comparisons SET better_id = 'eve' WHERE {FIRST}", "does not follow"),
+        ("ab", f"UPDATE comparisons SET outcome = 'tie', better_id = NULL WHERE {FIRST}", "does not follow"),
+        ("batch", f"UPDATE comparisons SET probability = 7 WHERE {FIRST}", "does not follow"),
+        ("pairs", f"UPDATE comparisons SET attempt_id = 999 WHERE {FIRST}", "does not follow"),
+        ("pairs", f"UPDATE comparisons SET pair_id = 999 WHERE {FIRST}", "does not follow"),
         (
             "pairs",
             f"UPDATE comparisons SET winner_pos = 3 - winner_pos, better_id = {OTHER_ID} WHERE {FIRST}",

@@ -25,7 +25,6 @@ from pairscale.adaptive.selection.information import InformationSelector, expect
 from pairscale.adaptive.selection.ledger import Ledger
 from pairscale.adaptive.selectors import selector_for
 from pairscale.core.errors import InputError, StoreMismatchError
-from pairscale.models.bayes.diagnostics import DiagnosticsGate
 from pairscale.models.bayes.posterior import Posterior
 
 TRUTH = np.random.default_rng(5).normal(0, 2, 30)
@@ -161,8 +160,7 @@ def test_when_all_texts_belong_to_the_top_nothing_special_counts():
 
 def test_probabilities_and_wrong_members_by_hand():
     theta = np.array([[3.0, 2.0, 1.0, 0.0], [3.0, 1.0, 2.0, 0.0], [0.0, 2.0, 3.0, 1.0], [3.0, 2.0, 0.0, 1.0]])
-    passed = DiagnosticsGate.for_items(4).judge(divergences=0, max_rhat=1.0, min_ess_bulk=4.0, near_stop=False)
-    posterior = Posterior(("a", "b", "c", "d"), theta, None, None, 1, passed)
+    posterior = Posterior(("a", "b", "c", "d"), theta, None, None, 1)
     found = top_probabilities(posterior, 2)
     assert found.tolist() == [0.75, 0.75, 0.5, 0.0]
     assert expected_wrong(found, np.array([3.0, 1.0, 2.0, 0.0]), 2) == pytest.approx(2 - 0.75 - 0.5)

@@ -382,11 +382,6 @@ def test_the_item_log() -> None:
     np.testing.assert_allclose(items["theta_mean"], NOW, atol=1e-12)
 
 
-def test_columns_that_are_none() -> None:
-    with pytest.raises(InputError, match="'starve_rate'"):
-        refit(request(health={"starve_rate": 1.0}), Fake(NOW))
-
-
 # The stop, recomputed
 
 

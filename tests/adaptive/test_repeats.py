@@ -163,7 +163,7 @@ def test_a_judge_that_repeats_itself_is_asked_every_pair_once(
     assert last["n_repeats_agreeing"] == last["n_reversed"] + last["n_repeated_same_order"] == repeats.n_repeats
     said = caplog.text
     assert "every pair was asked once, and this judge repeats itself: more comparisons would tell nothing new" in said
-    assert "short of the target" in said
+    assert "So far: reliability" in said
     audited(run)
     again = rank(12, steady, **how)
     assert again.state.engine.committed == result.state.engine.committed

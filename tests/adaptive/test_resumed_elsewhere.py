@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 import pairscale as ps
-from pairscale.adaptive import audit as replay
 from pairscale.adaptive import session
 from pairscale.adaptive.engine import Engine
 from pairscale.adaptive.refits import fit_name
@@ -67,7 +66,6 @@ def test_a_run_that_goes_on_meanwhile_is_read_as_of_one_moment(
 
     rank(8, n_steps=20, run=run, btl_config=LATE)
     monkeypatch.setattr(RunFile, "read_log", meanwhile(RunFile.read_log))
-    monkeypatch.setattr(replay, "named_rows", meanwhile(replay.named_rows))
     report = while_it_goes_on(lambda: ps.audit(run))
     assert (report.passed, report.steps) == (True, 20)
     state = while_it_goes_on(lambda: ps.adaptive_rank_resume(run=run))

@@ -249,7 +249,6 @@ def test_when_the_time_is_up_nothing_is_asked_again(
         ({"judge": "no such judge"}, "no such judge"),
         ({"trait_name": "wit"}, "trait_description"),
         ({"output_file": "outputs.rds"}, "outputs.rds"),
-        ({"output_file": "no/such/folder/items.csv"}, "no/such"),
     ],
     ids=lambda value: str(value) if isinstance(value, dict) else "",
 )

@@ -116,7 +116,7 @@ def test_openai_call_by_call(server, tmp_path):
     table = r.build_openai_batch_requests(pairs_of(4), MODEL)
     path = r.write_openai_batch_file(table, tmp_path / "requests.jsonl")
     file = r.openai_upload_batch_file(path)
-    assert file["purpose"] == "batch"
+    assert file["object"] == "file"
     batch = r.openai_create_batch(file["id"], "/v1/chat/completions", metadata={"study": "one"})
     assert batch["metadata"] == {"study": "one"}
     with pytest.raises(JudgeError, match="no results"):

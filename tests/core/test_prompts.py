@@ -247,23 +247,6 @@ def test_a_saved_template_outlives_the_session(home: Path, monkeypatch: pytest.M
     assert [path.name for path in (home / "templates").iterdir()] == ["mine.txt"]
 
 
-def test_a_save_that_fails_leaves_everything_as_it_was(
-    message_snapshot, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    register_prompt_template("mine", MINE, save=True)
-
-    def full(self: Path, target: Path) -> Path:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(Path, "replace", full)
-    with pytest.raises(TemplateError) as refused:
-        register_prompt_template("mine", MINE + "!", overwrite=True, save=True)
-    message_snapshot(refused)
-    assert get_prompt_template("mine") == MINE
-    assert [path.name for path in (home / "templates").iterdir()] == ["mine.txt"]
-    assert (home / "templates" / "mine.txt").read_text() == MINE + "\n"
-
-
 def test_removing_forgets_the_template_and_deletes_its_file(home: Path) -> None:
     register_prompt_template("both", MINE, save=True)
     register_prompt_template("session", MINE)

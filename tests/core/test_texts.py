@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import shutil
 import sys
@@ -196,70 +195,12 @@ def test_a_guessed_encoding_is_said_once_for_all(tmp_path):
     assert ps.inspect_samples(tmp_path, encoding="cp1252").notes == ()
 
 
-def test_unusual_texts_are_named():
-    rows = [{"ID": str(at), "text": f"text {at}"} for at in range(5)]
-    rows += [{"ID": "same", "text": "text 1 "}, {"ID": "long", "text": "word " * 30}]
-    assert ps.inspect_samples(rows).notes == (
-        "identical texts: '1' = 'same'",
-        "at least ten times the length of the median text (6 characters): 'long'",
-    )
-    assert ps.inspect_samples([*rows[:2], {"ID": "9", "text": "x" * 59}]).notes == ()
-
-
 def test_a_report_stands_for_its_samples(caplog):
     report = ps.inspect_samples([{"ID": "a", "text": "x"}, {"ID": "b", "text": "x"}])
     assert report.notes
     assert ps.read_samples(report) is report.samples
     assert ps.inspect_samples(report) is report
     assert not caplog.records
-
-
-# Archives.
-
-
-def archive(path: Path, members: dict[str, bytes]) -> Path:
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as made:
-        for name, content in members.items():
-            made.writestr(name, content)
-    return path
-
-
-def test_an_archive_is_read_like_a_folder(tmp_path):
-    inner = io.BytesIO()
-    with zipfile.ZipFile(inner, "w") as made:
-        made.writestr("z.txt", "no")
-    path = archive(
-        tmp_path / "a.zip",
-        {
-            "essays/ann.txt": b"One.",
-            "essays/bob.docx": (DATA / "changed.docx").read_bytes(),
-            "essays/photo.jpg": b"x",
-            "essays/inner.zip": inner.getvalue(),
-            "essays/drafts/old.txt": b"no",
-            "essays/.hidden.txt": b"no",
-            "__MACOSX/essays/ann.txt": b"no",
-        },
-    )
-    report = ps.inspect_samples(path)
-    assert report.samples.rows() == [("ann", "One."), ("bob", "The river rose two metres in a night.")]
-    assert {one.name: one.reason for one in report.skipped} == {
-        "photo.jpg": "not a text: txt, md, html, docx, odt and pdf are read",
-        "inner.zip": "not a text: txt, md, html, docx, odt and pdf are read",
-        "essays/drafts/old.txt": "in a folder of the archive; only the files of one folder are read",
-    }
-
-
-def test_an_archive_that_is_a_bomb(message_snapshot, tmp_path):
-    path = archive(tmp_path / "a.zip", {f"{at}.txt": bytes(2**20) for at in range(70)})
-    with pytest.raises(FileFormatError) as refused:
-        ps.read_samples(path)
-    message_snapshot(refused)
-
-
-def test_a_long_text_in_an_archive(tmp_path):
-    path = archive(tmp_path / "a.zip", {"a.txt": b"x" * 5_000_001, "b.txt": b"short"})
-    report = ps.inspect_samples(path)
-    assert [(one.name, one.reason) for one in report.skipped] == [("a.txt", "it has more than 5,000,000 bytes")]
 
 
 # One document.
@@ -295,22 +236,9 @@ def test_tables_of_a_spreadsheet_program(caplog):
     assert any("Windows-1252" in line and "'Zoë'" in line for line in said)
 
 
-class _Unmarked(zipfile.ZipInfo):
-    """A member whose name is not marked as UTF-8, as older programs write it."""
-
-    codec = "utf-8"
-
-    def _encodeFilenameFlags(self):  # noqa: N802 - zipfile's own
-        return self.filename.encode(self.codec), self.flag_bits
-
-
 def test_names_that_macos_spells_in_its_own_way_are_those_of_tables(tmp_path, caplog):
-    with zipfile.ZipFile(tmp_path / "mac.zip", "w") as archive:
-        archive.writestr(_Unmarked("Zoe\u0308.txt"), "One.")
-        archive.writestr("__MACOSX/._Zoe\u0308.txt", b"\0\5\x16\7")
     folder = tmp_path / "folder"
     folder.mkdir()
     (folder / "Zoe\u0308.txt").write_text("One.", "utf-8")
-    for source in (tmp_path / "mac.zip", folder):
-        assert ps.read_samples(source).rows() == [("Zoë", "One.")]
+    assert ps.read_samples(folder).rows() == [("Zoë", "One.")]
     assert not caplog.text

@@ -107,7 +107,6 @@ def test_the_headline_of_a_card_says_what_to_do(folder):
     agreed, distractor = (card.measures[name] for name in ("agreement", "distractor"))
     sure = f"(95 % interval {round(100 * agreed.lower)} % to {round(100 * agreed.upper)} %). "
     assert f"{sure}Appended nonsense wins the judge over, so padded answers can win" in headline(card)
-    assert headline(card).endswith("name a better judge, or another prompt.")
     harmless = replace(card, measures={**card.measures, "distractor": replace(distractor, lower=0.0)})
     assert f"{sure}Give this card" in headline(harmless) or f"{sure}The judge" in headline(harmless)
 

@@ -165,19 +165,6 @@ def test_named_columns(counting: None) -> None:
 
 
 @pytest.mark.parametrize("limit", [0, 10 * ROWS])
-@pytest.mark.parametrize("by", ["weight", "ID1", "judge_id"])
-def test_columns_in_the_names_of_folders(by: str, limit: int, tmp_path: Path) -> None:
-    """As Spark, DuckDB, pyarrow and Polars write them; the id 007 stays 007."""
-    frame = FRAME.drop("content").with_columns(pl.col("ID1", "ID2", "better_id").str.replace("t", "0"))
-    for (value,), part in frame.group_by(by):
-        (tmp_path / f"{by}={value}").mkdir()
-        part.drop(by).write_parquet(tmp_path / f"{by}={value}" / "part-0.parquet")
-    with in_memory_limit(limit):
-        found = ps.fit(str(tmp_path / "**" / "*.parquet"), cluster="judge_id", ties="half")
-    assert_frame_equal(found.theta, ps.fit(frame, cluster="judge_id", ties="half").theta)
-
-
-@pytest.mark.parametrize("limit", [0, 10 * ROWS])
 def test_decimals_as_ids(limit: int) -> None:
     """As databases hold them: 7 and 7.00 are one text."""
     whole, two = (pl.col("ID1", "better_id"), pl.col("ID2"))

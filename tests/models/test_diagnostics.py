@@ -110,6 +110,6 @@ def test_a_parameter_that_never_moved_does_not_pass() -> None:
 )
 def test_limits_out_of_range(limits: dict[str, float]) -> None:
     with pytest.raises(InputError, match=next(iter(limits))):
-        DiagnosticsGate.for_items(10, **limits)
+        DiagnosticsGate(**{"ess_bulk_min": 1, "ess_bulk_min_near_stop": 1, **limits})
     with pytest.raises(InputError, match="n_items"):
         DiagnosticsGate.for_items(0)

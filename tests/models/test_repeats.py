@@ -106,7 +106,7 @@ def test_expected_agreement_is_that_of_independent_answers_at_the_scores(model):
     first, second = _numbers(rows, names)
     first_won = (rows["better_id"] == rows["ID1"]).to_numpy()
     cells = count_outcomes(_answers(rows, names), position=model.position)
-    at = differences(weigh_repeats(cells, found.rho), dataclasses.replace(model, prior_sd=None))
+    centre, variance, lapse = differences(weigh_repeats(cells, found.rho), dataclasses.replace(model, prior_sd=None))
     cell_of = {key: k for k, key in enumerate(zip(cells.winner, cells.loser, cells.sign, strict=True))}
     z, weight = np.polynomial.hermite_e.hermegauss(25)
     weight /= weight.sum()
@@ -116,8 +116,8 @@ def test_expected_agreement_is_that_of_independent_answers_at_the_scores(model):
         winner, loser = (first[k], second[k]) if first_won[k] else (second[k], first[k])
         cell = cell_of[winner, loser, 1.0 if first_won[k] or not model.position else -1.0]
         side = 1 if item == winner else -1
-        difference = side * at.mean[cell] + np.sqrt(at.variance[cell]) * z
-        return at.lapse / 2 + (1 - at.lapse) * expit(difference)
+        difference = side * centre[cell] + np.sqrt(variance[cell]) * z
+        return lapse / 2 + (1 - lapse) * expit(difference)
 
     expected = agreeing = total = 0.0
     pairs = [frozenset(pair) for pair in zip(first, second, strict=True)]

@@ -11,7 +11,6 @@ from pairscale.core.errors import InputError, StoreError, TableError
 from pairscale.core.files import write_table
 from pairscale.evaluate.manifest import MANIFEST
 from pairscale.people import Case, LabelStore, read_cases
-from pairscale.people.cases import reading_length
 from pairscale.store.reading import read_comparisons
 
 
@@ -101,11 +100,6 @@ def test_files_that_are_none(message_snapshot, tmp_path):
     (tmp_path / "y.csv").write_text("case_id,response_1\n1,2\n")
     with pytest.raises(TableError, match="no 'task_id', 'criterion'"):
         read_cases(tmp_path / "y.csv")
-
-
-def test_the_length_for_a_reader():
-    assert reading_length("abc é") == 5
-    assert reading_length("課本 a") == 3 + 3 + 2
 
 
 def test_names_and_classes_of_pairs_reach_the_ranking_by_labels(tmp_path):

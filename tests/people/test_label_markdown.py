@@ -71,8 +71,8 @@ def test_what_is_shown():
         '<pre><code class="language-python">if a &lt; b:\n    pass\n</code></pre>\n'
     )
     assert "(https://e.x/a)" in shown("[the docs](https://e.x/a)")
-    assert shown("<https://e.x>") == '<p><span class="link">https://e.x</span></p>\n'
-    assert "[image: cat (c.png)]" in shown("![cat](c.png)")
+    assert shown("<https://e.x>") == "<p>&lt;https://e.x&gt;</p>\n"
+    assert shown("![cat](c.png)") == "<p>![cat](c.png)</p>\n"  # as it is written: no address is hidden
     assert "<td>1</td>" in shown("|a|\n|:-:|\n|1|")
     assert "style" not in shown("|a|\n|:-:|\n|1|")
     assert shown(" \n") == '<p class="empty">(empty)</p>'

@@ -142,3 +142,17 @@ def test_settings_of_ones_own(message_snapshot) -> None:
     with pytest.raises(InputError) as refused:
         provider_named("regional", planet="mars")
     message_snapshot(refused)
+
+
+def test_a_package_offers_a_provider_by_an_entry_point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code = "from pairscale.providers.compatible import Compatible\nclass Barn(Compatible):\n    name = 'barn'\n"
+    (tmp_path / "barn.py").write_text(code)
+    about = tmp_path / "barn-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: barn\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text("[pairscale.providers]\nbarn = barn:Barn\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    catalog._installed.cache_clear()
+    assert catalog.split_model("barn:large") == ("barn", "large")
+    assert provider_named("barn").name == "barn"
+    catalog._installed.cache_clear()

@@ -165,7 +165,7 @@ def test_the_published_study_has_a_chart_a_template(tmp_path):
     study = ps.published_template_study()
     page = require_valid(write_report(study, tmp_path / "p.html").read_text("utf-8"))
     assert page.count("circle") == study.table["effect"].count()
-    assert len(page.pictures()) == 5 + 1
+    assert len(page.pictures()) == 5
     assert len(page.widths[1]) == 76
     assert any("about 3.8 would seem" in text for text in page.texts["p"])
     page = require_valid(write_report(ps.published_default_template(), tmp_path / "d.html").read_text("utf-8"))

@@ -159,14 +159,10 @@ def test_results_are_ordered_by_a_fit_that_knows_all_items(message_snapshot, fit
     message_snapshot(refused)
 
 
-@pytest.mark.slow
-def test_many_items_are_shown_in_groups():
-    table = results(numbered(203))
-    fit = ps.fit_bt_model(table, se=False)
-    for figure in (FIGURES["wins"](table, fit), FIGURES["wins"](fit)):
-        labels = figure.pictures[0].y.names
-        assert (labels[0], labels[-1], len(labels)) == ("1–5", "201–203", 41)
-        assert "203 items in groups of 5" in figure.notes[-1]
+def test_too_many_items_for_a_heat_map(message_snapshot):
+    with pytest.raises(InputError) as refused:
+        FIGURES["wins"](ps.fit_bt_model(results(numbered(121)), se=False))
+    message_snapshot(refused)
 
 
 # Studies

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 import pairscale as ps
-from pairscale.core.errors import InputError, StoreError
+from pairscale.core.errors import InputError, StoreBusyError, StoreError
 from pairscale.store.runfile import open_run
 
 PAIRS = ps.make_pairs(ps.synthetic_essays(5, seed=1))
@@ -141,3 +143,27 @@ def test_only_their_owner_may_read_run_files_and_copies(folder):
     Path("run.db").chmod(0o640)  # as its owner wants it
     ps.submit_pairs(PAIRS[:2], "lexical", run="run.db", progress=False)
     assert stat.S_IMODE(Path("run.db").stat().st_mode) == 0o640
+
+
+def test_a_second_writer_is_refused_by_name_though_the_lock_file_is_gone(message_snapshot, writer):
+    Path("run.db.lock").unlink()
+    for _ in range(2):  # the lock file that it made itself changes nothing
+        with pytest.raises(StoreBusyError) as refused:
+            open_run("run.db", write=True)
+        message_snapshot(refused)
+    with open_run("run.db") as store:
+        assert store.items()["ID"].to_list() == ["a"]
+
+
+def test_a_copy_of_the_file_alone_is_whole_after_a_quiet_second(writer):
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        shutil.copy("run.db", "copy.db")  # without the write-ahead log beside it
+        try:
+            with open_run("copy.db") as store:
+                if store.items().height == 1:
+                    break
+        except StoreError:
+            continue  # not even the tables are in the file
+        time.sleep(0.05)
+    assert ps.audit("copy.db").rows == {"items": 1}

@@ -288,7 +288,7 @@ def test_a_table_is_refused_with_the_commands_that_take_tables(message_snapshot,
         with pytest.raises(StoreDamagedError) as told:
             verb(path)
         message_snapshot(told)
-        assert f"`pairscale import {path} RUN --samples TEXTS` makes a run file of one" in str(told.value)
+        assert f"`pairscale import {path} RUN --samples TEXTS` makes one of a table" in str(told.value)
 
 
 def test_a_database_of_something_else(message_snapshot, tmp_path):
@@ -603,20 +603,3 @@ def test_a_name_that_is_too_long_is_told_in_words(message_snapshot, tmp_path):
         with pytest.raises(StoreError) as refused:
             ps.open_run(tmp_path / ("x" * 300), write=write)
         message_snapshot(refused)
-
-
-@pytest.mark.parametrize("flag", [math.nan, 2, "no", "False", None])
-def test_a_flag_is_true_or_false_in_every_function(message_snapshot, flag):
-    texts = [{"ID": str(at), "text": "text " * at} for at in range(1, 6)]
-    pairs = ps.make_pairs(texts)
-    results = ps.judge(pairs, judge="lexical", progress=False).results
-    calls = {
-        "include_raw": lambda **more: ps.submit_pairs(pairs, "lexical", progress=False, **more),
-        "resume save_outputs persist_item_log": lambda **more: ps.adaptive_rank(texts, judge="lexical", **more),
-        "separate covariance rank_intervals": lambda **more: ps.fit(results, **more),
-    }
-    for names, call in calls.items():
-        for name in names.split():
-            with pytest.raises(InputError) as refused:
-                call(**{name: flag})
-            message_snapshot(refused)

@@ -161,8 +161,9 @@ class _Audit(Replay):
             said["probability"] = answer["probability"]
         if y is not None and (logged.get("judge") is not None or answer["condition_id"] in self._panels):
             said["judge"] = answer["judge_id"]
-        is_error = logged.get("invalid_kind") in ("error", "failure")
-        _require(is_error == (outcome == "error"), f"{step}: invalid_kind does not fit the answer ({outcome})")
+        kind = logged.get("invalid_kind")
+        kinds = ("error", "failure") if outcome == "error" else ("abstention",)
+        _require(y is not None or kind in kinds, f"{step}: invalid_kind is {kind!r}, but the answer was {outcome!r}")
         _compare(step, said, logged, only_made=True, source="the answer")
         return made
 

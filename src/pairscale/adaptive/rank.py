@@ -153,7 +153,7 @@ def rank(
     that the stop rule may change while the run is paused, and any setting after it has stopped.
 
     Args:
-        data: Samples: a table, a file (csv, tsv, jsonl, parquet, xlsx), a folder or zip archive of texts (txt, md,
+        data: Samples: a table, a file (csv, tsv, jsonl, parquet, xlsx), a folder of texts (txt, md,
             html, docx, odt, pdf), or what :func:`inspect_samples` returns.
         judge: A name (``lexical``, ``openai:gpt-5.1``, ``module:function``), a function ``judge(A, B)`` or a
             :class:`Judge`. Several of them, as a list or as one text with commas, share the comparisons: each has a

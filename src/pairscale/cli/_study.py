@@ -21,7 +21,7 @@ TEMPLATE = """\
 # Every option of `pairscale rank --help` can be set here, with _ or - in its name; the command line overrides it.
 # Paths are relative to this file.
 
-# The texts: a folder or zip archive of them (txt, docx, pdf, …), or a table with ids and texts (csv, jsonl, xlsx, …).
+# The texts: a folder of them (txt, docx, pdf, …), or a table with ids and texts (csv, jsonl, xlsx, …).
 data = "{data}"
 # id_col = "ID"
 # text_col = "text"

@@ -36,7 +36,7 @@ def command(
     --out judge-card.json keeps all of it, and `pairscale report judge-card.json` shows it as a page.
 
     Args:
-        data: A folder or zip archive of texts, a table of them, or the cases of a manifest (`pairscale ab --manifest`).
+        data: A folder of texts, a table of them, or the cases of a manifest (`pairscale ab --manifest`).
         reliability: Reliability that the study should reach, for the estimate.
         out: Write the judge card (.json), or its figures as a table (csv and so on).
     """

@@ -31,13 +31,13 @@ def command(
 ) -> None:
     """Make, sample, order or reverse pairs.
 
-    DATA is a folder or zip archive of texts (txt, md, html, docx, odt, pdf; the file's name is the id), or a csv, tsv,
+    DATA is a folder of texts (txt, md, html, docx, odt, pdf; the file's name is the id), or a csv, tsv,
     jsonl, json, parquet or xlsx table with a column of ids and one of texts. Every text meets every other, or a random
     part of the pairs is drawn; which of the two stands first is left to chance, because judges tend to favour a
     position. Keep the file that --out writes: it is what `pairscale judge` reads.
 
     Args:
-        data: A folder or zip archive of texts, a table of texts, or a table of pairs.
+        data: A folder of texts, a table of texts, or a table of pairs.
         n_pairs: Maximum number of pairs, drawn at random.
         share: This share of all pairs, 0 to 1.
         order: Which of the two stands first: random, alternate (in turn), or keep (as they are).

@@ -67,7 +67,7 @@ def command(
     With --judge human, people answer on a page: each of --labellers has a link, and pairs come as they free up.
 
     Args:
-        data: A folder or zip archive of texts, or a table with ids and texts; or a study file.
+        data: A folder of texts, or a table with ids and texts; or a study file.
         run: The run file; the same command resumes it.
         reliability: Stop at this EAP reliability; 0.9 by default. May change in a pause.
         without: Withdraw this text from the run, for good; can be repeated.

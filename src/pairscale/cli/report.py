@@ -46,11 +46,11 @@ def command(arguments: dict[str, Any], emit: Output, *, out: str | Path | None =
         out: The page (RUN.html when it is left out), or by its ending a table: csv and so on; xlsx has a sheet each for
             ranking, comparisons and method.
     """
-    from pairscale.reporting.results import ResultsReading
+    from pairscale.reporting.results import named
     from pairscale.reporting.verbs import written_report
 
     names = ("samples", "a_col", "b_col", "winner_col", "encoding", "key")
-    reading = ResultsReading(**{name: arguments.pop(name) for name in names})
+    reading = named(**{name: arguments.pop(name) for name in names})
     made = written_report(arguments.pop("run"), reading, out=None if out is None else Path(out), **arguments)
     say(f"written: {made.path}")
     again = arguments["again"]

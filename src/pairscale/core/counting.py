@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pairscale.core.errors import FileFormatError, InputError, TableError
-from pairscale.core.tables import TIMES, first_line, listed
+from pairscale.core.errors import FileFormatError, TableError
+from pairscale.core.tables import TIMES, first_line
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -48,7 +48,7 @@ def scanned(data: Any) -> nw.LazyFrame[Any] | None:
     """
     if isinstance(data, str | os.PathLike):
         files = _parquet_files(os.fspath(data))
-        return None if files is None else _lazy(_scan_parts(files))
+        return None if files is None else _lazy(pl.scan_parquet(files, glob=False, hive_partitioning=False))
     if isinstance(data, pl.DataFrame | Mapping | Sequence):
         return None
     return _lazy(data)
@@ -66,26 +66,9 @@ def _parquet_files(path: str) -> list[str] | None:
     if not is_pattern(path):
         return [path] if Path(path).suffix.lower() == ".parquet" and Path(path).is_file() else None
     files = sorted(glob.glob(path, recursive=True))  # noqa: PTH207 - a pattern may be absolute
-    other = [name for name in files if Path(name).suffix.lower() != ".parquet"]
-    if not files:
-        raise InputError(f"{path}: no file matches")
-    if other:
-        raise FileFormatError(
-            f"{path}: {listed(other)} is not a Parquet file; several files are read together if all are Parquet"
-        )
+    if not files or not all(name.lower().endswith(".parquet") for name in files):
+        raise FileFormatError(f"{path}: there must be matching files, all of them Parquet files")
     return files
-
-
-def _scan_parts(files: list[str]) -> pl.LazyFrame:
-    """Parquet files that belong together, with the columns that the names of their folders hold (``judge=ann/``).
-
-    Values in names are text, so that the id ``007`` stays ``007``, and are written as in an address (``%20``).
-    """
-    named = [part.partition("=")[0] for part in Path(files[0]).parts[:-1] if "=" in part]
-    if not named:
-        return pl.scan_parquet(files, glob=False, hive_partitioning=False)
-    kinds = dict.fromkeys(named, pl.String())
-    return pl.scan_parquet(files, glob=False, hive_partitioning=True, hive_schema=kinds)
 
 
 def collected(lazy: nw.LazyFrame[Any], what: str) -> pl.DataFrame:

@@ -25,7 +25,7 @@ from pairscale.core.encodings import read_bytes, read_text
 from pairscale.core.errors import FileFormatError
 from pairscale.core.formulas import guarded_frame, unguarded_frame
 from pairscale.core.tables import CANONICAL, FAILED, RESULTS, TEXT_COLUMNS, first_line, listed, to_frame
-from pairscale.core.workbooks import for_excel, read_workbook, write_sheets
+from pairscale.core.workbooks import read_workbook, write_sheets
 
 TextColumns = Sequence[str] | Callable[[pl.DataFrame], Collection[str]]
 """Names of columns, or a function that picks them from a file's table before cells became numbers."""
@@ -237,7 +237,7 @@ def write_table(frame: pl.DataFrame, path: str | os.PathLike[str]) -> Path:
     """Write a table by the ending of the file's name, whole or not at all.
 
     Text that looks like a formula is never one: in Excel its cell is of the kind text, in csv and tsv it gets an
-    apostrophe (:mod:`pairscale.core.formulas`). Excel knows no time zones: there, times are UTC.
+    apostrophe (:mod:`pairscale.core.formulas`). In Excel, times are text.
 
     Raises:
         FileFormatError: when the ending is unknown, the file cannot be written, or it cannot hold such a table.
@@ -265,9 +265,8 @@ def write_workbook(sheets: Mapping[str, pl.DataFrame], path: str | os.PathLike[s
         FileFormatError: as :func:`write_table`.
     """
     target = Path(path)
-    ready = {name: for_excel(_flat(frame), target) for name, frame in sheets.items()}
     with replacing(target) as temporary:
-        write_sheets(ready, temporary)
+        write_sheets({name: _flat(frame) for name, frame in sheets.items()}, temporary, target)
     return target
 
 

@@ -16,13 +16,14 @@ from __future__ import annotations
 import functools
 import inspect
 import math
+import operator
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from decimal import Decimal
 from numbers import Real
 from pathlib import Path
-from typing import Any, Concatenate, Final, Literal, ParamSpec, TypeAlias, TypeVar, get_args
+from typing import Any, Concatenate, Final, Literal, ParamSpec, TypeAlias, TypedDict, TypeVar, Unpack, get_args
 
 from pairscale.core.errors import InputError
 
@@ -39,14 +40,26 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 
-def require_int(value: Any, name: str, *, least: int | None = None, most: int | None = None) -> int:
+class _Limits(TypedDict, total=False):
+    """The limits of a number."""
+
+    least: float | None
+    above: float | None
+    most: float | None
+    below: float | None
+
+
+_HOLDS: Final = {"least": operator.ge, "above": operator.gt, "most": operator.le, "below": operator.lt}
+_WORDS: Final = {"least": "of {} or more", "above": "above {}", "most": "of at most {}", "below": "below {}"}
+
+
+def require_int(value: Any, name: str, **limits: Unpack[_Limits]) -> int:
     """A whole number: of any numeric type, but not a flag, a text, or a number with a fraction.
 
     Args:
         value: What was given.
         name: Name of the parameter.
-        least: Smallest value allowed.
-        most: Largest value allowed.
+        limits: As in :func:`require_number`.
 
     Raises:
         InputError: If it is anything else.
@@ -60,31 +73,19 @@ def require_int(value: Any, name: str, *, least: int | None = None, most: int | 
         pairscale.core.errors.InputError: concurrency must be a whole number of 1 or more, not 'x'
     """
     number = _real(value)
-    if not number.is_integer() or int(value) != value or _is_outside(number, least=least, most=most):
-        raise _refused(name, "a whole number" + _range(least, None, most, None), value)
+    if not number.is_integer() or int(value) != value or _is_outside(number, limits):
+        raise _refused(name, "a whole number" + _range(limits), value)
     return int(value)
 
 
-def require_number(
-    value: Any,
-    name: str,
-    *,
-    least: float | None = None,
-    above: float | None = None,
-    most: float | None = None,
-    below: float | None = None,
-    infinite: bool = False,
-) -> float:
+def require_number(value: Any, name: str, *, infinite: bool = False, **limits: Unpack[_Limits]) -> float:
     """A number: of any numeric type, but not a flag, a text or ``nan``, and not infinite.
 
     Args:
         value: What was given.
         name: Name of the parameter.
-        least: Smallest value allowed.
-        above: The value must be larger than this.
-        most: Largest value allowed.
-        below: The value must be smaller than this.
         infinite: Also allow infinite values.
+        limits: What the value must be: of ``least`` or more, ``above``, at ``most``, ``below``.
 
     Raises:
         InputError: If it is anything else.
@@ -96,14 +97,12 @@ def require_number(
         pairscale.core.errors.InputError: max_cost must be a number of 0 or more, not nan
     """
     number = _real(value)
-    if (math.isinf(number) and not infinite) or _is_outside(number, least=least, above=above, most=most, below=below):
-        raise _refused(name, "a number" + _range(least, above, most, below), value)
+    if (math.isinf(number) and not infinite) or _is_outside(number, limits):
+        raise _refused(name, "a number" + _range(limits), value)
     return number
 
 
-def require_number_or(
-    value: Any, name: str, choices: Iterable[T], *, least: float | None = None, above: float | None = None
-) -> float | T:
+def require_number_or(value: Any, name: str, choices: Iterable[T], **limits: Unpack[_Limits]) -> float | T:
     """A number, or one of a few texts instead.
 
     Examples:
@@ -118,9 +117,8 @@ def require_number_or(
     if isinstance(value, str) and value in allowed:
         return allowed[allowed.index(value)]
     number = _real(value)
-    if math.isinf(number) or _is_outside(number, least=least, above=above):
-        wanted = f"a number{_range(least, above, None, None)}, or {choices_in_words(allowed)}"
-        raise _refused(name, wanted, value)
+    if math.isinf(number) or _is_outside(number, limits):
+        raise _refused(name, f"a number{_range(limits)}, or {choices_in_words(allowed)}", value)
     return number
 
 
@@ -340,34 +338,19 @@ def _real(value: Any) -> float:
         return math.nan
 
 
-def _is_outside(
-    number: float,
-    *,
-    least: float | None = None,
-    above: float | None = None,
-    most: float | None = None,
-    below: float | None = None,
-) -> bool:
-    return not (
-        (least is None or number >= least)
-        and (above is None or number > above)
-        and (most is None or number <= most)
-        and (below is None or number < below)
-        and not math.isnan(number)
-    )
+def _is_outside(number: float, limits: Mapping[str, Any]) -> bool:
+    return math.isnan(number) or not all(_HOLDS[name](number, x) for name, x in limits.items() if x is not None)
 
 
-def _range(least: float | None, above: float | None, most: float | None, below: float | None) -> str:
+def _range(limits: Mapping[str, Any]) -> str:
     """What follows "a number" in the sentence."""
-    if least is not None and most is not None:
-        return f" from {_figure(least)} to {_figure(most)}"
-    bounds = {"of {} or more": least, "above {}": above, "of at most {}": most, "below {}": below}
-    parts = [words.format(_figure(bound)) for words, bound in bounds.items() if bound is not None]
+    figures = {
+        name: f"{int(x):,}" if float(x).is_integer() else f"{x:g}" for name, x in limits.items() if x is not None
+    }
+    if figures.keys() >= {"least", "most"}:
+        return f" from {figures['least']} to {figures['most']}"
+    parts = [words.format(figures[name]) for name, words in _WORDS.items() if name in figures]
     return f" {' and '.join(parts)}".replace("and of", "and").rstrip()
-
-
-def _figure(bound: float) -> str:
-    return f"{int(bound):,}" if float(bound).is_integer() else f"{bound:g}"
 
 
 def _refused(name: str, wanted: str, value: Any) -> InputError:

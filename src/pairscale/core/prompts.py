@@ -311,12 +311,9 @@ def _write(path: Path, text: str) -> None:
     """Write the whole file or nothing: another session may be reading it."""
     from pairscale.core.files import replacing
 
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(path) as scratch:  # its name starts with a dot, so it is never listed
-            scratch.write_text(text, "utf-8", newline="\n")
-    except (FileFormatError, OSError, UnicodeEncodeError) as error:
-        raise TemplateError(f"the prompt template cannot be saved as {path}: {error}") from error
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as scratch:  # its name starts with a dot, so it is never listed
+        scratch.write_text(text, "utf-8", newline="\n")
 
 
 # Checking.

@@ -6,7 +6,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +28,6 @@ MAX_TEXT_BYTES = LONGEST_TEXT
 
 _TEXT_FILES = r"(?i)\.txt$"
 _LONGEST_NAME = 200  # characters of a path in a message
-_TIMES_AS_LONG = 10
-_FEWEST = 3  # texts: of two, neither is unusual
 _SHOWN = 5
 
 
@@ -58,20 +56,22 @@ class SamplesReport(ReprMixin, table="files", columns=None):
     @property
     def files(self) -> pl.DataFrame:
         """One row per file: ``file kind read characters pages pages_without_text reason note``."""
-        text = pl.String()
-        number = pl.Int64()
-        schema = {"name": text, "kind": text, "characters": number, "pages": number, "blank_pages": number}
-        rows = pl.DataFrame(map(asdict, self.details), {**schema, "reason": text, "note": text})
-        return rows.select(
-            pl.col("name").alias("file"),
-            "kind",
-            pl.col("reason").is_null().alias("read"),
-            "characters",
-            "pages",
-            pl.when(pl.col("pages").is_not_null()).then("blank_pages").alias("pages_without_text"),
-            "reason",
-            "note",
-        )
+        columns: dict[str, Any] = {"file": pl.String, "kind": pl.String, "read": pl.Boolean}
+        columns |= dict.fromkeys(("characters", "pages", "pages_without_text"), pl.Int64)
+        rows = [
+            (
+                x.name,
+                x.kind,
+                x.reason is None,
+                x.characters,
+                x.pages,
+                x.blank_pages if x.pages else None,
+                x.reason,
+                x.note,
+            )
+            for x in self.details
+        ]
+        return pl.DataFrame(rows, columns | {"reason": pl.String, "note": pl.String}, orient="row")
 
     @property
     def skipped(self) -> tuple[FileRead, ...]:
@@ -153,11 +153,11 @@ def read_samples(
     strict: bool = False,
     skip_unreadable: bool = False,
 ) -> pl.DataFrame:
-    """Samples from a folder, a zip archive, a file, a table or a list of dicts.
+    """Samples from a folder, a file, a table or a list of dicts.
 
     Args:
-        source: A folder or zip archive of texts (txt, md, html, docx, odt, pdf; the name of a file is the id); a csv,
-            tsv, jsonl, json, parquet or xlsx file; a pandas, Polars or Arrow table; a list of dicts.
+        source: A folder of texts (txt, md, html, docx, odt, pdf; the name of a file is the id); a csv, tsv, jsonl,
+            json, parquet or xlsx file; a pandas, Polars or Arrow table; a list of dicts.
         id_col: The column of ids, by name, by position from 0, or by its path in JSON, such as ``meta.id``. By default
             the one called ``ID`` (in any case), else the only one that it can be. Ids are text: ``007`` stays ``007``.
         text_col: The column of texts, likewise. By default the one called ``text``, else the only one with long texts.
@@ -245,12 +245,11 @@ def inspect_samples(
     suffix = path.suffix.lower()
     if suffix not in TABLE_SUFFIXES and not os.path.exists(path):  # noqa: PTH110 (Path.exists raises when it is a text)
         raise FileFormatError(f"{str(path)[:_LONGEST_NAME]!r}: no such file or folder")
-    if suffix == ".zip" or path.is_dir():
+    if path.is_dir():
         return _of_files(path, encoding, skip_unreadable)
     if suffix not in TABLE_SUFFIXES:
         raise FileFormatError(
-            f"{path} is one file; give the folder or zip archive that holds all texts, or a table in "
-            f"{listed(TABLE_SUFFIXES, 20)}"
+            f"{path} is one file; give the folder that holds all texts, or a table in {listed(TABLE_SUFFIXES, 20)}"
         )
 
     def text_columns(frame: pl.DataFrame) -> tuple[str, str]:
@@ -287,8 +286,7 @@ def _of_files(path: Path, encoding: str | None, skip_unreadable: bool) -> Sample
     if not texts:
         reasons = "; ".join(_by_reason(files)[:3]) or "there is none"
         raise FileFormatError(f"{path}: no file could be read as a text (txt, md, html, docx, odt, pdf): {reasons}")
-    if path.is_dir():
-        frame, files = _with_class_list(path, frame, files)
+    frame, files = _with_class_list(path, frame, files)
     samples = _checked(frame, "ID", "text", str(path))
     noted: dict[str, list[str]] = {}
     for file in files:
@@ -323,21 +321,11 @@ def _with_class_list(folder: Path, samples: pl.DataFrame, files: list[FileRead])
 
 
 def _unusual(samples: pl.DataFrame) -> list[str]:
-    """Texts that are the same, and texts that are ten times as long as the median, in words."""
-    notes = []
+    """Texts that are the same, in words."""
     stripped = samples.select("ID", pl.col("text").str.strip_chars())
     same = stripped.group_by("text", maintain_order=True).agg("ID").filter(pl.col("ID").list.len() > 1)["ID"].to_list()
-    if same:
-        groups = [" = ".join(map(repr, names[:_SHOWN])) for names in same]
-        notes.append(f"identical texts: {_first(groups)}")
-    length = samples["text"].str.len_chars()
-    median = length.median()
-    if samples.height >= _FEWEST and isinstance(median, float):
-        long = samples.filter(length >= _TIMES_AS_LONG * median)["ID"].to_list()
-        if long:
-            size = f"ten times the length of the median text ({median:,.0f} characters)"
-            notes.append(f"at least {size}: {listed(long)}")
-    return notes
+    groups = [" = ".join(map(repr, names[:_SHOWN])) for names in same]
+    return [f"identical texts: {_first(groups)}"] if groups else []
 
 
 def read_samples_df(df: Table, id_col: Column | None = None, text_col: Column | None = None) -> pl.DataFrame:

@@ -248,22 +248,17 @@ def require_ids(frame: pl.DataFrame, columns: Sequence[str], what: str) -> pl.Da
 
 def id_text(ids: pl.Series, what: str = "the table") -> pl.Series:
     """Ids as text; whole numbers that came as 7.0 or 7.00 become 7, and NaN is no id."""
-    if ids.dtype.is_float():
-        ids = ids.fill_nan(None)
+    if ids.dtype.is_float() or ids.dtype.is_decimal():
+        ids = ids.cast(pl.Float64).fill_nan(None)
         is_whole = ((ids == ids.round()) & (ids.abs() <= _MOST_DIGITS)).fill_null(value=True)
         return ids.set(~is_whole, None).cast(pl.Int64).cast(pl.String).zip_with(is_whole, ids.cast(pl.String))
-    text = as_text(ids, what)
-    return text.str.replace(r"\.0+$", "") if isinstance(ids.dtype, pl.Decimal) else text
+    return as_text(ids, what)
 
 
 def as_text(column: pl.Series, what: str) -> pl.Series:
     """A column as text; one of objects, lists or bytes is refused by its name."""
     if isinstance(column.dtype, pl.Struct):  # Polars writes its fields one after another, without their names
-        fields = [f"{column.name}.{field.name}" for field in column.dtype.fields]
-        raise TableError(
-            f"{what}: column {column.name!r} holds objects, not text; of JSON, name a field ({listed(fields, 12)}), of "
-            "other tables make it a column of its own"
-        )
+        raise TableError(f"{what}: column {column.name!r} holds objects, not text; name a field in it, such as a.b")
     try:
         return column.cast(pl.String)
     except pl.exceptions.PolarsError:

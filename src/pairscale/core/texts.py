@@ -1,4 +1,4 @@
-"""Texts in files of their own: those of a folder, or of a zip archive, which is read like one.
+"""Texts in files of their own: those of a folder.
 
 Nothing is skipped without a word: every file is either read, or listed with the reason why it was not. What operating
 systems leave behind (hidden files, ``Thumbs.db``, lock files of Office) is no file of the user's.
@@ -7,17 +7,12 @@ systems leave behind (hidden files, ``Thumbs.db``, lock files of Office) is no f
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
-from pathlib import Path, PurePosixPath
-from typing import TypeAlias
+from pathlib import Path
 from unicodedata import normalize
 
 from pairscale.core.documents import PLAIN, Document, Unreadable, kind_of, missing_package, read_content
 from pairscale.core.documents.kinds import LARGEST_FILE, LONGEST_TEXT, require_content
-from pairscale.core.documents.parts import Parts
 from pairscale.core.encodings import decode, read_bytes
 from pairscale.core.errors import FileFormatError, MissingExtraError
 from pairscale.core.notices import notice
@@ -28,11 +23,7 @@ MISSING_EXTRA = 'needs an optional package: pip install "pairscale[documents]"'
 _TABLES = ("csv", "tsv", "jsonl", "ndjson", "json", "parquet", "xlsx")
 _TABLE = "a table that does not name each text once; to read the texts in it, give it instead of the folder"
 _NO_TEXT = "not a text: txt, md, html, docx, odt and pdf are read"
-_IS_UTF8 = 0x800  # of a name in a zip archive
-_LEFT_BEHIND = {"thumbs.db", "desktop.ini", "__macosx"}
-
-_Entry: TypeAlias = tuple[str, str | None, Callable[[int], bytes]]
-"""A file: its name, why it is not read, and what gives at most so many bytes of it."""
+_LEFT_BEHIND = {"thumbs.db", "desktop.ini"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +50,10 @@ class FileRead:
 
 
 def read_folder(path: Path, encoding: str | None = None) -> tuple[dict[str, str], list[FileRead]]:
-    """The texts of a folder or of a zip archive by the names of their files without the ending, and all its files.
+    """The texts of a folder by the names of their files without the ending, and all its files.
 
     Args:
-        path: the folder, or the archive.
+        path: the folder.
         encoding: of text files that are neither UTF-8 nor marked.
 
     Raises:
@@ -70,16 +61,22 @@ def read_folder(path: Path, encoding: str | None = None) -> tuple[dict[str, str]
     """
     texts: dict[str, str] = {}
     files: list[FileRead] = []
-    for name, reason, content in _of_folder(path) if path.is_dir() else _of_archive(path):
-        kind = kind_of(name) or PurePosixPath(name).suffix.lower().lstrip(".") or "file"
+    inside = path.resolve()
+    for file in sorted(path.iterdir()):
+        name = file.name
+        if name.startswith((".", "~$")) or name.lower() in _LEFT_BEHIND:
+            continue
+        kind = kind_of(name) or file.suffix.lower().lstrip(".") or "file"
         try:
-            if reason is not None:
-                raise Unreadable(reason)
-            document = _read(kind, content, encoding)
-        except Unreadable as error:
+            if not file.resolve().is_relative_to(inside):
+                raise Unreadable("a link that leads out of the folder; copy the file itself into it")
+            if not file.is_file():
+                raise Unreadable("not a plain file; subfolders are not read, so name one instead to read its files")
+            document = _read(kind, file, encoding)
+        except (Unreadable, FileFormatError) as error:
             files.append(FileRead(name, kind, reason=str(error)))
             continue
-        uid = normalize("NFC", PurePosixPath(name).stem)  # macOS spells é in two characters, tables in one
+        uid = normalize("NFC", file.stem)  # macOS spells é in two characters, tables in one
         if uid in texts:
             raise FileFormatError(f"{path}: {name} and another file would have the same id {uid!r}; rename one")
         texts[uid] = document.text
@@ -99,7 +96,7 @@ def read_document(path: str | os.PathLike[str], encoding: str | None = None) -> 
     if missing_package(kind):
         raise MissingExtraError(f"reading a {kind} file", "documents")
     try:
-        document = _read(kind, partial(_content, Path(path)), encoding)
+        document = _read(kind, Path(path), encoding)
     except Unreadable as reason:
         raise FileFormatError(f"{path}: {reason}") from None
     for note in document.notes:
@@ -107,13 +104,13 @@ def read_document(path: str | os.PathLike[str], encoding: str | None = None) -> 
     return document
 
 
-def _read(kind: str, content: Callable[[int], bytes], encoding: str | None) -> Document:
+def _read(kind: str, file: Path, encoding: str | None) -> Document:
     if kind_of(f"x.{kind}") is None:
         raise Unreadable(_TABLE if kind in _TABLES else _NO_TEXT)
     if missing_package(kind):
         raise Unreadable(MISSING_EXTRA)
     if kind in PLAIN:
-        data = content(LONGEST_TEXT)
+        data = _content(file, LONGEST_TEXT)
         require_content(kind, data)
         notes: list[str] = []
         try:
@@ -122,7 +119,7 @@ def _read(kind: str, content: Callable[[int], bytes], encoding: str | None) -> D
             raise Unreadable(str(error)) from None
         document = Document(without_final_break(text), notes=tuple(notes))
     else:
-        document = read_content(kind, content(LARGEST_FILE))
+        document = read_content(kind, _content(file, LARGEST_FILE))
     if not document.text.strip():
         raise Unreadable("it is empty: there is no text in it")
     return document
@@ -133,50 +130,8 @@ def without_final_break(text: str) -> str:
     return text.removesuffix("\n").removesuffix("\r")
 
 
-def _is_left_behind(name: str) -> bool:
-    return name.startswith((".", "~$")) or name.lower() in _LEFT_BEHIND
-
-
-def _of_folder(folder: Path) -> Iterator[_Entry]:
-    inside = folder.resolve()
-    for file in sorted(folder.iterdir()):
-        if _is_left_behind(file.name):
-            continue
-        reason = None
-        if not file.resolve().is_relative_to(inside):
-            reason = "a link that leads out of the folder; copy the file itself into it"
-        elif not file.is_file():
-            reason = "not a plain file; subfolders are not read, so name one instead to read its files"
-        yield file.name, reason, partial(_content, file)
-
-
 def _content(file: Path, most: int) -> bytes:
     content = read_bytes(file, most + 1)
     if len(content) > most:
         raise Unreadable(f"it has more than {most:,} bytes")
     return content
-
-
-def _of_archive(path: Path) -> Iterator[_Entry]:
-    """The files of an archive, or of the one folder that holds all of them; nothing is ever written to the disk."""
-    try:
-        parts = Parts(path)
-    except (Unreadable, OSError) as reason:
-        raise FileFormatError(f"{path} cannot be read: {reason}") from None
-    members = {}
-    for info in parts.members:
-        name = info.filename
-        if not info.flag_bits & _IS_UTF8:  # macOS writes UTF-8 without saying so
-            with suppress(UnicodeError):
-                name = name.encode("cp437").decode("utf-8")
-        place = PurePosixPath(name.replace("\\", "/"))
-        if not info.is_dir() and not any(map(_is_left_behind, place.parts)):
-            members[place] = info
-    folders = {place.parent for place in members}
-    top = min(folders, key=lambda folder: len(folder.parts), default=None)
-    for place in sorted(members):
-        content = partial(parts.read, members[place])
-        if place.parent == top:
-            yield place.name, None, content
-        else:
-            yield str(place), "in a folder of the archive; only the files of one folder are read", content

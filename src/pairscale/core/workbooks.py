@@ -23,7 +23,6 @@ from pairscale.core.tables import first_line, listed
 _MOST_CELLS = 20_000_000
 _EXCEL_ROWS = 1_048_576
 _EXCEL_TEXT = 32_767
-_EXCEL_INTEGER = 10**15  # beyond it, last digits are lost
 _CELL = re.compile(rb"""<(?:[\w.-]+:)?(?:c|row)\s[^<]*?\br\s*=\s*["']([A-Za-z]{0,3})([0-9]{1,7})["']""")
 _UNNAMED = re.compile(r"__UNNAMED__(\d+)")
 
@@ -86,33 +85,16 @@ def _column_number(letters: bytes) -> int:
     return number
 
 
-def for_excel(frame: pl.DataFrame, target: Path) -> pl.DataFrame:
-    """The table as a sheet can hold it; what it would cut off is refused."""
-    frame = frame.select(_excel_column(column) for column in frame)
-    longest = frame.select(pl.col(pl.String).str.len_chars().max()).max_horizontal()
-    if frame.height >= _EXCEL_ROWS or (longest > _EXCEL_TEXT).any():
-        raise FileFormatError(
-            f"{target}: an Excel sheet holds {_EXCEL_ROWS:,} rows and cells of {_EXCEL_TEXT:,} characters; write csv"
-        )
-    return frame
+def write_sheets(sheets: Mapping[str, pl.DataFrame], path: Path, target: Path) -> None:
+    """Write tables as sheets, with the names of their columns in sight; numbers are numbers, everything else is text.
 
-
-def _excel_column(column: pl.Series) -> pl.Series:
-    """The column as numbers of 15 digits, truth values, times without a zone, or text."""
-    kind = column.dtype
-    if kind.is_float():
-        return column.fill_nan(None)
-    if kind.is_integer():
-        return column.cast(pl.String) if (column.abs() > _EXCEL_INTEGER).any() else column
-    if isinstance(kind, pl.Datetime) and kind.time_zone:
-        return column.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
-    return column if isinstance(kind, pl.Date | pl.Datetime | pl.Boolean | pl.Decimal) else column.cast(pl.String)
-
-
-def write_sheets(sheets: Mapping[str, pl.DataFrame], path: Path) -> None:
-    """Write tables as sheets, each with the names of its columns in bold, which stay in sight.
+    Args:
+        sheets: the tables.
+        path: the file to write.
+        target: what messages call it.
 
     Raises:
+        FileFormatError: a sheet would cut something off.
         MissingExtraError: without the package that writes Excel files.
     """
     try:
@@ -121,12 +103,15 @@ def write_sheets(sheets: Mapping[str, pl.DataFrame], path: Path) -> None:
         raise MissingExtraError("writing an Excel file", "documents") from error
     # Left to choose, the library would make formulas and links of texts.
     options = {"strings_to_formulas": False, "strings_to_urls": False, "nan_inf_to_errors": True}
-    with xlsxwriter.Workbook(str(path), options | {"default_date_format": "yyyy-mm-dd hh:mm:ss"}) as book:
-        bold = book.add_format({"bold": True})
-        day = book.add_format({"num_format": "yyyy-mm-dd"})
+    with xlsxwriter.Workbook(str(path), options) as book:
         for name, frame in sheets.items():
             sheet = book.add_worksheet(name)
-            for place, column in enumerate(frame):
-                sheet.write_string(0, place, column.name, bold)
-                sheet.write_column(1, place, column.to_list(), day if column.dtype == pl.Date else None)
             sheet.freeze_panes(1, 0)
+            for place, column in enumerate(frame):
+                is_figure = column.dtype.is_float() or column.dtype in {pl.Boolean, pl.Int32, pl.Int64, pl.UInt32}
+                cells = [column.name, *(column if is_figure else column.cast(pl.String))]
+                if len(cells) > _EXCEL_ROWS or any(isinstance(x, str) and len(x) > _EXCEL_TEXT for x in cells):
+                    raise FileFormatError(
+                        f"{target}: an Excel sheet holds {_EXCEL_ROWS:,} rows, and cells of {_EXCEL_TEXT:,} characters"
+                    )
+                sheet.write_column(0, place, [None if cell != cell else cell for cell in cells])  # noqa: PLR0124 - nan

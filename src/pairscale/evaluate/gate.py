@@ -410,7 +410,7 @@ def require_gate_options(
         InputError: one of them is wrong.
     """
     criteria = [criterion] if isinstance(criterion, str) else list(criterion or [])
-    named = [fail_if] if isinstance(fail_if, str) else list(fail_if)
+    named = fail_if if isinstance(fail_if, list | tuple) else [fail_if]
     parts = [part.strip() for one in named for part in str(one).split(",")]
     if not criteria:
         raise InputError('say what "better" means, as in `criterion="more helpful"`', "criterion")

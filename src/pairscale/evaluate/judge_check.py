@@ -157,7 +157,7 @@ def check_judge(
     people have labelled; ``result.save_card(path)`` keeps all figures in a judge card.
 
     Args:
-        data: Samples (a table, a file, a folder or zip archive of texts), or the cases of a manifest
+        data: Samples (a table, a file, a folder of texts), or the cases of a manifest
             (``case_id task_id criterion task_input response_1 response_2``), which ``ps.ab(manifest=...)`` writes.
         judge: A name (``lexical``, ``openai:gpt-5.1``, ``module:function``), a function ``judge(A, B)`` or a
             :class:`Judge`.

@@ -577,8 +577,7 @@ def _in_order(covariance: Floats | None, table: pl.DataFrame, counts: Counts) ->
     """The covariance with rows and columns in the order of the table."""
     if covariance is None:
         return None
-    place = {name: at for at, name in enumerate(counts.ids)}
-    order = [place[name] for name in table["ID"]]
+    order = np.searchsorted(np.array(counts.ids), np.array(table["ID"].to_list()))  # ids are in order
     return covariance[np.ix_(order, order)]
 
 

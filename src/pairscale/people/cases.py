@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from unicodedata import east_asian_width
 
 from pairscale.core.errors import InputError, TableError, UnknownNameError
 from pairscale.core.files import TABLE_SUFFIXES, read_rows, read_table
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-_WIDE_LETTER = 3  # a Chinese, Japanese or Korean sign takes a reader about as long as three Latin letters
 DEFAULT_CRITERION = "Overall Quality"
 
 
@@ -66,14 +64,7 @@ class Case:
     @property
     def length(self) -> int:
         """How much there is to read, in letters."""
-        return sum(reading_length(text) for text in (self.task_input, self.response_1, self.response_2))
-
-
-def reading_length(text: str) -> int:
-    """The length of a text for a reader: in Latin letters, as which a wide sign counts three times."""
-    if text.isascii():
-        return len(text)
-    return sum(_WIDE_LETTER if east_asian_width(letter) in "WF" else 1 for letter in text)
+        return len(self.task_input) + len(self.response_1) + len(self.response_2)
 
 
 def read_cases(
@@ -118,12 +109,11 @@ def read_cases(
 
 def to_rank(source: str | os.PathLike[str]) -> str:
     """What to do with texts, which are ranked and not labelled pair by pair."""
-    path = Path(source)
-    run = path.with_suffix(".db") if path.suffix else Path(f"{path}.db")
-    command = f"pairscale rank {shlex.quote(str(source))} --judge human --run {shlex.quote(str(run))}"
+    file = shlex.quote(str(source))
+    run = shlex.quote(str(Path(source).with_suffix(".db")))
     return (
-        f"{source} holds texts, not pairs to label. To have people rank them: {command}. Or pair them first: pairscale "
-        f"pairs {shlex.quote(str(source))} --out pairs.csv, then pairscale label pairs.csv"
+        f"{source} holds texts, not pairs to label. To have people rank them: pairscale rank {file} --judge human "
+        f"--run {run}. Or pair them first: pairscale pairs {file} --out pairs.csv, then pairscale label pairs.csv"
     )
 
 

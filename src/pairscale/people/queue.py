@@ -221,11 +221,11 @@ class LabelStore:
     def _enter(self) -> None:
         """Check the cases against those of the run file, and add the new ones."""
         given = self.cases
-        query = select(_CASES.case_number, _CASES.case_id, _CASES.digest, _CASES.ID1, _CASES.response_1)
         with self.run.transaction() as connection:
-            known = {row.case_id: row for row in connection.execute(query)}
+            kept = connection.execute(select(_CASES.case_id, _CASES.digest))
+            known = {row.case_id: row.digest for row in kept}
             numbered = connection.execute(select(func.max(_CASES.case_number))).scalar() or 0
-        changed = [name for name, row in known.items() if name in given and given[name].digest != row.digest]
+        changed = [name for name, digest in known.items() if name in given and given[name].digest != digest]
         if changed:
             raise StoreMismatchError(
                 f"{self.name} holds labels of other texts or another criterion under {listed(changed)}; restore them, "
@@ -243,15 +243,10 @@ class LabelStore:
             self.cases = {name: given[name] for name in known}
             return
         new = [case for name, case in given.items() if name not in known]
-        bare = [given[name] for name, row in known.items() if row.ID1 is None and row.response_1 is None]
         self._enter_items(new)
         rows = [_row(case) | {"case_number": at, "n_labels": 0} for at, case in enumerate(new, start=numbered + 1)]
         with self._changing() as change:
             change.insert(tables.label_cases, rows)
-            for case in bare:  # an imported run file has the labels without the texts
-                texts = update(tables.label_cases).where(_CASES.case_id == case.case_id).values(_row(case))
-                change.connection.execute(texts)
-                change.changed(tables.label_cases, [known[case.case_id].case_number])
 
     def _enter_items(self, cases: Iterable[Case]) -> None:
         """Add the samples that cases are about, as far as the run file does not know them."""

@@ -15,7 +15,6 @@ from sqlalchemy import func, select
 from pairscale._version import __version__
 from pairscale.adaptive.messages import STOPS, how_it_stands, provisional, top_sought
 from pairscale.adaptive.status import adaptive_status
-from pairscale.adaptive.view import comparisons_at_target
 from pairscale.judges.names import no_grading
 from pairscale.people._guard import Guard
 from pairscale.people._pages import STATIC, add_errors, page
@@ -127,7 +126,8 @@ def look_at(store: RunFile, now: datetime | None = None) -> Moment:
     state = "answers may still come"
     if status is not None:
         if refits.height:
-            tiles += _reliability(refits, per_minute) + _judge(refits.row(-1, named=True))
+            last = refits.row(-1, named=True)
+            tiles += [*_reliability(last), *_judge(last)]
             charts = _pictures(items, refits)
         ended = bool(status["has_ended"])
         reason = status["stop_reason"]
@@ -160,25 +160,15 @@ def _title(status: Mapping[str, Any] | None, conditions: pl.DataFrame) -> str:
     return f"{status['n_items']:,} texts, ranked by {who}" if status is not None else f"Pairs judged by {who}"
 
 
-def _reliability(refits: pl.DataFrame, per_minute: float) -> list[tuple[str, str]]:
-    last = refits.row(-1, named=True)
+def _reliability(last: Mapping[str, Any]) -> list[tuple[str, str]]:
     top = top_sought(last)
     if top is not None:
         shown = f"wrong members expected in the top {top:,}, of at most {last['top_wrong_allowed']:g}"
         return [(number(last["top_wrong"], 2), shown)]
-    reached = last["reliability"]
-    target = last["eap_reliability_min"]
-    tiles = []
-    if reached is not None:
-        tiles.append((number(reached, 3), f"reliability, of {target:g}{provisional(last)}"))
-    sound = refits.filter(pl.col("diagnostics_pass"), pl.col("reliability").is_not_null())
-    grown = sound.select("total_pairs_done", "reliability").rows()
-    needed = comparisons_at_target(grown, target) if reached is not None and reached < target else None
-    if needed is not None and needed > last["total_pairs_done"]:
-        left = needed - last["total_pairs_done"]
-        soon = f", about {left / per_minute:,.0f} min" if per_minute else ""
-        tiles.append((f"about {left:,.0f}", f"comparisons to the target{soon}"))
-    return tiles
+    if last["reliability"] is None:
+        return []
+    target = f"reliability, of {last['eap_reliability_min']:g}{provisional(last)}"
+    return [(number(last["reliability"], 3), target)]
 
 
 def _judge(last: Mapping[str, Any]) -> list[tuple[str, str]]:

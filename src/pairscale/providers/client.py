@@ -340,7 +340,7 @@ async def retrying(
     ask: Callable[[], Awaitable[T]],
     retries: int,
     jitter: random.Random | None = None,
-    sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep,
+    sleep: Callable[[float], Awaitable[Any]] | None = None,
 ) -> T:
     """Ask a provider, and again after a transient failure, at most ``retries`` times.
 
@@ -356,7 +356,7 @@ async def retrying(
                 raise
             wait = pause(error.retry_after, turn, jitter)
             say_wait(wait, error.message)
-        await sleep(wait)
+        await (sleep or asyncio.sleep)(wait)
         turn += 1
 
 

@@ -235,7 +235,9 @@ def download_batch(
         frame = requests_tbl if isinstance(requests_tbl, pl.DataFrame) else to_frame(requests_tbl, "requests_tbl")
         names = {f"request-{number}": name for number, name in enumerate(frame["custom_id"])}
         lines = [json.loads(line) for line in target.read_text("utf-8").splitlines()]
-        lines = [line | {"custom_id": names.get(line.get("custom_id"), line.get("custom_id"))} for line in lines]
+        for line in lines:
+            if line.get("custom_id") in names:
+                line["custom_id"] = names[line["custom_id"]]
         target.write_text("".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines), "utf-8")
     return target
 

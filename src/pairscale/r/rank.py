@@ -42,6 +42,8 @@ def rank(
     judge = _judge(given)
     if output_file is not None and Path(output_file).suffix:  # before anything is asked rather than after it
         require_suffix(output_file, "output_file", TABLE_SUFFIXES)
+        if not Path(output_file).parent.is_dir():
+            raise InputError(f"output_file {output_file}: there is no folder {Path(output_file).parent}")
     say_positions(id_col, text_col)
     samples = read_samples(data, id_col=id_col, text_col=text_col)
     where = run_path(session_dir, run)
@@ -78,7 +80,8 @@ def _judge(given: dict[str, Any]) -> Judge:
             raise InputError("name a judge (judge='lexical', judge='openai:gpt-5.1', a callable) or backend and model")
         judge = f"{backend}:{model}"
     if isinstance(judge, str) and judge.partition(":")[0] in PROVIDERS:
-        judge_args = model_settings(judge.partition(":")[0], (judge_args or {}) | of_model)
+        named = {name: value for name, value in of_model.items() if value is not None}
+        judge_args = model_settings(judge.partition(":")[0], (judge_args or {}) | named)
     asked: dict[str, Any] = {"template": given.pop("prompt_template"), "judge_call_args": given.pop("judge_call_args")}
     if not isinstance(judge, Judge):
         asked["trait"] = trait

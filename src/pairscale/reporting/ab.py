@@ -10,7 +10,7 @@ import polars as pl
 
 from pairscale.checks.calibration import calibrate
 from pairscale.core.comparisons import Outcome
-from pairscale.core.errors import InputError, StoreError
+from pairscale.core.errors import InputError
 from pairscale.core.provenance import Provenance
 from pairscale.core.tables import listed
 from pairscale.evaluate.agreement import judge_and_people
@@ -27,12 +27,12 @@ from pairscale.reporting.page import Report, calibration_parts, moment, origin_o
 from pairscale.reporting.picture import intervals, percent, shares
 from pairscale.store.marks import ANSWERS, RESULTS
 from pairscale.store.queries import PRICES_MARK, SPENDING, dated_spending
-from pairscale.store.runfile import open_run
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from pairscale.evaluate.agreement import PairwiseAgreement
     from pairscale.reporting.picture import Picture
     from pairscale.store.runfile import RunFile
 
@@ -73,20 +73,6 @@ def ab_of_run(store: RunFile, *, texts: bool = True, pseudonyms: bool = False) -
         answering = answering.with_columns(pl.col("model").replace_strict(other, default="another variant"))
     report = ab_report(*kept, texts=texts, pseudonyms=pseudonyms, origin=origin, notices=notices)
     return replace(report, spending=pl.concat([judging, answering]))
-
-
-def ab_of_result(result: PairwiseRunResult, *, texts: bool = True, pseudonyms: bool = False) -> Report:
-    """Report a result; with the answers, where its run file is still there."""
-    run = result.provenance.settings.get("run")
-    if isinstance(run, str) and Path(run).is_file():
-        try:
-            with open_run(run) as store:
-                kept = saved_result(store)
-                if kept is not None and kept[0].cases == result.cases:
-                    return ab_of_run(store, texts=texts, pseudonyms=pseudonyms)
-        except StoreError:  # it is another file by now
-            pass
-    return ab_report(result, {}, texts=texts, pseudonyms=pseudonyms)
 
 
 def answering_of(store: RunFile) -> pl.DataFrame:
@@ -150,17 +136,15 @@ def result_of_labels(
 def _labelled(key: str, rows: Sequence[Mapping[str, Any]], judges: Sequence[str]) -> PairwiseCase:
     """The labels of one case as a case: the answer of a judge, or the majority of people."""
     first = rows[0]
-    if first["labeller"] in judges:
-        said = PairwiseOutcome(first["winner"], first["comment"] or "", {"judge_id": first["labeller"]})
-    else:
-        kept = [{name: row[name] for name in ("labeller", "winner", "comment", "first_variant")} for row in rows]
-        comments = [f"{row['labeller']}: {row['comment']}" for row in rows if row["comment"]]
-        said = majority([PairwiseOutcome(row["winner"]) for row in rows], {"labels": kept}, "\n".join(comments))
-    outcome = said.outcome or Outcome.ERROR
+    detail: dict[str, Any] = {"judge_id": first["labeller"]}
+    if first["labeller"] not in judges:
+        kept = ("labeller", "winner", "comment", "first_variant")
+        detail = {"labels": [{name: row[name] for name in kept} for row in rows]}
+    words = "\n".join(f"{row['labeller']}: {row['comment']}" for row in rows if row["comment"])
+    said = majority([PairwiseOutcome(row["winner"]) for row in rows], detail, words)
     winner: Any = said.winner
-    return PairwiseCase(
-        first["task_id"], key, winner, said.reasoning, dict(said.detail), outcome, repeat=first["repeat"]
-    )
+    outcome = said.outcome or Outcome.ERROR
+    return PairwiseCase(first["task_id"], key, winner, words, dict(said.detail), outcome, repeat=first["repeat"])
 
 
 def _disguised(
@@ -209,8 +193,8 @@ def ab_report(
     run: PairwiseRunResult,
     shown: Mapping[Case, Compared],
     *,
-    texts: bool,
-    pseudonyms: bool,
+    texts: bool = True,
+    pseudonyms: bool = False,
     origin: Mapping[str, str] | None = None,
     notices: Sequence[str] = (),
 ) -> Report:
@@ -236,7 +220,7 @@ def ab_report(
     rates = {key: run.win_rate(key) for key in run.keys}
     compared_by = {key: comparator_of(run, key) for key in run.keys}
     with_texts = texts and bool(shown)
-    disputed = _disputed(run, cases)
+    agreements = _agreements(run)
     content = {
         "run": run,
         "n_cases": len(cases),
@@ -259,17 +243,20 @@ def ab_report(
         "flips": {key: (run.flips(key), run.flip_directions(key)) for key in run.keys if run.flips(key)},
         "tags": _tags(run),
         "length": [(key, line) for key in run.keys for line in _style_lines(run, key)],
-        "agreement": _agreement(run),
-        "people": [_judge_and_people(run, cases, *two) for two in judge_and_people(run)],
+        "agreements": agreements,
+        "people": [_judge_and_people(run, *two) for two in judge_and_people(run)],
+        "words": {**run.names, "tie": "a tie"},
+        "place": {task_id: at for at, (task_id, _) in enumerate(cases)},
         "asked": asked_words(run),
-        "disputed": disputed,
         "unanswered": _entries(cases, {Outcome.ERROR, Outcome.ABSTENTION}, _why_not if texts else lambda _: ""),
         "flipped": _entries(cases, {Outcome.FLIP}, lambda case: str(case.detail.get("direction") or "")),
         **_table(run, cases, shown if with_texts else {}),
     }
     again = {case.task_id for case in run.cases if case.outcome not in {Outcome.WIN, Outcome.TIE}}
-    again |= {name for _, _, found in disputed for _, name, *_ in found}
-    table = replace(run, cases=tuple(listed_cases)).frame()
+    again |= {task_id for _, _, found in agreements for task_id, _, _ in found.disagreements}
+    table = run.frame()
+    if pseudonyms:
+        table = table.sort(pl.col("task_id").str.slice(1).cast(int), maintain_order=True)
     return Report(
         "ab.html",
         f"{run.variant_b} against {run.variant_a}",
@@ -365,73 +352,27 @@ def _style_lines(run: PairwiseRunResult, key: str) -> list[str]:
     return controlled_lines(run.controlled(key, names), run.variant_b)
 
 
-def _agreement(run: PairwiseRunResult) -> list[tuple[Any, ...]]:
+def _agreements(run: PairwiseRunResult) -> list[tuple[str, str, PairwiseAgreement]]:
     """How far every two comparators agree."""
-    rows = []
-    for at, x in enumerate(run.keys):
-        for y in run.keys[at + 1 :]:
-            found = run.agreement(x, y)
-            if found.rate is not None:
-                rows.append((x, y, found.n, percent(found.rate), found.cohen_kappa, *(found.ci or (None, None))))
-    return rows
+    found = [(x, y, run.agreement(x, y)) for at, x in enumerate(run.keys) for y in run.keys[at + 1 :]]
+    return [(x, y, agreement) for x, y, agreement in found if agreement.rate is not None]
 
 
-def _judge_and_people(
-    run: PairwiseRunResult, cases: Mapping[Case, Mapping[str, PairwiseCase]], judge: str, people: str
-) -> dict[str, Any]:
-    """A judge held against people: who said what, how far they agree, and where they differ."""
-    names = {**run.names, **_OUTCOMES}
-    met = [
-        (at, found[judge], found[people])
-        for at, found in enumerate(cases.values())
-        if judge in found and people in found and found[people].winner is not None
+def _judge_and_people(run: PairwiseRunResult, judge: str, people: str) -> dict[str, Any]:
+    """A judge held against people: who said what, how far they agree, and whether its preferences are right."""
+    said = {(case.task_id, case.repeat): str(case.winner) for case in run.of(people) if case.winner is not None}
+    graded = [
+        (case.preference, {"b": 1.0, "a": 0.0}.get(said[case.task_id, case.repeat], 0.5))
+        for case in run.of(judge)
+        if case.preference is not None and (case.task_id, case.repeat) in said
     ]
-    kinds = dict.fromkeys(["b", "tie", "a", *(_answer(case) for _, case, _ in met)])
-    counts = {
-        said: [sum(_answer(one) == kind and two.winner == said for _, one, two in met) for kind in kinds]
-        for said in ("b", "tie", "a")
-    }
-    graded = [(one.preference, str(two.winner)) for _, one, two in met if one.preference is not None]
-    found = None
-    if graded:
-        chosen = [{"b": 1.0, "a": 0.0}.get(winner, 0.5) for _, winner in graded]
-        found = calibrate([preference for preference, _ in graded], chosen)
+    found = [("", calibrate(*zip(*graded, strict=True)))] if graded else []
     return {
         "judge": judge,
         "people": people,
         "agreement": run.agreement(judge, people),
-        "heads": [names[kind] for kind in kinds],
-        "rows": [(names[said], *row, sum(row)) for said, row in counts.items()],
-        "calibrations": [] if found is None else calibration_parts([("", found)]),
-        "differing": [
-            (at, _case_name(one), names[_answer(one)], names[_answer(two)])
-            for at, one, two in met
-            if _answer(one) != _answer(two)
-        ],
+        "calibrations": calibration_parts(found),
     }
-
-
-def _answer(case: PairwiseCase) -> str:
-    return str(case.winner or case.outcome)
-
-
-def _disputed(
-    run: PairwiseRunResult, cases: Mapping[Case, Mapping[str, PairwiseCase]]
-) -> list[tuple[str, str, list[tuple[int, str, str, str]]]]:
-    """By two comparators, the cases in which they name different winners, and which."""
-    names = {**run.names, "tie": "a tie"}
-    found = []
-    for at, x in enumerate(run.keys):
-        for y in run.keys[at + 1 :]:
-            both = [(place, one[x], one[y]) for place, one in enumerate(cases.values()) if x in one and y in one]
-            differing = [
-                (place, one.task_id, names[one.winner], names[two.winner])
-                for place, one, two in both
-                if one.winner and two.winner and one.winner != two.winner
-            ]
-            if differing:
-                found.append((x, y, differing))
-    return found
 
 
 def _entries(

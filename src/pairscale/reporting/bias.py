@@ -26,7 +26,7 @@ from pairscale.reporting.page import (
     pairs_to_read,
     renamed,
 )
-from pairscale.reporting.picture import intervals, shares
+from pairscale.reporting.picture import intervals
 from pairscale.store.labels import label_results
 from pairscale.store.marks import STUDY_MARK
 
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from pairscale.store.runfile import RunFile
 
 _WORDS = ("ID1", "ID2", "better_id", "judge_id", "content", "thoughts")
-_ORDERS = {"first": "first position both times", "same": "the same text", "second": "second position both times"}
 _FAVOURS = {
     "first": "favours the first", "second": "favours the second", "none": "no sign of it",
     "few": "too few pairs to tell",
@@ -189,7 +188,7 @@ def _report(
         "known": table["favours"].count(),
         "ranking": study.ranking.to_dicts(),
         "charts": _charts(table),
-        "orders": _orders(table),
+        "counted": table.drop_nulls("n_both_first").to_dicts(),
         "calibrations": calibration_parts(calibrations),
         "again": None if pairs is None else _again(pairs, place),
         **_cells(table),
@@ -250,21 +249,6 @@ def _cells(table: pl.DataFrame) -> dict[str, Any]:
     )  # fmt: skip
     start = 0 if table.height > 1 else 2
     return {"columns": columns[start:], "rows": [row[start:] for row in rows.rows()]}
-
-
-def _orders(table: pl.DataFrame) -> dict[str, Any] | None:
-    """The pairs by what the two orders gave: the same text, or the same position."""
-    known = table.drop_nulls("n_both_first")
-    if not known.height:
-        return None
-    bars = {}
-    for row in known.iter_rows(named=True):
-        same = row["n_pairs"] - row["n_both_first"] - row["n_both_second"]
-        counts = {"first": row["n_both_first"], "same": same, "second": row["n_both_second"]}
-        bars[f"{row['template_id']}, {row['who']}"] = counts
-    first, second, total = (int(known[name].sum()) for name in ("n_both_first", "n_both_second", "n_pairs"))
-    chart = shares(bars, _ORDERS, "Pairs by what the two orders gave")
-    return {"chart": chart, "first": first, "second": second, "total": total}
 
 
 def _again(pairs: pl.DataFrame, place: Mapping[str, int]) -> dict[str, list[dict[str, Any]]]:

@@ -35,7 +35,6 @@ def card_report(card: JudgeCard) -> Report:
     if charted:
         chart = intervals(charted, "Shares with intervals", "share", middle=0.5, span=(0, 1), in_percent=True)
     shown = [(MEASURES[name][0], _figure(name, measures[name].value)) for name in _IN_TILES]
-    careful = _careful(card)
     content: dict[str, Any] = {
         "card": card,
         "measures": measures,
@@ -44,7 +43,6 @@ def card_report(card: JudgeCard) -> Report:
         "rows": [_row(name, measures[name]) for name in MEASURES],
         "meaning": list(MEASURES.values()),
         "calibrations": calibration_parts([("", one) for one in card.calibrations]),
-        "careful": careful,
     }
     known = {
         "judge": judge.judge_id, "model": judge.model, "condition": judge.condition_id,
@@ -56,7 +54,7 @@ def card_report(card: JudgeCard) -> Report:
     known |= {f"setting {name}": value for name, value in judge.settings.items()}
     provenance = {name: str(value) for name, value in known.items() if value is not None}
     title = f"Judge card of {judge.judge_id}"
-    return Report("card.html", title, card.table, content, provenance, [judge.judge_id], careful)
+    return Report("card.html", title, card.table, content, provenance, [judge.judge_id])
 
 
 def _figure(name: str, value: float | None) -> str:
@@ -77,25 +75,3 @@ def _row(name: str, one: Measure) -> dict[str, Any]:
         "n": one.n or None,
         "why": one.why or _TARGETS.get(name, ""),
     }
-
-
-def _careful(card: JudgeCard) -> list[str]:
-    """What stands out on a card."""
-    found = []
-    excess = card.measures["longer_excess"]
-    nonsense = card.measures["distractor"]
-    first = card.measures["first_place"]
-    if nonsense.lower is not None and nonsense.lower > 0.05:
-        found.append(
-            "Appended nonsense wins the judge over, so padded answers can win: name a better judge, or another prompt."
-        )
-    if excess.lower is not None and excess.upper is not None and not excess.lower <= 0 <= excess.upper:
-        taste = "longer" if excess.lower > 0 else "shorter"
-        found.append(
-            f"The judge chooses the {taste} text more often than people do; control for length where it matters."
-        )
-    if first.lower is not None and first.upper is not None and not first.lower <= 0.5 <= first.upper:
-        found.append("The judge favours a place; ask it in both orders.")
-    if card.data.get("n_unasked"):
-        found.append(f"{card.data['n_unasked']:,} questions were not asked, as the check ended early; run it again.")
-    return found

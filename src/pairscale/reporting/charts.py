@@ -29,7 +29,6 @@ MAX_NAMED = 120
 """Up to this many items have a row each in a file."""
 
 _COLOURS = ("#0b62a8", "#d2500a", "#0a7f5c", "#a8327e", "#b07a00", "#5a4fcf", "#3d8fb5", "#5c4813")
-_MAX_GROUPS = 50
 _MAX_FIGURES = 20
 _MAX_DRAWS = 1_000
 _ELO_LOGIT = math.log(10) / 400
@@ -221,7 +220,7 @@ def _items(
 
 
 def wins(source: Any, order: Any = None) -> Figure:
-    """Who beats whom, as a heat map with the best on top and at the left; many items in groups of neighbours.
+    """Who beats whom, as a heat map with the best on top and at the left.
 
     Args:
         source: results of any shape, for the shares of the comparisons that were won; or a fit, for the probabilities
@@ -235,27 +234,24 @@ def wins(source: Any, order: Any = None) -> Figure:
     fitted = isinstance(source, BTFit | BayesFit | EloFit)
     fit = source if fitted else order or fit_bt_model(source, unconnected="separate")
     ids, draws, parts = _order(fit)
-    n = len(ids)
-    size = math.ceil(n / _MAX_GROUPS) if n > MAX_NAMED else 1
-    group = np.arange(n) // size
+    if len(ids) > MAX_NAMED:
+        raise InputError(
+            f"{len(ids):,} items are too many to draw who beats whom (at most {MAX_NAMED}); draw their scores"
+        )
     if fitted:
-        share = _fitted_shares(fit, draws, parts, group)
+        share = _fitted_shares(fit, draws, parts)
         notes = ["Probabilities of the fitted model. Empty: on no common scale. Best on top and at the left."]
     else:
-        share = _observed_shares(source, ids, group)
+        share = _observed_shares(source, ids)
         notes = ["Shares of the comparisons that were decided. Empty: never compared. Best on top and at the left."]
     labels = names(ids)
-    if size > 1:
-        labels = [f"{first + 1:,}–{min(first + size, n):,}" for first in range(0, n, size)]
-        notes.append(f"{n:,} items in groups of {size} neighbours by score; the labels are places, 1 the best.")
-    cells = [
-        _cell(int(i), int(j), float(share[i, j]), labels) for i, j in zip(*np.nonzero(np.isfinite(share)), strict=True)
-    ]
+    known = np.argwhere(np.isfinite(share)).tolist()
+    cells = [_cell(i, j, float(share[i, j]), labels) for i, j in known]
     if not cells:
         raise InputError("no two items were compared; there is nothing to draw")
     side = 22 * len(labels)
     axis = Axis(names=labels)
-    label = f"Heat map of who beats whom among {n:,} items"
+    label = f"Heat map of who beats whom among {len(ids):,} items"
     return Figure(
         "How often the row beats the column", [Picture(label, axis, axis, [Marks("cells", cells)], width=side)], notes
     )
@@ -290,36 +286,31 @@ def _order(fit: Any) -> tuple[list[str], Any, Any]:
     return table["ID"].to_list(), table["theta"].to_numpy()[None, :], parts
 
 
-def _fitted_shares(fit: Any, draws: Any, parts: Any, group: Any) -> Any:
-    """The mean over the draws of the probability that a row beats a column; of groups, that of their mean scores."""
+def _fitted_shares(fit: Any, draws: Any, parts: Any) -> Any:
+    """The mean over the draws of the probability that a row beats a column."""
     from pairscale.models.likelihood import outcome_probabilities
 
-    first = np.unique(group, return_index=True)[1]
-    means = np.add.reduceat(draws, first, axis=1) / np.bincount(group)
     ties = getattr(fit, "ties", None)
     nu = 0.0 if ties is None else ties.nu
-    share = np.stack([outcome_probabilities(one[:, None] - means, nu)[0].mean(axis=0) for one in means.T])
-    apart = parts[first][:, None] != parts[first]
-    share[apart | np.eye(len(first), dtype=bool)] = np.nan
+    share = np.stack([outcome_probabilities(one[:, None] - draws, nu)[0].mean(axis=0) for one in draws.T])
+    share[(parts[:, None] != parts) | np.eye(len(parts), dtype=bool)] = np.nan
     return share
 
 
-def _observed_shares(results: Any, ids: Sequence[str], group: Any) -> Any:
+def _observed_shares(results: Any, ids: Sequence[str]) -> Any:
     """The share of their comparisons that a row won of a column."""
     from pairscale.core.comparisons import OF_ITS_PAIR, as_comparisons
 
-    frame = as_comparisons(results).filter(OF_ITS_PAIR)
-    place = dict(zip(ids, group.tolist(), strict=True))
+    frame = as_comparisons(results).filter(OF_ITS_PAIR, pl.col("ID1") != pl.col("ID2"))
+    place = {name: at for at, name in enumerate(ids)}
     strange = sorted({*frame["ID1"], *frame["ID2"]} - set(place))
     if strange:
         raise InputError(f"order has no score for {listed(strange)}")
     loser = pl.when(pl.col("better_id") == pl.col("ID1")).then("ID2").otherwise("ID1")
     won = frame.select(pl.col("better_id").replace_strict(place), loser=loser.replace_strict(place)).to_numpy()
-    size = int(group[-1]) + 1
-    wins = np.zeros((size, size))
+    wins = np.zeros((len(ids), len(ids)))
     np.add.at(wins, (won[:, 0], won[:, 1]), 1)
     times = wins + wins.T
-    np.fill_diagonal(times, 0)
     return np.divide(wins, times, out=np.full(times.shape, np.nan), where=times > 0)
 
 

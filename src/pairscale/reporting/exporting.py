@@ -26,7 +26,7 @@ from pairscale.core.options import checked, require_choice, require_suffix
 from pairscale.core.tables import Table, listed
 from pairscale.evaluate.store import saved_result
 from pairscale.judges.orders import merge_orders
-from pairscale.reporting.results import ResultsReading
+from pairscale.reporting.results import comparisons_of, named, require_none
 from pairscale.store.marks import RESULTS
 from pairscale.store.reading import is_run, read_comparisons
 from pairscale.store.runfile import open_run
@@ -129,27 +129,27 @@ def export(
         "condition": condition, "prompt": prompt, "input_col": input_col, "conversational": conversational or None,
         "implicit_prompt": implicit_prompt or None, "samples": samples,
     }  # fmt: skip
-    reading = ResultsReading(samples, a_col, b_col, winner_col, encoding, key)
+    reading = named(samples=samples, a_col=a_col, b_col=b_col, winner_col=winner_col, encoding=encoding, key=key)
     if copy:
-        _require_none(reading.given | of_preferences, "a copy holds everything")
+        require_none(reading | of_preferences, "a copy holds everything")
         return _copied(run, Path(path))
     require_suffix(path, "path", TABLE_SUFFIXES)
     run, files = named_runs(run)
-    named = None
+    run_file = None
     if files is None and isinstance(run, str | os.PathLike) and is_run(run) and not is_pattern(run):
-        named = run
-        reading.require_none("a run file knows its columns and its texts")
+        run_file = run
+        require_none(reading, "a run file knows its columns and its texts")
     if kind == "results":
-        chosen = {} if named is not None else {"condition": None}
-        _require_none(of_preferences | chosen, "it belongs to `kind=preferences`")
-        if named is not None:
-            return export_results(named, path)
-        return write_table(reading.comparisons(run, condition, every_judge=True).table, path)
-    if named is not None:
-        with open_run(named) as store, store.snapshot():
+        chosen = {} if run_file is not None else {"condition": None}
+        require_none(of_preferences | chosen, "it belongs to `kind=preferences`")
+        if run_file is not None:
+            return export_results(run_file, path)
+        return write_table(comparisons_of(run, condition, every_judge=True, **reading).table, path)
+    if run_file is not None:
+        with open_run(run_file) as store, store.snapshot():
             pairs, left_out = _preferences_of_run(store, condition, prompt, input_col)
     else:
-        known = reading.comparisons(run, condition)
+        known = comparisons_of(run, condition, **reading)
         if known.samples is None:
             raise InputError(
                 "preferences are pairs of texts, and results in a table have none; give them with `samples=`"
@@ -170,12 +170,6 @@ def export(
             "without a prompt: TRL takes such pairs as having theirs inside (name it with `prompt=` or `input_col=`)"
         )
     return write_table(_as_trl(table, conversational=conversational, implicit_prompt=implicit_prompt), path)
-
-
-def _require_none(options: Mapping[str, object], why: str) -> None:
-    given = [name for name, value in options.items() if value is not None]
-    if given:
-        raise InputError(f"`{given[0]}=` does not belong here: {why}; leave it out")
 
 
 def _copied(run: Table | str | os.PathLike[str], path: Path) -> Path:
@@ -199,7 +193,7 @@ _Pairs: TypeAlias = tuple[Sequence[Mapping[str, Any]], Mapping[str, int]]
 
 def _preferences_of_run(store: RunFile, condition: str | None, prompt: str | None, input_col: str | None) -> _Pairs:
     if store.log_length(RESULTS):
-        _require_none({"prompt": prompt, "input_col": input_col}, "the tasks of an A/B run are the prompts")
+        require_none({"prompt": prompt, "input_col": input_col}, "the tasks of an A/B run are the prompts")
         kept = saved_result(store)
         if kept is None:
             raise InputError("the run file keeps no result of a comparison of two variants")

@@ -314,9 +314,6 @@ def origin_of(store: RunFile, *, pseudonyms: bool) -> dict[str, str]:
                 for name, value in row["settings"].items()
                 if value not in ([], "", None)
             )
-        if row["command"] == "rank" and not pseudonyms and Path(store.name).is_file():
-            name = shlex.quote(Path(store.name).name)
-            origin["to repeat it"] = f"pairscale init study.toml --from {name}, then pairscale rank study.toml"
     return origin
 
 

@@ -199,23 +199,16 @@ def ranking_of_results(
         provenance = {}
         if judge is not None:
             who = {name for name in table[judge].cast(pl.String).drop_nulls() if not is_judge(name)}
-            where = [judge, *({"model"} & set(table.columns))]  # a person has no other model
-            table = renamed(table.with_columns(pl.col(where).cast(pl.String)), other_names(who, "J"), *where)
+            table = renamed(table.with_columns(pl.col(judge).cast(pl.String)), other_names(who, "J"), judge)
     judgements = _judgements(table, judge)
     if "win" not in judgements["outcome"]:
         raise InputError("no comparison has a winner, so there is nothing to report")
     decided = judgements.filter(pl.col("outcome") == "win")
     linked = summarize_pairs(decided.select("ID1", "ID2")).connected  # ranks need one scale
     fit = fit_comparisons(table, ids=ids, rank_intervals=linked, separate=not linked, chosen=known.chosen)
-    judges = pl.DataFrame(schema=dict.fromkeys(_JUDGES, pl.String()))
-    if judge is not None:
-        named = [pl.col(name) for name in _JUDGES[1:] if name in table.columns]
-        told = table.select(pl.col(judge).alias("judge_id"), *named).unique(maintain_order=True).drop_nulls("judge_id")
-        judges = pl.concat([judges, told.cast(pl.String)], how="diagonal")
-        own_name = pl.col("model") == pl.col("judge_id")
-        judges = judges.with_columns(model=pl.when(own_name).then(None).otherwise("model"))
+    names = [] if judge is None else judgements["judge_id"].unique(maintain_order=True).to_list()
     facts = RankingFacts(
-        judges=judges, provenance=provenance, notices=fit.notices, samples=samples, judgements=judgements,
+        judges=_judges(names), provenance=provenance, notices=fit.notices, samples=samples, judgements=judgements,
         **_of_fit(fit),
     )  # fmt: skip
     return ranking_report(facts, texts=texts)
@@ -255,11 +248,14 @@ def ranking_of_result(
             found["judgements"] = renamed(found["judgements"], other, "ID1", "ID2", "better_id")
         if samples is not None:
             samples = renamed(samples.select("ID", "text"), other, "ID")
-    rows = [] if judge is None else [{"judge_id": judge}]
-    judges = pl.DataFrame(rows, schema=dict.fromkeys(_JUDGES, pl.String()))
     if judge is not None and found["judgements"] is not None:
         found["judgements"] = found["judgements"].with_columns(judge_id=pl.lit(judge))
-    return ranking_report(RankingFacts(judges=judges, samples=samples, **found), texts=texts)
+    return ranking_report(RankingFacts(judges=_judges([judge] if judge else []), samples=samples, **found), texts=texts)
+
+
+def _judges(names: Sequence[str]) -> pl.DataFrame:
+    """Judges of whom no more than the names is known."""
+    return pl.DataFrame([{"judge_id": name} for name in names], schema=dict.fromkeys(_JUDGES, pl.String()))
 
 
 def _of_fit(fit: Any) -> dict[str, Any]:
@@ -412,20 +408,15 @@ def _charts(items: pl.DataFrame, n_groups: int) -> list[Picture]:
 
 
 def _convergence(refits: Sequence[Mapping[str, Any]]) -> Picture | None:
-    if len(refits) < 2:
+    """How a run for the whole order got on."""
+    if len(refits) < 2 or top_sought(refits[-1]) is not None:
         return None
-    last = refits[-1]
-    top = top_sought(last)
     series = {
         "reliability": [row["reliability"] for row in refits],
         "rank stability": [row["rho_rank"] for row in refits],
     }
-    target = last["eap_reliability_min"]
-    if top is not None:
-        right = [None if row["top_wrong"] is None else 1 - row["top_wrong"] / top for row in refits]
-        series = {f"share of the top {top:,} that is right": right}
-        target = 1 - last["top_wrong_allowed"] / top
-    return run_lines([row["total_pairs_done"] for row in refits], series, "The run, refit by refit", target)
+    label = "Reliability and rank stability along the run, refit by refit"
+    return run_lines([row["total_pairs_done"] for row in refits], series, label, refits[-1]["eap_reliability_min"])
 
 
 def _table(items: pl.DataFrame, kept: Sequence[str], texts: Mapping[str, str]) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -95,12 +94,9 @@ def _board(run: VariantsResult, key: str, table: pl.DataFrame) -> dict[str, Any]
     scored = [{**row, "ID": row["variant"], "score": row["theta"]} for row in rows if row["theta"] is not None]
     board = []
     for row in table.iter_rows(named=True):
-        letters = [
-            ascii_uppercase[at % 26] * (1 + at // 26) for at, names in enumerate(groups) if row["variant"] in names
-        ]
         rank = None if row["rank"] is None else int(row["rank"])
         figures = (row[name] for name in ("theta", "lower", "upper", *_OUTCOMES))
-        board.append((row["variant"], " ".join(letters), rank, *figures))
+        board.append((row["variant"], rank, *figures))
     return {
         "key": key,
         "verdict": run.verdict(key),

@@ -17,7 +17,7 @@ from pairscale.core.errors import InputError
 from pairscale.core.files import TABLE_SUFFIXES, write_table, write_workbook
 from pairscale.core.options import checked, optional, require_choice, require_suffix
 from pairscale.reporting.page import Report, origin_of, sheets_of, write_page
-from pairscale.reporting.results import ResultsReading
+from pairscale.reporting.results import comparisons_of, named, require_none
 from pairscale.store.labels import LABELLING
 from pairscale.store.marks import RESULTS, RUNS, STUDY_MARK, VARIANTS
 from pairscale.store.reading import PEOPLE, condition_of, is_run, labels_variants, read_comparisons
@@ -108,15 +108,16 @@ def report(
         >>> ps.report("essays.db", title="Which essay is better?").name
         'essays.html'
     """
+    reading = named(samples=samples, a_col=a_col, b_col=b_col, winner_col=winner_col, encoding=encoding, key=key)
     return written_report(
-        run, ResultsReading(samples, a_col, b_col, winner_col, encoding, key), out=out, title=title, kind=kind,
-        condition=condition, without_texts=without_texts, pseudonyms=pseudonyms, again=again, interactive=interactive,
+        run, reading, out=out, title=title, kind=kind, condition=condition, without_texts=without_texts,
+        pseudonyms=pseudonyms, again=again, interactive=interactive,
     ).path  # fmt: skip
 
 
 def written_report(
     run: Table | str | os.PathLike[str],
-    reading: ResultsReading,
+    reading: dict[str, Any],
     *,
     out: str | os.PathLike[str] | None,
     title: str | None,
@@ -137,25 +138,25 @@ def written_report(
     optional(require_choice, kind, "kind", get_args(Kind))
     _require_interactive(interactive, out)
     run, files = named_runs(run)
-    named = str(run) if isinstance(run, str | os.PathLike) and not is_pattern(run) else None
+    path = str(run) if isinstance(run, str | os.PathLike) and not is_pattern(run) else None
     how = {"texts": not without_texts, "pseudonyms": pseudonyms}
-    if named is not None and files is None and (card := _card_of(named)) is not None:
-        if kind is not None or condition is not None:
-            raise InputError("`kind=` and `condition=` choose what to read of a run file; a judge card is one thing")
+    card = _card_of(path) if path is not None and files is None else None
+    if card is not None:
+        require_none({"kind": kind, "condition": condition}, "a judge card is one thing")
         found = card
-    elif named is not None and files is None and is_run(named):
-        reading.require_none("a run file knows its columns and its texts")
-        with open_run(named) as store:
+    elif path is not None and files is None and is_run(path):
+        require_none(reading, "a run file knows its columns and its texts")
+        with open_run(path) as store:
             found = report_of_run(store, cast("Kind | None", kind), _chosen(store, kind, condition), **how)
     else:
         found = _of_results(files or run, kind, condition, reading, **how)
     if again is not None and found.write_again is None:
         raise InputError("`again=` writes texts for people to label, and there are none here; give `samples=` or a run")
-    target = page_of(named) if out is None else Path(out)
-    options = {"kind": kind, "condition": condition, **reading.given}
-    is_said = not pseudonyms and all(isinstance(value, str | os.PathLike) for value in reading.given.values())
-    _write(found, target, title=title, run=named if is_said else None, options=options, interactive=interactive,
-           texts=not without_texts)  # fmt: skip
+    target = page_of(path) if out is None else Path(out)
+    is_named = not pseudonyms and all(isinstance(value, str | os.PathLike) for value in reading.values())
+    options = {"kind": kind, "condition": condition, **reading}
+    page = {"title": title, "texts": not without_texts, "options": options, "interactive": interactive}
+    _write(found, target, run=path if is_named else None, **page)
     n_again = found.write_again(Path(again)) if again is not None and found.write_again is not None else None
     return WrittenReport(target, found.table, n_again)
 
@@ -318,7 +319,7 @@ def report_of_result(
     from pairscale.evaluate.ranking import VariantsResult
     from pairscale.evaluate.result import PairwiseRunResult
     from pairscale.models.bradley_terry import BTFit
-    from pairscale.reporting.ab import ab_of_result
+    from pairscale.reporting.ab import ab_report
     from pairscale.reporting.bias import bias_of_result
     from pairscale.reporting.card import card_report
     from pairscale.reporting.ranking import ranking_of_result
@@ -327,7 +328,7 @@ def report_of_result(
     how = {"texts": texts, "pseudonyms": pseudonyms}
     match source:
         case PairwiseRunResult():
-            return ab_of_result(source, **how)
+            return ab_report(source, {}, texts=texts, pseudonyms=pseudonyms)
         case VariantsResult():
             return variants_of_result(source, pseudonyms=pseudonyms)
         case JudgeCard():
@@ -360,22 +361,23 @@ def _card_of(path: str) -> Report | None:
 
 
 def _of_results(
-    results: Any, kind: str | None, condition: str | None, reading: ResultsReading, *, texts: bool, pseudonyms: bool
+    results: Any, kind: str | None, condition: str | None, reading: dict[str, Any], *, texts: bool, pseudonyms: bool
 ) -> Report:
     """Results that are in no run file: labels of two variants, or comparisons of texts, which make a ranking."""
     is_path = isinstance(results, str | os.PathLike)
-    if kind in {None, "ab"} and is_path and labels_variants(results, reading.key, reading.encoding):
-        from pairscale.reporting.ab import ab_of_result, result_of_labels
+    key, encoding = reading.get("key"), reading.get("encoding")
+    if kind in {None, "ab"} and is_path and labels_variants(results, key, encoding):
+        from pairscale.reporting.ab import ab_report, result_of_labels
 
-        replace(reading, key=None, encoding=None).require_none("labels of two variants have their own columns")
-        result = result_of_labels(results, condition, reading.key, reading.encoding)
-        return ab_of_result(result, texts=texts, pseudonyms=pseudonyms)
+        require_none(reading | {"key": None, "encoding": None}, "labels of two variants have their own columns")
+        return ab_report(result_of_labels(results, condition, key, encoding), {}, texts=texts, pseudonyms=pseudonyms)
     if kind not in {None, "ranking"}:
         raise InputError(f"kind={kind!r} belongs to one run file; results and several run files make a ranking")
     from pairscale.reporting.ranking import ranking_of_results
 
     origin = {"results": str(results)} if is_path else {}
-    return ranking_of_results(reading.comparisons(results, condition), origin, texts=texts, pseudonyms=pseudonyms)
+    known = comparisons_of(results, condition, **reading)
+    return ranking_of_results(known, origin, texts=texts, pseudonyms=pseudonyms)
 
 
 # Where a run stands
@@ -475,23 +477,27 @@ def _status_of_several(files: Sequence[str]) -> RunStatus:
     for file in files:
         with open_run(file) as store:
             texts.update(store.item_ids())
-    named = [part.conditions.insert_column(0, pl.lit(part.run).alias("run")) for part in parts]
+    tables = [part.conditions.insert_column(0, pl.lit(part.run).alias("run")) for part in parts]
     spending = pl.concat([part.spending for part in parts], how="vertical_relaxed")
     by = ["model", "template_id", "day"]
     sums = [name for name in spending.columns if name not in (*by, "prices_as_of")]
     labelled = [part.labelled for part in parts if part.labelled is not None]
-    return RunStatus(
+    return replace(
+        parts[0],
         run=f"{len(parts):,} run files",
-        counts={name: sum(part.counts[name] for part in parts) for name in parts[0].counts} | {"items": len(texts)},
-        made=parts[0].made,
+        counts=_summed([part.counts for part in parts]) | {"items": len(texts)},
         digest=None,
         adaptive=None,
-        conditions=pl.concat(named, how="vertical_relaxed"),
+        conditions=pl.concat(tables, how="vertical_relaxed"),
         spending=spending.group_by(by, maintain_order=True).agg(pl.col(sums).sum(), pl.first("prices_as_of")),
-        labelled={name: sum(counts[name] for counts in labelled) for name in labelled[0]} if labelled else None,
+        labelled=_summed(labelled) if labelled else None,
         labels=pl.concat([part.labels for part in parts], how="vertical_relaxed"),
         batches=sum(part.batches for part in parts),
         open_batches=sum(part.open_batches for part in parts),
         taken_over=sum(part.taken_over for part in parts),
         files=tuple(part.run for part in parts),
     )
+
+
+def _summed(counts: Sequence[Mapping[str, int]]) -> dict[str, int]:
+    return {name: sum(one[name] for one in counts) for name in counts[0]}

@@ -244,19 +244,15 @@ def _unfounded(connection: Connection) -> Iterator[EvidenceProblem]:
         connection, query.order_by(c.comparison_id)
     ):
         winner = ids[place - 1] if outcome == "win" and place in (1, 2) else None
-        if asked is None:
-            why = f"its attempt {attempt} is missing"
-        elif (pair, condition) != (asked, judge):
-            why = f"its attempt {attempt} is about another pair or by another judge"
-        elif outcome != came:
-            why = f"its outcome is {outcome!r}, and that of its attempt {attempt} is {came!r}"
-        elif (outcome == "win") != (place in (1, 2)) or better != winner:
-            why = f"better_id is {better!r}, and the outcome is {outcome!r} with winner_pos {place!r}"
-        elif probability is not None and not (isinstance(probability, float) and 0 <= probability <= 1):
-            why = f"its probability is {probability!r}"
-        else:
-            continue
-        yield EvidenceProblem("comparisons", str(number), "derived", why)
+        is_founded = (
+            (pair, condition, outcome) == (asked, judge, came)
+            and (outcome == "win") == (place in (1, 2))
+            and better == winner
+            and (probability is None or (isinstance(probability, float) and 0 <= probability <= 1))
+        )
+        if not is_founded:
+            message = f"it does not follow from its attempt {attempt}"
+            yield EvidenceProblem("comparisons", str(number), "derived", message)
 
 
 def _miscounted(connection: Connection) -> Iterator[EvidenceProblem]:

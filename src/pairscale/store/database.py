@@ -209,23 +209,12 @@ def _require_run_file(path: Path, expected: set[str], *, write: bool) -> None:
     Only SQLite may open the file: to close any other handle on it would, on POSIX systems, drop the locks that a writer
     in this process holds, and another process could then remove the write-ahead log under it.
     """
-    try:
-        size = path.stat().st_size
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise StoreError(f"{path} cannot be opened: {error.strerror}") from None
-    if not size and write:
+    if not os.path.exists(path) or (write and not path.stat().st_size):  # noqa: PTH110 - Path.exists raises
         return
     way = "name another file"
     if path.suffix.lower() in TABLE_SUFFIXES:
-        way = (
-            "`pairscale fit`, `bias`, `report` and `export` take tables of results, and "
-            f"`pairscale import {path} RUN --samples TEXTS` makes a run file of one"
-        )
+        way = f"`pairscale import {path} RUN --samples TEXTS` makes one of a table"
     foreign = StoreDamagedError(f"{path} is not a run file; {way} (it was left as it is)")
-    if not size:
-        raise foreign
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
             found = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
@@ -306,10 +295,11 @@ def open_address(url: str) -> Engine:
     except ModuleNotFoundError as error:
         raise MissingExtraError("a PostgreSQL run file", "postgres") from error
     except (SQLAlchemyError, ValueError):
-        raise StoreError(
-            f"{url.partition('://')[0]}:// is not a database address that can be used; it must look like "
-            "postgresql+psycopg://user:password@host:port/database, with @ in a password as %40, : as %3A and / as %2F"
-        ) from None
+        pass  # which may hold a part of the password
+    raise StoreError(
+        f"{url.partition('://')[0]}:// is not a database address that can be used; it must look like "
+        "postgresql+psycopg://user:password@host:port/database, with @ in a password as %40, : as %3A and / as %2F"
+    )
 
 
 def has_null(error: BaseException) -> bool:
@@ -381,6 +371,13 @@ def whoami() -> str:
     return f"process {os.getpid()} on {socket.gethostname()}"
 
 
+def checkpoint(connection: Connection) -> None:
+    """Move the write-ahead log into the file, so that the file alone holds everything."""
+    driver: Any = connection.connection.driver_connection
+    with suppress(sqlite3.Error):  # the next write says what is wrong with the file
+        driver.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+
+
 class WriterLock:
     """The right to write to one run file, held until released or until the process ends, however it ends."""
 
@@ -389,22 +386,46 @@ class WriterLock:
         self._files = (str(run_file), self._lock.lock_file)
         self._identities: list[tuple[int, int] | None] = []
 
-    def acquire(self, last_writer: str) -> None:
+    def acquire(self, last_writer: str, holder: Mapping[str, Any] | None = None) -> None:
         """Take it at once or say who has it.
 
         Args:
             last_writer: who that is, in words.
+            holder: :attr:`holder` of a run that has not closed the file; it may have been killed.
         """
+        busy = StoreBusyError(
+            f"{self._files[0]} is being written by another run ({last_writer}); wait for it, stop it, or use another "
+            "run file"
+        )
         try:
             self._lock.acquire(blocking=False)
         except Timeout:
-            raise StoreBusyError(
-                f"{self._files[0]} is being written by another run ({last_writer}); wait for it, stop it, or use "
-                "another run file"
-            ) from None
+            raise busy from None
         except OSError as error:
             raise StoreError(f"{self._files[0]} cannot be locked for writing: {error.strerror}") from None
         self._identities = list(map(_identity, self._files))
+        if holder is not None and self._is_held(holder):
+            raise busy
+
+    @property
+    def holder(self) -> dict[str, Any]:
+        """This process, the run file and the lock file, for another one that finds the lock file gone."""
+        return {"pid": os.getpid(), "host": socket.gethostname(), "files": self._identities}
+
+    def _is_held(self, holder: Mapping[str, Any]) -> bool:
+        """Whether a run of this machine still writes to this very file under a lock file that was deleted."""
+        file, lock = (tuple(identity or ()) for identity in holder["files"])
+        if os.name != "posix" or holder["host"] != socket.gethostname() or holder["pid"] == os.getpid():
+            return False  # elsewhere a file that is locked cannot be deleted
+        if file != self._identities[0] or lock == self._identities[1]:
+            return False
+        try:
+            os.kill(holder["pid"], 0)
+        except PermissionError:  # it lives, and belongs to another user
+            return True
+        except ProcessLookupError:
+            return False
+        return True
 
     def require(self) -> None:
         """Check that the run file and the lock file are still those that were locked, so that no other process writes.
@@ -450,7 +471,7 @@ class DatabaseLock:
         self._engine = engine
         self._held: Connection | None = None
 
-    def acquire(self, last_writer: str) -> None:
+    def acquire(self, last_writer: str, _holder: object = None) -> None:
         """Take it at once or say who has it."""
         try:
             held = self._held = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")

@@ -7,9 +7,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from pairscale.core.errors import FileFormatError, InputError
+from pairscale.core.errors import FileFormatError
 from pairscale.core.files import read_rows
-from pairscale.core.options import optional, require_int
 
 __all__ = ["key_path", "known_key", "read_key"]
 
@@ -33,22 +32,10 @@ def read_key(path: str | os.PathLike[str], encoding: str | None = None) -> dict[
     key: dict[str, dict[str, Any]] = {}
     rows = read_rows(path, text=("case_id", "task_id", "criterion"), encoding=encoding)
     for number, row in enumerate(rows, start=1):
-        if row.get("first_variant") not in {"a", "b"} or row.get("case_id") is None:
-            raise FileFormatError(f"{path}, row {number}: a key has case_id and first_variant, which is a or b")
-        if str(row["case_id"]) in key:
-            raise FileFormatError(f"{path}, row {number}: case_id {row['case_id']!r} stands there a second time")
-        key[str(row["case_id"])] = _entry(row, path, number)
+        if row.get("first_variant") not in {"a", "b"} or row.get("case_id") is None or str(row["case_id"]) in key:
+            raise FileFormatError(f"{path}, row {number}: a key has, once for each case_id, a first_variant of a or b")
+        key[str(row["case_id"])] = dict(row)
     return key
-
-
-def _entry(row: Mapping[str, Any], path: str | os.PathLike[str], number: int) -> dict[str, Any]:
-    repeat = row.get("repeat")
-    try:
-        number_of = int(repeat) if isinstance(repeat, str) and repeat.isdecimal() else repeat
-        optional(require_int, number_of, f"{path}, row {number}: repeat", least=1)
-    except InputError as error:
-        raise FileFormatError(str(error)) from None
-    return dict(row)
 
 
 def known_key(path: Path, rows: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]] | None:
@@ -58,8 +45,8 @@ def known_key(path: Path, rows: Iterable[Mapping[str, Any]]) -> dict[str, dict[s
         FileFormatError: when the file beside it is no key.
     """
     embedded = {
-        str(row["case_id"]): _entry(row, path, number)
-        for number, row in enumerate(rows, start=1)
+        str(row["case_id"]): dict(row)
+        for row in rows
         if row.get("first_variant") in {"a", "b"} and row.get("case_id") is not None
     }
     beside = key_path(path)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-__all__ = ["ANSWERS", "COMMANDS", "OUTCOMES", "RESULTS", "RUNS", "STUDY_MARK", "TASKS", "VARIANTS"]
+__all__ = ["ANSWERS", "COMMANDS", "HOLDER", "OUTCOMES", "RESULTS", "RUNS", "STUDY_MARK", "TASKS", "VARIANTS"]
 
 STUDY_MARK = "template_study"
 """Under this name a run file keeps what it studies: ``template_id judge condition_id`` of every combination."""
+
+HOLDER = "holder"
+"""The fact that says which process has a run file open for writing; null when none has."""
 
 COMMANDS = "commands"
 """The log of the commands that changed a run file, with their settings."""

@@ -341,9 +341,8 @@ def _of_runs(stores: Sequence[RunFile], condition: str | None, *, every_judge: b
     judges = conditions["judge_id"].drop_nulls().unique(maintain_order=True).to_list()
     parts = [store.results(meant) for store in stores]
     line = f"{rows:,} comparisons of {_named(stores)}, judged by {', '.join(judges) or 'unknown'}"
-    n_labels = sum(store.labels().height for store in stores)
-    if n_labels:
-        line += f"; its {n_labels:,} labels of people are not among them (condition=people takes those)"
+    if any(store.labels().height for store in stores):
+        line += "; labels of people are not among them (condition=people takes those)"
     samples = joined_samples(stores)
     chosen: Literal["beforehand", "adaptive"] = "beforehand"
     for store in stores:
@@ -402,8 +401,6 @@ def choose_condition(conditions: pl.DataFrame, wanted: str | None) -> str | None
     if len(matching) == 1:
         return str(matching[0])
     there = "; ".join(f"{judge} ({name[:8]})" for name, judge in names.items())
-    if not matching:
-        raise InputError(f"no condition is called {wanted!r}; there are: {there}")
     raise InputError(
-        f"there are several conditions; choose one by `condition={matching[0][:8]}`, or `condition=all`: {there}"
+        f"there are several conditions, or none {wanted!r}; `condition=` takes one of them or 'all': {there}"
     )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 import threading
+import time
+import weakref
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -33,6 +35,7 @@ from pairscale.store.audit import damage_behind
 from pairscale.store.chain import command_row_for, heads_of
 from pairscale.store.database import DatabaseLock, WriterLock, copy_rows, get_fact, parse_rows, set_fact
 from pairscale.store.labels import LABELS, labels_query
+from pairscale.store.marks import HOLDER
 from pairscale.store.schema import SCHEMA_VERSION, attempts, blobs, comparisons, conditions, items, logs, pairs, tables
 from pairscale.store.writer import Entry, Writer, item_row
 
@@ -43,6 +46,7 @@ __all__ = ["PairProgress", "RunFile", "open_run"]
 
 _ADDRESS = re.compile(r"\w[\w+.-]+:/?[^/\\\s][^\s]*@")  # one that lacks its slashes must not become the name of a file
 
+_QUIET_S = 1.0  # without a write, after which the file alone holds everything
 _MARKS = {"metadata", "items", "pairs", "attempts"}
 """The tables by which a run file of any version is known."""
 
@@ -111,6 +115,8 @@ class RunFile:
         self._connection: Connection | None = None  # of the writer
         self.turn = threading.RLock()  # threads of this process take turns; in memory they share one connection
         self._snapshot: Connection | None = None
+        self._closed = threading.Event()
+        self._written_at = 0.0
         self.writer = Writer(self)
 
     def __enter__(self) -> Self:
@@ -127,11 +133,14 @@ class RunFile:
 
         If it was open for writing and anything was written, the digest over all its rows is written, too.
         """
+        self._closed.set()
         with self.turn:
             if self._connection is not None:
                 with suppress(StoreError):  # a run file that is gone, full or not locked has no digest, as after a kill
                     with self.writing() as connection:
                         self.writer.chain.close(connection)
+                        if get_fact(connection, HOLDER) is not None:
+                            set_fact(connection, HOLDER, None)
                 with suppress(SQLAlchemyError):  # of a database that is gone
                     self._connection.close()
                 self._connection = None
@@ -145,25 +154,31 @@ class RunFile:
         """Take the right to write, and check the tables, or make them."""
         try:
             if self._lock is not None:
-                self._lock.acquire(self._last_writer())
+                self._lock.acquire(*self._last_writer())
             with self.transaction() as connection:
                 _check_version(connection, self.name, create=write)
                 if write:
                     set_fact(connection, "writer", f"{database.whoami()}, since {utc_now()[:19]} UTC")
+                    if isinstance(self._lock, WriterLock):
+                        set_fact(connection, HOLDER, self._lock.holder)
             if write:
                 self._connection = self._engine.connect()
                 self.writer.chain.command = command_row_for(self)
+                if isinstance(self._lock, WriterLock):
+                    self._written_at = time.monotonic()
+                    arguments = weakref.ref(self), self._closed
+                    threading.Thread(target=_checkpoint_when_quiet, args=arguments, daemon=True).start()
         except BaseException:
             self.close()
             raise
         return self
 
-    def _last_writer(self) -> str:
-        """Who wrote last, in words."""
+    def _last_writer(self) -> tuple[str, Mapping[str, Any] | None]:
+        """Who wrote last, in words; and who has not closed the file."""
         with self.transaction() as connection:
             if not inspect(connection).has_table("metadata"):
-                return "new"
-            return str(get_fact(connection, "writer") or "unknown")
+                return "new", None
+            return str(get_fact(connection, "writer") or "unknown"), get_fact(connection, HOLDER)
 
     @contextmanager
     def transaction(self, held: Connection | None = None) -> Iterator[Connection]:
@@ -235,6 +250,21 @@ class RunFile:
         with self.transaction(self._connection) as connection:
             yield connection
             self.require_there()
+        self._written_at = time.monotonic()
+
+    def checkpoint(self, since: float) -> float:
+        """Have the file alone hold everything, if it was written to after ``since`` and not in the last second.
+
+        Returns:
+            Until when it does.
+        """
+        written_at = self._written_at
+        if written_at <= since or time.monotonic() - written_at < _QUIET_S:
+            return since
+        with self.turn:
+            if self._connection is not None:
+                database.checkpoint(self._connection)
+        return written_at
 
     def require_there(self) -> None:
         """Check that the file and its lock file were not deleted, moved or replaced since it was opened for writing.
@@ -270,8 +300,7 @@ class RunFile:
             change.insert(items, new())
             if changed:
                 raise StoreMismatchError(
-                    f"{self.name} holds another text for {listed(changed)}; "
-                    "answers about the old text cannot be used: take a new run file, or restore the text"
+                    f"{self.name} holds another text for {listed(changed)}; take a new run file, or restore the text"
                 )
 
     def add_pairs(self, rows: Iterable[Mapping[str, Any]]) -> list[int]:
@@ -297,10 +326,7 @@ class RunFile:
                         continue
                     number, first, second = known[name]
                     if (first, second) != (row["ID1"], row["ID2"]):
-                        raise StoreMismatchError(
-                            f"{self.name}: pair_uid {name!r} is the pair {first!r}, {second!r} there, "
-                            f"not {row['ID1']!r}, {row['ID2']!r}; give it another pair_uid or take a new run file"
-                        )
+                        raise StoreMismatchError(f"{self.name}: pair_uid {name!r} is another pair, {first}, {second}")
                     numbers.append(number)
 
             change.insert(pairs, new())
@@ -451,18 +477,9 @@ class RunFile:
 
     def read_columns(self, name: str) -> dict[str, list[Any]]:
         """The rows of a named log as columns; None where a row has no such value."""
-        with self.transaction() as connection:
-            query = select(type_coerce(logs.c.data, Text)).where(logs.c.log == name).order_by(logs.c.row)
-            columns: dict[str, list[Any]] = {}
-            done = 0
-            for block in connection.execution_options(stream_results=True).execute(query).partitions(500):
-                rows = parse_rows([data for (data,) in block])
-                for new in sorted(set().union(*rows) - columns.keys()):
-                    columns[new] = [None] * done
-                done += len(rows)
-                for field, values in columns.items():
-                    values.extend(row.get(field) for row in rows)
-            return columns
+        rows = self.read_log(name)
+        names = dict.fromkeys(field for row in rows for field in row)
+        return {field: [row.get(field) for row in rows] for field in names}
 
     def read_blob(self, name: str, row: int) -> bytes | None:
         """The bytes that stand under a name and number, or None."""
@@ -500,6 +517,17 @@ class RunFile:
             return queries.frame_of(connection, query, schema)
 
 
+def _checkpoint_when_quiet(store: weakref.ref[RunFile], closed: threading.Event) -> None:
+    """Keep a file that is being written fit to be copied, until it is closed or dropped."""
+    done_until = 0.0
+    while not closed.wait(_QUIET_S / 4):
+        run_file = store()
+        if run_file is None:
+            return
+        done_until = run_file.checkpoint(done_until)
+        del run_file
+
+
 def _check_version(connection: Connection, name: str, *, create: bool) -> None:
     """Refuse a database that is not a run file of this version.
 
@@ -522,9 +550,6 @@ def _check_version(connection: Connection, name: str, *, create: bool) -> None:
         raise StoreDamagedError(f"{name} is a database but not a run file; name another file")
     version = get_fact(connection, "schema_version")
     if version != SCHEMA_VERSION:
-        raise StoreDamagedError(
-            f"{name} has schema version {version}, and this pairscale reads {SCHEMA_VERSION} alone; "
-            "use the version of pairscale that wrote it"
-        )
-    if missing := tables.tables.keys() - present:
-        raise StoreDamagedError(f"{name} lacks {listed(sorted(missing))}; restore it from a copy")
+        raise StoreDamagedError(f"{name} has schema version {version}; use the version of pairscale that wrote it")
+    if not present >= tables.tables.keys():
+        raise StoreDamagedError(f"{name} lacks tables; restore it from a copy")

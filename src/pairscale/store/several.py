@@ -5,7 +5,6 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,45 +36,30 @@ def named_runs(source: Any) -> tuple[Any, list[str] | None]:
     Raises:
         InputError: a folder holds no run file, or a list holds something else as well.
     """
-    files = _run_files(source)
-    if files is None:
+    is_list = isinstance(source, list | tuple) and source and all(isinstance(x, str | os.PathLike) for x in source)
+    if not is_list and not isinstance(source, str | os.PathLike):
         return source, None
+    files = [file for name in (source if is_list else [source]) for file in _run_files(os.fspath(name))]
     if len(files) == 1:
         return files[0], None
+    if not is_list and not any(map(is_run_file, files)):  # a pattern of tables
+        return source, None
+    tables = [name for name in files if Path(name).suffix.lower() in TABLE_SUFFIXES]
+    if tables:
+        raise InputError(f"{listed(tables)}: only run files are read together; name one kind of files")
     return source, files
 
 
-def _run_files(source: Any) -> list[str] | None:
-    if isinstance(source, list | tuple):
-        return _listed_files(source)
-    if not isinstance(source, str | os.PathLike) or "://" in str(source):
-        return None
-    path = os.fspath(source)
+def _run_files(path: str) -> list[str]:
+    """The files that a path, a folder or a pattern means."""
     if is_pattern(path):
-        matching = sorted(glob.glob(path, recursive=True))  # noqa: PTH207 - a pattern may be absolute
-        files = [name for name in matching if is_run_file(name)]
-        if files and len(files) < sum(Path(name).suffix in {".db", *TABLE_SUFFIXES} for name in matching):
-            raise InputError(f"{path}: run files and tables are not read together; name one kind of them")
-        return files or None
-    if not Path(path).is_dir():
-        return None
+        files = sorted(glob.glob(path, recursive=True))  # noqa: PTH207 - a pattern may be absolute
+        return [name for name in files if is_run_file(name) or Path(name).suffix.lower() in TABLE_SUFFIXES]
+    if "://" in path or not Path(path).is_dir():
+        return [path]
     files = [str(file) for file in sorted(Path(path).iterdir()) if is_run_file(file)]
     if not files:
         raise InputError(f"{path}: there is no run file in this folder")
-    return files
-
-
-def _listed_files(source: Sequence[Any]) -> list[str] | None:
-    if not source or not all(isinstance(name, str | os.PathLike) for name in source):
-        return None
-    if len(source) == 1:
-        return _run_files(source[0]) or [os.fspath(source[0])]
-    files: list[str] = []
-    for name in source:
-        files += _run_files(name) or [os.fspath(name)]
-    tables = [name for name in files if Path(name).suffix.lower() in TABLE_SUFFIXES]
-    if tables:
-        raise InputError(f"{listed(tables)}: only run files are read together; join tables before you pass them")
     return files
 
 
@@ -100,10 +84,11 @@ def require_one_job(stores: Sequence[RunFile]) -> None:
     Raises:
         InputError: the run files do not belong together.
     """
-    created = sorted((str(store.get_meta("created_at")), store.name) for store in stores)
-    for (at, first), (again, second) in pairwise(created):
-        if at == again:
-            raise InputError(f"{first} and {second} are copies of one run file; name one of them")
+    created: dict[str, str] = {}
+    for store in stores:
+        first = created.setdefault(str(store.get_meta("created_at")), store.name)
+        if first != store.name:
+            raise InputError(f"{first} and {store.name} are copies of one run file; name one of them")
     shards = {store.name: shard for store in stores if (shard := shard_of(store)) is not None}
     if not shards:
         return

@@ -128,10 +128,13 @@ def import_run(
     if isinstance(path, str | os.PathLike) and _companion_of(Path(path)).exists():
         return _import_exported(Path(path), run, texts)
     frame = _read(path, ResultColumns(a_col, b_col, winner_col, encoding))
+    ids = {*frame["ID1"], *frame["ID2"]}
+    if not Path(run).exists():  # what is refused leaves no file
+        _require_texts(ids, set() if texts is None else set(texts["ID"]))
     with open_run(run, write=True) as store, store.snapshot():  # one transaction: what is refused leaves nothing
         if texts is not None:
             store.add_items(texts.iter_rows(named=True))
-        _require_texts({*frame["ID1"], *frame["ID2"]}, set(store.items()["ID"]))
+        _require_texts(ids, set(store.items()["ID"]))
         return _add(store, frame)
 
 

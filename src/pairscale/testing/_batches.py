@@ -146,7 +146,7 @@ class Batches:
         form = await call.request.post()
         part = form.get("file")
         if isinstance(part, web.FileField):
-            return web.json_response(self._file_document(self._stored("file-", part.file.read())))
+            return web.json_response(self._file_document(self._stored("file-b", part.file.read())))
         name = self._stored("file-")  # Together says where to put the content
         headers = {"Location": f"{call.server.url}/together/upload/{name}", "X-Together-File-Id": name}
         return web.Response(status=302, headers=headers)
@@ -181,7 +181,8 @@ class Batches:
         if name.startswith("files/"):
             return {"name": name, "sizeBytes": str(size), "state": "ACTIVE"}
         document = {"id": name, "object": "file", "bytes": size, "created_at": 1, "filename": "requests.jsonl"}
-        return document | {"purpose": "batch-api", "status": "processed", "FileType": "jsonl", "Processed": True}
+        purpose = "batch" if name.startswith("file-b") else "batch-api"  # OpenAI's and Together's
+        return document | {"purpose": purpose, "status": "processed", "FileType": "jsonl", "Processed": True}
 
     def _stored(self, prefix: str, content: bytes = b"") -> str:
         name = f"{prefix}{len(self._files) + 1:06d}"

@@ -21,7 +21,7 @@ from pairscale.judges.base import JudgePair, Verdict
 from pairscale.judges.batched import BatchJudge, calls_of, is_both_orders, verdict_of, with_batch_cost
 from pairscale.judges.orders import merge_verdicts, swapped
 from pairscale.providers.batches import BatchFormat, BatchLimits, Line
-from pairscale.runtime import MOST_ALIKE, Stopwatch, comparison_of
+from pairscale.runtime import MOST_ALIKE, FailureStreak, Stopwatch, comparison_of
 from pairscale.store.writer import Asked, Entry
 
 if TYPE_CHECKING:
@@ -214,7 +214,8 @@ class _Intake:
         self._done = set(entry.recorded)
         self._waiting: list[Asked] = []
         self._has_answer = False
-        self._failures: dict[str, list[str]] = {}  # messages by their kind
+        self._streak = FailureStreak()
+        self._alike: str | None = None  # how the judge itself fails, as it seems
         self._verdicts: dict[int, dict[bool, Verdict]] = {}  # by number and order, of pairs that are asked in both
 
     def add(self, line: Line) -> None:
@@ -248,12 +249,11 @@ class _Intake:
                 verdict = merge_verdicts(verdict, orders.get(True) or self._missing(number, turned=True))
             self._settle(number, verdict)
         self._write(event("collected", self._entry.key, collected_at=utc_now()))
-        alike = max(self._failures.values(), key=len, default=[])
-        if self._has_answer or len(alike) < MOST_ALIKE:
+        if self._has_answer or self._alike is None:
             return None
         return JudgeError(
             f"{self._judge.provider}:{self._judge.model} answered no question of the batch, and failed in the same "
-            f"way on {MOST_ALIKE} or more: {alike[0]}. Everything is stored"
+            f"way on {MOST_ALIKE} or more: {self._alike}. Everything is stored"
         )
 
     def _missing(self, number: int, *, turned: bool = False) -> Verdict:
@@ -273,15 +273,14 @@ class _Intake:
 
     def _settle(self, number: int, verdict: Verdict) -> None:
         self._done.add(number)
+        pair = self._pairs[number]
         self._has_answer = self._has_answer or verdict.outcome.is_answer
-        if not verdict.outcome.is_answer and verdict.failure != "transient":
-            message = str(verdict.error_message)
-            self._failures.setdefault(message.partition(":")[0][:60], []).append(message)
+        if verdict.failure != "transient" and self._streak.count(verdict, pair.first["ID"], pair.second["ID"]):
+            self._alike = self._alike or verdict.error_message
         values = Stopwatch().attempt(verdict, self._known.attempts.get(number, 0) + 1)
         values |= {"latency_s": None, "attempted_at": self._entry.created_at or self._entry.prepared_at}
         comparison = None
         if number not in self._known.answered and verdict.error_code != "cancelled":
-            pair = self._pairs[number]
             comparison = comparison_of(verdict, pair.first["ID"], pair.second["ID"])
         replaces = number in self._known.failed
         self._waiting.append(Asked(self._entry.condition_id, (values,), comparison, number, replaces=replaces))

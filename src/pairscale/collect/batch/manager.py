@@ -32,7 +32,7 @@ from pairscale.collect.batch.registry import (
     results_of,
     status_table,
 )
-from pairscale.core.errors import InputError, JudgeError, StoreBusyError
+from pairscale.core.errors import InputError, JudgeError, StoreBusyError, StoreGoneError
 from pairscale.core.notices import notice
 from pairscale.core.options import checked, optional, require_int, require_number
 from pairscale.core.provenance import utc_now
@@ -197,6 +197,7 @@ class BatchManager:
         self._clock = clock
         self._judges: dict[str, BatchJudge] = {}
         self._failure: JudgeError | None = None
+        self._was_open = False  # so that a run file that is deleted meanwhile is not made again, empty
         self._unknown: set[str] = set()  # batches that the provider did not know when they were last looked at
 
     async def __aenter__(self) -> Self:
@@ -239,7 +240,10 @@ class BatchManager:
 
     @contextmanager
     def _open(self, *, write: bool = False) -> Iterator[RunFile]:
+        if self._was_open and "://" not in str(self._run) and not Path(self._run).exists():
+            raise StoreGoneError(f"{self._run} was deleted while its batches were under way; restore it from a copy")
         with open_run(self._run, write=write) as store:
+            self._was_open = True
             yield store
 
     def _judge(self, store: RunFile, condition_id: str) -> BatchJudge:

@@ -46,10 +46,6 @@ class _Page(HTMLParser):
         elif tag in _BLOCKS:
             self._lines.append([])
 
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag not in _LEFT_OUT:  # <script/> has no end
-            self.handle_starttag(tag, attrs)
-
     def handle_data(self, data: str) -> None:
         if self._inside:
             return

@@ -101,27 +101,10 @@ class DiagnosticsGate:
         require_number(self.max_rhat, "max_rhat", least=1)
 
     @classmethod
-    def for_items(
-        cls,
-        n_items: int,
-        *,
-        ess_bulk_min: float | None = None,
-        ess_bulk_min_near_stop: float | None = None,
-        max_rhat: float = 1.01,
-        divergences_max: int = 0,
-    ) -> DiagnosticsGate:
-        """The gate for so many items; what is given replaces the default.
-
-        Raises:
-            InputError: when a limit is out of range, or there are no items.
-        """
+    def for_items(cls, n_items: int) -> DiagnosticsGate:
+        """The gate for so many items."""
         root = math.sqrt(require_int(n_items, "n_items", least=1))
-        return cls(
-            max(400, round(20 * root)) if ess_bulk_min is None else ess_bulk_min,
-            max(1000, round(50 * root)) if ess_bulk_min_near_stop is None else ess_bulk_min_near_stop,
-            max_rhat,
-            divergences_max,
-        )
+        return cls(max(400, round(20 * root)), max(1000, round(50 * root)))
 
     def judge(self, *, divergences: int, max_rhat: float, min_ess_bulk: float, near_stop: bool = False) -> Diagnostics:
         """Hold three figures against the limits; NaN passes none."""

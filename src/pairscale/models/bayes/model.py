@@ -37,7 +37,6 @@ __all__ = [
     "SLOPE_SD",
     "Answers",
     "Cells",
-    "Differences",
     "JudgeParameters",
     "Likelihood",
     "Probabilities",
@@ -246,21 +245,6 @@ def read_logits(answers: Answers, probability: pl.Series) -> Cells:
     z = np.where(beyond, side * SATURATED, z)
     ones = np.ones(len(z))
     return Cells(answers.first, answers.second, ones, ones, answers.n_items, z=z, kind=kind)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Differences:
-    """The normal distribution of each cell's predictor, where the other parameters are most probable.
-
-    Attributes:
-        mean: per cell, the mean of how far the winner stands above the loser, the position effect included.
-        variance: per cell, its variance.
-        lapse: the lapse rate.
-    """
-
-    mean: Floats
-    variance: Floats
-    lapse: float
 
 
 @cache

@@ -20,7 +20,7 @@ import numpy as np
 from pairscale.core.arrays import Floats
 from pairscale.models.bayes.convergence import BLOCK
 from pairscale.models.bayes.density import Density
-from pairscale.models.bayes.model import SLOPE_SD, Cells, Differences, JudgeParameters, Terms, gauss_hermite
+from pairscale.models.bayes.model import SLOPE_SD, Cells, JudgeParameters, Terms, gauss_hermite
 from pairscale.models.bayes.precision import Dense, Graph, Layout
 
 __all__ = ["DENSE", "N_DRAWS", "Normal", "Target", "around_center", "differences", "draw_around"]
@@ -259,11 +259,11 @@ class Target:
         return out
 
 
-def differences(cells: Cells, model: JudgeParameters) -> Differences:
-    """The predictors that outcomes are explained by, without drawing anything."""
+def differences(cells: Cells, model: JudgeParameters) -> tuple[Floats, Floats, float]:
+    """Where the other parameters are most probable: per cell, mean and variance of its predictor; the lapse rate."""
     target = Target(cells, model)
     center, _ = around_center(target)
-    return Differences(target.predictors(center.mean, center.judge)[0], center.spread, target.noise(center.judge))
+    return target.predictors(center.mean, center.judge)[0], center.spread, target.noise(center.judge)
 
 
 def draw_around(target: Target, size: int, rng: np.random.Generator) -> tuple[Floats, dict[str, Floats]]:

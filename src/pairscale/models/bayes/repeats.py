@@ -25,13 +25,12 @@ from pairscale.models.bayes.model import (
     DF,
     Answers,
     Cells,
-    Differences,
     JudgeParameters,
     count_outcomes,
     gauss_hermite,
+    pair_keys,
 )
 from pairscale.models.bayes.settings import Repeats, require_repeats
-from pairscale.pairing.edges import count_cells
 
 __all__ = [
     "RepeatAgreement",
@@ -101,7 +100,7 @@ def repeat_agreement(answers: Answers, cells: Cells, model: JudgeParameters, rep
         free = replace(model, prior_sd=None)
         for _ in range(_ROUNDS):
             weighed = weigh_repeats(cells, rho)
-            expected = asked.expected(_chances(asked, weighed, differences(weighed, free), free))
+            expected = asked.expected(_chances(asked, weighed, free, *differences(weighed, free)))
             before = rho
             rho = min(max((agreeing - expected + _PRIOR / 2) / (n - expected + _PRIOR), 0.0), 1.0)
             if abs(rho - before) < _SETTLED:
@@ -148,17 +147,17 @@ def _weigh_ties(cells: Cells, answers: Answers, model: JudgeParameters) -> Cells
     phi = 1.0
     share = ties / (float(times.sum()) + _WITHOUT_TIE)
     for _ in range(_TIE_ROUNDS):
-        p = _at_nodes(differences(replace(cells, times=cells.times / phi), free))
+        p = _at_nodes(*differences(replace(cells, times=cells.times / phi), free))
         varies = float(cells.times @ ((p * (1 - p)) @ weights)) / float(cells.times.sum())
         phi = min(max(1 - share / (4 * varies), _LEAST_PHI), 1.0)
     return replace(cells, times=cells.times / phi)
 
 
-def _at_nodes(found: Differences) -> Floats:
+def _at_nodes(mean: Floats, variance: Floats, lapse: float) -> Floats:
     """The probability of each outcome, at the nodes of its difference."""
     nodes, _ = gauss_hermite(_NODES)
-    chance = scipy.special.expit(found.mean[..., None] + np.sqrt(found.variance)[..., None] * nodes)
-    return np.asarray((1 - found.lapse) * chance + found.lapse / 2)
+    chance = scipy.special.expit(mean[..., None] + np.sqrt(variance)[..., None] * nodes)
+    return np.asarray((1 - lapse) * chance + lapse / 2)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -223,7 +222,9 @@ def _asked(answers: Answers) -> _Asked:
     return _Asked(pair[often], won[often], lost[often])
 
 
-def _chances(asked: _Asked, cells: Cells, found: Differences, model: JudgeParameters) -> Floats:
+def _chances(
+    asked: _Asked, cells: Cells, model: JudgeParameters, of_cells: Floats, spread: Floats, lapse: float
+) -> Floats:
     """Per pair and order, the probability that the lower number wins, at the nodes of the difference."""
     # Each pair and order has a cell, for either winner; without a position effect both orders share one.
     low_won = cells.winner < cells.loser
@@ -240,9 +241,9 @@ def _chances(asked: _Asked, cells: Cells, found: Differences, model: JudgeParame
         place = np.minimum(np.searchsorted(pairs, asked.pair), len(pairs) - 1)
         present = pairs[place] == asked.pair
         cell = np.flatnonzero(here)[at[place[present]]]
-        mean[present, order] = (to_low * found.mean)[cell]
-        variance[present, order] = found.variance[cell]
-    return _at_nodes(Differences(mean, variance, found.lapse))
+        mean[present, order] = (to_low * of_cells)[cell]
+        variance[present, order] = spread[cell]
+    return _at_nodes(mean, variance, lapse)
 
 
 def learn_shared_error(answers: Cells, position: float, scale: float) -> float:
@@ -288,7 +289,7 @@ def repeats_per_item(first: Ints, second: Ints, n_items: int, times: Ints | None
         n_items: how many items there are.
         times: how often each comparison stands there; once by default.
     """
-    low, high, often = count_cells(np.minimum(first, second), np.maximum(first, second), n_items, times)
-    again = (often - 1).astype(np.float64)
-    both = np.bincount(low, again, n_items) + np.bincount(high, again, n_items)
-    return both.astype(np.int64)
+    low, high = np.divmod(np.unique(pair_keys(first, second, n_items, None)), n_items)
+    once = np.bincount(low, minlength=n_items) + np.bincount(high, minlength=n_items)
+    degree = np.bincount(first, times, n_items) + np.bincount(second, times, n_items)
+    return degree.astype(np.int64) - once
