@@ -5,10 +5,10 @@ from pathlib import Path
 from tools.size import nodes_of, sizes
 
 MOST = {
-    "adaptive": 37_300, "auditing.py": 1_150, "batch.py": 750, "checks": 14_500, "cli": 24_100, "collect": 14_400,
-    "core": 24_200, "datasets": 2_650, "evaluate": 57_800, "integrations": 1_010, "judges": 13_500, "models": 44_600,
-    "pairing": 2_050, "people": 8_960, "providers": 20_850, "reporting": 35_500, "runtime": 5_400, "r": 7_800,
-    "ag2.py": 480, "__init__.py": 90, "simulation": 6_100, "store": 18_950, "testing": 8_350,
+    "__init__.py": 130, "adaptive": 31_650, "ag2.py": 500, "auditing.py": 1_150, "batch.py": 750, "checks": 13_400,
+    "cli": 15_100, "collect": 16_250, "core": 20_250, "datasets": 2_650, "evaluate": 57_750, "integrations": 1_050,
+    "judges": 11_650, "models": 38_900, "pairing": 2_050, "people": 9_350, "providers": 19_750, "r": 7_800,
+    "reporting": 35_500, "runtime": 5_400, "simulation": 4_800, "store": 17_150, "testing": 6_800,
 }  # fmt: skip
 """Lower a number when its package has shrunk; to raise one needs a reason in the commit."""
 

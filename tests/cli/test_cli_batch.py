@@ -105,7 +105,7 @@ def test_resume_cancel_and_again(message_snapshot, cli, server, pairs, tmp_path)
     assert rest.json["rest"] == []
     assert server.batches.created == 2
     assert "nothing to cancel" in cli("batch", "cancel", run).err
-    assert "nothing to submit again" in cli("batch", "resume", run, "--again").err
+    assert "nothing to submit" in cli("batch", "resume", run, "--again").err
 
 
 @pytest.mark.parametrize("ended", [False, True])

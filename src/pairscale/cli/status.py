@@ -31,7 +31,7 @@ def command(arguments: dict[str, Any], emit: Output, *, follow: bool = False) ->
     """Show where a run stands: answers, failures, attempts, tokens and cost of every judge.
 
     It may be asked while the run is working. One row is one condition: a judge with its trait, template and settings.
-    What was paid is shown by model, template and day (UTC). Labels of people are counted by labeller. Counts and costs
+    What was paid is shown by model, template and day (UTC). Labels of people are counted. Counts and costs
     of several run files, such as the shards of one job, are added up.
 
     The digest covers every row of the run file as it was closed: keep it elsewhere, and `pairscale audit RUN --digest`
@@ -85,9 +85,7 @@ def _show(found: ps.RunStatus) -> None:
     elif found.labelled is None:
         echo("nothing was judged yet")
     if found.labelled is not None:
-        echo(_labelling(found.labelled))
-        if found.labels.height:
-            _show_labels(found.labels)
+        echo(f"{_labelling(found.labelled)} (pairscale label {found.run} --status shows each labeller)")
     if found.spending["cost"].sum() > 0:
         _show_spending(found.spending)
 
@@ -98,15 +96,6 @@ def _show_spending(spending: pl.DataFrame) -> None:
     dates = price_note(row["prices_as_of"] for row in spending.iter_rows(named=True) if row["cost"])
     echo(f"\nspent so far: ${spending['cost'].sum():,.4f}{dates}\n")
     show_table(spending.drop("total_tokens", "prices_as_of"), digits=4)
-
-
-def _show_labels(labels: pl.DataFrame) -> None:
-    import polars as pl
-
-    chosen = pl.col("preferred")
-    counts = (chosen.count().alias("labels"), (chosen == "tie").sum().alias("tie"), pl.col("skipped").count())
-    last = _last(pl.col("labelled_at").max())
-    show_table(labels.group_by("labeller", maintain_order=True).agg(*counts, last))
 
 
 def _show_conditions(table: pl.DataFrame) -> None:
@@ -129,11 +118,8 @@ def _show_conditions(table: pl.DataFrame) -> None:
     used = [name for name in named if name in table.columns and any(table[name])]
     answered = pl.sum_horizontal("win", "tie", "flip").alias("answered")
     condition = pl.col("condition_id").str.head(8).alias("condition")
-    show_table(table.select(*used, answered, condition, _last(pl.col("last_at"))), digits=4)
-
-
-def _last(moment: Any) -> Any:
-    return moment.str.head(19).str.replace("T", " ").alias("last answer (UTC)")
+    last = pl.col("last_at").str.head(19).str.replace("T", " ").alias("last answer (UTC)")
+    show_table(table.select(*used, answered, condition, last), digits=4)
 
 
 def _follow(run: str, emit: Output) -> None:
