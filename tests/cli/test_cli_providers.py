@@ -116,7 +116,7 @@ def test_a_wrong_key_and_an_unknown_model(cli, pairs, server):
     assert "key is not accepted" in done.err
     server.keys, server.models = None, ["another"]
     done = cli("judge", pairs, "--judge", "ollama:qwen3:32b", "--run", "run.db")
-    assert "try pulling it first" in done.err
+    assert "not found" in done.err
 
 
 @pytest.mark.slow
