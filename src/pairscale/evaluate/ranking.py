@@ -18,15 +18,13 @@ from pairscale.core.options import ProgressMode, checked, require_int, require_l
 from pairscale.core.provenance import Provenance, utc_now
 from pairscale.core.tables import listed
 from pairscale.evaluate.comparators import PairwiseComparator
-from pairscale.evaluate.figures import VariantFigures, figures_of
 from pairscale.evaluate.inference.cases import normal_quantile
 from pairscale.evaluate.inference.failures import Failures
 from pairscale.evaluate.inference.score import IMAGINED, NO_SPREAD, student_quantile
-from pairscale.evaluate.result import PairwiseRunResult, counted_score
+from pairscale.evaluate.result import PairwiseRunResult, VariantFigures, counted_score, figures_of
 from pairscale.evaluate.run import PairwiseRun
 from pairscale.evaluate.store import OF_THE_CALL
-from pairscale.evaluate.suite import SuiteLike, as_suite
-from pairscale.evaluate.traces import Trace
+from pairscale.evaluate.tasks import SuiteLike, Trace, as_suite
 from pairscale.evaluate.variants import VariantLike, make_variant
 from pairscale.models.bradley_terry import fit_bt_model
 from pairscale.runtime import CONCURRENCY, TIMEOUT, RunOptions, awaitable, blocking

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from pairscale.core.comparisons import Outcome
-from pairscale.evaluate.inference.slices import slices
+from pairscale.evaluate.inference.win_rate import slices
 from pairscale.evaluate.wording import graded_words
 from pairscale.reporting import _ab_messages as words
 from pairscale.reporting._judge_people import judge_people

@@ -130,8 +130,7 @@ class ABFacts:
     def write_again(self, path: Path) -> int:
         """Write the cases to look at again for people to label, blinded, with their key beside them."""
         from pairscale.evaluate.manifest import export_pairwise_cases
-        from pairscale.evaluate.suite import Suite, Task
-        from pairscale.evaluate.traces import InMemoryTraceSource
+        from pairscale.evaluate.tasks import InMemoryTraceSource, Suite, Task
 
         if not self.shown:
             raise InputError("the answers are not known; run the comparison with a run file, and report that")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pairscale.checks.calibration import calibrate
-from pairscale.evaluate.agreement import judge_and_people
+from pairscale.evaluate.result import judge_and_people
 from pairscale.reporting import _ab_messages as words
 from pairscale.reporting._calibration import calibration_parts
 from pairscale.reporting._shell import Part, listed_first, table_of
@@ -14,8 +14,7 @@ from pairscale.reporting.picture import Shares, number, percent
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pairscale.evaluate.agreement import PairwiseAgreement
-    from pairscale.evaluate.result import PairwiseCase, PairwiseRunResult
+    from pairscale.evaluate.result import PairwiseAgreement, PairwiseCase, PairwiseRunResult
     from pairscale.reporting._ab_figures import ABFacts, Case
 
 _MOST = 12

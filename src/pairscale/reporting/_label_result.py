@@ -10,9 +10,8 @@ from pairscale.core.comparisons import Outcome
 from pairscale.core.errors import InputError
 from pairscale.core.provenance import Provenance
 from pairscale.core.tables import listed
-from pairscale.evaluate.comparators import PairwiseOutcome
+from pairscale.evaluate.comparators import PairwiseOutcome, majority
 from pairscale.evaluate.labels import read_labels
-from pairscale.evaluate.majority import majority
 from pairscale.evaluate.result import PairwiseCase, PairwiseRunResult
 from pairscale.judges.names import is_judge
 
