@@ -6,7 +6,7 @@ from tools.size import nodes_of, sizes
 
 MOST = {
     "adaptive": 37_300, "auditing.py": 1_150, "batch.py": 750, "checks": 14_500, "cli": 24_100, "collect": 16_400,
-    "compat": 12_800, "core": 24_200, "datasets": 2_650, "evaluate": 46_700, "integrations": 1_010, "judges": 13_500,
+    "compat": 12_800, "core": 24_200, "datasets": 2_650, "evaluate": 46_900, "integrations": 1_010, "judges": 13_500,
     "models": 44_600, "pairing": 2_050, "people": 9_400, "providers": 20_850, "reporting": 35_500, "runtime": 5_200,
     "simulation": 6_100, "store": 18_950, "testing": 8_350,
 }  # fmt: skip
