@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import re
 import time
-from dataclasses import astuple
 
 import numpy as np
 from scipy.optimize import minimize, minimize_scalar
@@ -52,7 +51,7 @@ def essays(seed: int) -> tuple[list[str], np.ndarray]:
 
 def feature_matrix(texts: list[str]) -> np.ndarray:
     """Features of texts, one row each."""
-    return np.array([astuple(lexical_features(text)) for text in texts])
+    return np.array([list(lexical_features(text).values()) for text in texts])
 
 
 def random_pairs(level: np.ndarray, rng: np.random.Generator, count: int = PAIRS) -> tuple[np.ndarray, np.ndarray]:

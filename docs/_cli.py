@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
-from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-import typer
+from pairscale.cli import BATCH, COMMANDS, GROUPS, load
 
-from pairscale.cli import COMMANDS, app, batch, module_of
+if TYPE_CHECKING:
+    from pairscale.cli.from_verb import Option
 
 PAGE = Path(__file__).with_name("cli.md")
 
@@ -19,69 +18,58 @@ _HEAD = """# The command
 
 `pairscale COMMAND --help` shows the same in the terminal.
 
-| command | does |
-| --- | --- |
-{commands}
-
+{groups}
 What holds for all of them:
 
+- Options are the arguments of the Python function of the same name, with its defaults; `--judge-arg NAME=VALUE` is an
+  entry of `judge_args`, and `--set NAME=VALUE` a field of `adaptive_config` or `btl_config`.
 - Tables go to standard output; progress, notes and errors go to standard error. Progress is a live bar in a terminal;
   elsewhere it is a line after five seconds, and then every half minute.
 - `--json` gives one JSON document on standard output and nothing else there. `--out FILE` writes the whole table to a
   file, whole or not at all. Where the terminal is narrow, texts are cut and columns left out; never in a file.
-- Exit codes: 0 done, 1 the work could not be done (one line on standard error says why), 2 wrong usage,
-  130 interrupted (what was answered is kept in the run file).
+- Exit codes: 0 done, 1 the work could not be done (one line on standard error says why), 2 wrong usage (also a value
+  that an option does not take), 130 interrupted (what was answered is kept in the run file).
 - `PAIRSCALE_DEBUG=1` shows where an unexpected error comes from.
-- `pairscale --install-completion` teaches your shell (bash, zsh, fish or PowerShell) to complete commands, options, and
-  the names of judges, traits, templates and selectors with Tab; `--show-completion` prints the script instead.
 - Where DATA is taken, [a study file](guides/first-ranking.md#keep-the-settings-in-a-file) may stand.
 """
 
 
 def reference() -> str:
     """The page."""
-    group: Any = typer.main.get_command(app)
-    rows = [f"| [`{name}`](#{name}) | {summary} |" for name, summary in COMMANDS.items()]
-    each = [_section(name, group.commands[name], module_of(name)) for name in COMMANDS if name != "batch"]
-    return "\n".join([_HEAD.format(commands="\n".join(rows)), *each, _batch(group.commands["batch"])])
+    groups = []
+    for title, commands in GROUPS.items():
+        rows = [f"| [`{name}`](#{name}) | {summary} |" for name, summary in commands.items()]
+        groups += [f"| {title} | |", "| --- | --- |", *rows, ""]
+    each = [_section(name) for name in COMMANDS if name != "batch"]
+    return "\n".join([_HEAD.format(groups="\n".join(groups)), *each, _batch()])
 
 
-def _batch(group: Any) -> str:
+def _batch() -> str:
     """The group of commands about batches, each a section under it."""
-    rows = [f"| [`batch {name}`](#batch-{name}) | {part.SUMMARY} |" for name, part in batch.PARTS.items()]
-    head = ["## batch", "", group.help, "", "| command | does |", "| --- | --- |", *rows, ""]
-    each = [
-        _section(f"batch {name}", group.commands[name], part).replace("## ", "### ", 1)
-        for name, part in batch.PARTS.items()
-    ]
+    rows = [f"| [`batch {name}`](#batch-{name}) | {summary} |" for name, summary in BATCH.items()]
+    head = ["## batch", "", COMMANDS["batch"], "", "| command | does |", "| --- | --- |", *rows, ""]
+    each = [_section(f"batch {name}").replace("## ", "### ", 1) for name in BATCH]
     return "\n".join(["\n".join(head), *each])
 
 
-def _section(name: str, command: Any, module: Any) -> str:
-    arguments = [param for param in command.params if param.param_type_name == "argument"]
-    options = [param for param in command.params if param.param_type_name == "option"]
-    usage = " ".join(["pairscale", name, "[OPTIONS]", *(_argument(param) for param in arguments)])
-    lines = [f"## {name}", "", inspect.cleandoc(module.command.__doc__), "", "```text", usage, "```", ""]
+def _section(name: str) -> str:
+    command = load(name)
+    arguments = [f"| `{option.flag}` | {_cell(option.help)} |" for option in command.options if option.is_argument]
+    options = [_option(option) for option in command.options if not option.is_argument]
+    usage = f"pairscale {name} [OPTIONS] {command.usage}".rstrip()
+    lines = [f"## {name}", "", command.own.help.strip(), "", "```text", usage, "```", ""]
     if arguments:
-        lines += [
-            "| argument | |",
-            "| --- | --- |",
-            *(f"| `{_argument(p)}` | {_cell(p.help)} |" for p in arguments),
-            "",
-        ]
-    lines += ["| option | | default |", "| --- | --- | --- |", *(_option(param) for param in options), ""]
-    return "\n".join([*lines, "Examples:", "", "```text", *module.EXAMPLES, "```", ""])
+        lines += ["| argument | |", "| --- | --- |", *arguments, ""]
+    lines += ["| option | | default |", "| --- | --- | --- |", *options, ""]
+    return "\n".join([*lines, "Examples:", "", "```text", *command.examples, "```", ""])
 
 
-def _argument(param: Any) -> str:
-    return str(param.metavar) if param.required else f"[{param.metavar}]"
-
-
-def _option(param: Any) -> str:
-    name = param.opts[0] if param.is_flag else f"{param.opts[0]} {param.metavar}"
-    default = param.default.value if isinstance(param.default, Enum) else param.default
-    shown = "" if param.is_flag or default is None else f"`{default}`"
-    return f"| `{name}` | {_cell(param.help)} | {shown} |"
+def _option(option: Option) -> str:
+    name = option.flag if option.kind == "flag" else f"{option.flag} {option.metavar}"
+    several = option.default if isinstance(option.default, tuple) else (option.default,)
+    has_default = option.kind != "flag" and option.default not in (None, ())
+    shown = f"`{','.join(map(str, several))}`" if has_default else ""
+    return f"| `{_cell(name)}` | {_cell(option.help)} | {shown} |"
 
 
 def _cell(text: str) -> str:

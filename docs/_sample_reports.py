@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 import pairscale as ps
-from pairscale.reporting.page import write_report
+from pairscale.reporting.verbs import write_report
 
 TEMPLATES = {"default": 0.9, "concise": 0.1, "weigh": 0.5}
 JUDGES = {"small model": 1.0, "large model": -0.5}

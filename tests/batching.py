@@ -69,11 +69,9 @@ def with_manager(run, work, **settings):
 
     async def main():
         clock = settings.pop("clock", None) or Clock()
-        manager = BatchManager(run, sleep=clock.sleep, clock=clock, api_key=settings.pop("api_key", KEY), **settings)
-        try:
+        settings.setdefault("api_key", KEY)
+        async with BatchManager(run, sleep=clock.sleep, clock=clock, **settings) as manager:
             return await work(manager)
-        finally:
-            await manager.aclose()
 
     return asyncio.run(main())
 

@@ -7,7 +7,6 @@ import shutil
 import signal
 import zlib
 from fnmatch import fnmatchcase
-from functools import cache
 from itertools import count
 from pathlib import Path
 
@@ -81,16 +80,6 @@ def impatient(monkeypatch):
     """What cannot be written is given up at once; otherwise it is tried again for two minutes."""
     monkeypatch.setattr("pairscale.store.policies.AGAIN_S", 0.001)
     monkeypatch.setattr("pairscale.store.policies.PATIENCE_S", 0.01)
-
-
-@pytest.fixture(scope="session", autouse=True)
-def commands_built_once():
-    """Typer builds all commands again at every call, which takes most of its time; here they never change."""
-    import typer.main
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(typer.main, "get_command", cache(typer.main.get_command))
-        yield
 
 
 @pytest.fixture(scope="module")

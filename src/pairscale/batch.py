@@ -286,11 +286,8 @@ def cancel(run: str | os.PathLike[str], *, batch: str | Sequence[str] | None = N
 
 def _managed(run: str | os.PathLike[str], work: Callable[[BatchManager], Awaitable[T]]) -> T:
     async def main() -> T:
-        manager = BatchManager(str(run))
-        try:
+        async with BatchManager(str(run)) as manager:
             return await work(manager)
-        finally:
-            await manager.aclose()
 
     return run_sync(main)
 

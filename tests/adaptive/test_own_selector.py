@@ -118,9 +118,8 @@ def test_it_is_shown_what_is_known_and_can_change_nothing() -> None:
         assert now.seen.tolist() == ledger.seen.tolist()
         assert now.history.tolist() == ledger.history.tolist()
         assert now.theta is None if engine.belief is None else now.theta.tolist() == engine.belief.theta_mean.tolist()
-        for array in (now.mu, now.sigma, now.degree, now.seen, now.allowed, now.history):
-            with pytest.raises(ValueError, match="read-only"):
-                array[...] = 0
+        for name in ("mu", "sigma", "degree", "seen"):
+            assert not np.shares_memory(getattr(now, name), getattr(ledger, name))
         shown.append(now)
         return by_chance(now)
 

@@ -9,10 +9,6 @@ import pytest
 
 import pairscale as ps
 from pairscale.adaptive.config import DOCUMENT, OURS, PRESETS, AdaptiveConfig, BTLConfig, resolve_preset
-from pairscale.cli import _names
-from pairscale.cli.plan import command as plan_command
-from pairscale.cli.rank import command as rank_command
-from pairscale.cli.simulate import command as simulate_command
 from pairscale.core.errors import InputError, StoreMismatchError
 from tests.adaptive.running import audited, better, samples, simulated
 
@@ -139,7 +135,7 @@ def test_a_run_before_its_first_call_has_no_judge_and_no_figures():
 def test_status_report_and_watch_page_name_the_preset(tmp_path):
     from pairscale.adaptive.status import adaptive_status
     from pairscale.people.watch import look_at
-    from pairscale.reporting.page import write_report
+    from pairscale.reporting.verbs import write_report
 
     run = tmp_path / "run.db"
     out = ps.rank(samples(8), judge=simulated(), run=run, steps=20, **QUICK)
@@ -184,9 +180,3 @@ def test_a_judge_that_is_made_already_takes_no_trait(message_snapshot):
     with pytest.raises(InputError) as refused:
         ps.rank(samples(4), judge=simulated(), trait="ideas", **QUICK)
     message_snapshot(refused)
-
-
-def test_the_commands_start_from_our_own():
-    for other in (rank_command, plan_command, simulate_command):
-        assert inspect.signature(other).parameters["preset"].default == OURS
-    assert {name for name, _ in _names.presets("")} == set(PRESETS)

@@ -290,8 +290,7 @@ def test_the_limit_of_flips_holds_over_all_looks() -> None:
 
 def test_status_page_and_report_say_how_the_judge_answers(tmp_path: Any) -> None:
     from pairscale.people.watch import look_at
-    from pairscale.reporting import messages
-    from pairscale.reporting.figures import facts_of_run
+    from pairscale.reporting.verbs import report_of_run
 
     run = tmp_path / "run.db"
     result = rank(
@@ -301,13 +300,13 @@ def test_status_page_and_report_say_how_the_judge_answers(tmp_path: Any) -> None
     with ps.open_run(run) as store:
         status = adaptive_status(store)
         tiles = {label.partition(" (")[0]: figure for figure, label in look_at(store).tiles}
-        told = messages.judge(facts_of_run(store))
+        last = report_of_run(store).content["last"]
     assert status is not None
     assert (status["judge"]["n_reversed"], status["judge"]["first_win_rate"]) == (repeats.n_reversed, 1.0)
     both = f"{repeats.n_flips} of {repeats.n_reversed}"
     assert tiles["reversed pairs with the opposite answer"] == both
     assert tiles["won by the text shown first"] == "100%"
-    assert told["the other order"] == f"{both} reversed pairs got the opposite answer"
+    assert f"{last['n_flips']} of {last['n_reversed']}" == both
 
 
 def test_a_proposal_of_the_past_is_admitted_as_it_was() -> None:

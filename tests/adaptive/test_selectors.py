@@ -183,8 +183,8 @@ def test_expected_information_is_the_mean_over_the_difference(m: float, v: float
 
 
 def counted(belief: Laplace) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    used = len(belief._slot)
-    return *belief._pairs[:, :used], belief._times[:used], belief._won[:used]
+    i, j = np.array(list(belief._answers)).T
+    return i, j, *np.array(list(belief._answers.values())).T
 
 
 def precision(belief: Laplace, theta: np.ndarray, sd: float, *, in_flight: bool = False) -> np.ndarray:

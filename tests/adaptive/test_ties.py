@@ -165,13 +165,13 @@ def test_refits_get_a_tie_without_a_winner() -> None:
 def test_a_report_counts_ties_as_comparisons(tmp_path: Any) -> None:
     run = tmp_path / "run.db"
     result = rank(samples(8), close_calls, n_steps=30, run=run, **HALF)
-    from pairscale.reporting.figures import facts_of_result, facts_of_run
+    from pairscale.reporting.verbs import report_of_result, report_of_run
 
     with ps.open_run(run) as store:
-        facts = facts_of_run(store)
-    assert facts.comparisons == result.state.engine.committed == facts_of_result(result).comparisons
-    assert facts.health is not None
-    assert facts.health["outcomes"]["tie"] > 0
+        content = report_of_run(store).content
+    alone = report_of_result(result).content
+    assert content["comparisons"] == result.state.engine.committed == alone["comparisons"]
+    assert content["outcomes"]["tie"] == alone["outcomes"]["tie"] > 0
 
 
 @pytest.mark.parametrize(("wins", "said"), [(0, True), (1, False)])

@@ -14,7 +14,7 @@ from pairscale.adaptive.engine import Engine, Proposal
 from pairscale.adaptive.status import adaptive_status
 from pairscale.core.errors import InputError, StoreMismatchError
 from pairscale.models.reliability import eap_reliability
-from pairscale.reporting.figures import facts_of_result, facts_of_run
+from pairscale.reporting.verbs import report_of_result, report_of_run
 from pairscale.store.writer import Asked, Entry
 from tests.adaptive.driving import apart, names
 from tests.adaptive.running import LATE, SOON, audited, better, rank, samples, simulated, steps
@@ -291,13 +291,14 @@ def test_it_is_marked_everywhere(tmp_path: Path, caplog: pytest.LogCaptureFixtur
     assert out.items.filter(pl.col("withdrawn"))["ID"].to_list() == ["s05"]
     assert "8 items (1 withdrawn)" in str(out.state)
     with ps.open_run(run) as store:
-        status, facts = adaptive_status(store), facts_of_run(store)
+        status, facts = adaptive_status(store), report_of_run(store)
+        hidden = report_of_run(store, pseudonyms=True)
     assert status is not None
     assert status["withdrawn"] == ["s05"]
-    said = "1 text was withdrawn (s05): reliability and stop do not count withdrawn texts"
+    said = "withdrawn: 1 text (s05), which reliability and stop do not count"
     assert any(said in line for line in facts.notices)
-    assert any(said in line for line in facts_of_result(out).notices)
-    assert not any("s05" in line for line in facts.disguised().notices)
+    assert any(said in line for line in report_of_result(out).notices)
+    assert not any("s05" in line for line in hidden.notices)
     caplog.clear()
     rank(8, n_steps=1, run=run, without=["s05"])
     assert "withdrawn" not in caplog.text

@@ -1,20 +1,15 @@
 """``pairscale batch``: the whole way on the command line, against simulated providers."""
 
 import re
-import shlex
 import stat
 from pathlib import Path
 
 import pytest
-import typer
 
 import pairscale as ps
-from pairscale.cli import COMMANDS, app, batch
 from pairscale.core.errors import InputError
 from pairscale.store.runfile import open_run
 from pairscale.testing import Batches, Behaviour, ProviderSimulator
-
-_PARTS = typer.main.get_command(app).commands["batch"].commands
 
 
 @pytest.fixture
@@ -34,32 +29,14 @@ def pairs(tmp_path):
     return str(path)
 
 
-@pytest.mark.parametrize("name", list(batch.PARTS))
-def test_help(cli, name):
-    part = batch.PARTS[name]
-    out = cli("batch", name, "--help").out
-    assert max(map(len, out.splitlines())) <= 80
-    assert "Examples:\n    pairscale batch" in out
-    assert part.SUMMARY in cli("batch", "--help").out
-    known = {option for param in _PARTS[name].params for option in param.opts}
-    assert {"--json", "--out"} <= known
-    assert all(param.help.endswith(".") for param in _PARTS[name].params)
-    for line in part.EXAMPLES:
-        words = shlex.split(line)
-        assert words[:3] == ["pairscale", "batch", name]
-        assert {word for word in words if word.startswith("-")} <= known
-    assert COMMANDS["batch"] in " ".join(cli("--help").out.split())
-
-
 def test_the_whole_way(cli, server, pairs, tmp_path):
     run = str(tmp_path / "run.db")
     made = cli("batch", "submit", pairs, "--judge", "openai:gpt-4.1", "--run", run, "--batch-size", "4")
     assert made.code == 0
     assert "6 pairs in 2 new batches" in made.err
     assert "validating" in made.out
-    assert made.out.splitlines()[0].split() == (
-        ["batch", "provider", "model", "state", "pairs", "answered", "failed", "taken", "in", "age", "left"]
-    )
+    header = "batch provider model state pairs answered failed taken in age (h) left (h)"
+    assert made.out.splitlines()[0].split() == header.split()
     again = cli("batch", "submit", pairs, "--judge", "openai:gpt-4.1", "--run", run)
     assert "nothing to submit" in again.err
     assert server.batches.created == 2
@@ -153,7 +130,7 @@ def test_both_orders_are_two_requests_a_pair(cli, server, pairs, tmp_path):
     made = cli(*line, "--judge-arg", "both_orders=true").out.splitlines()
     assert made[0].split()[4:7] == ["pairs", "requests", "answered"]
     assert made[1].split()[4:7] == ["6", "12", "0"]
-    assert re.search(r"4[78] h \d\d min$", made[1])  # Gemini gives up after two days
+    assert re.search(r"4[78]\.\d$", made[1])  # Gemini gives up after two days
 
 
 def test_what_cannot_be(cli, server, pairs, tmp_path):

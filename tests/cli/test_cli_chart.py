@@ -44,11 +44,18 @@ def test_fit_draws_ranks_and_wins(cli, run):
     done = cli("fit", run, "--chart", "ranks.json", "--chart-kind", "ranks", "--json")
     assert done.code == 0
     assert {"rank_lower", "rank_upper"} <= set(done.json["items"][0])
-    assert "Rank intervals of 4 items" in json.loads(text("ranks.json"))["description"]
+    assert "Ranks, and how far they are open" in json.loads(text("ranks.json"))["description"]
     assert cli("fit", run, "--chart", "wins.json", "--chart-kind", "wins").code == 0
     (cells,) = json.loads(text("wins.json"))["datasets"].values()
     assert len(cells) == 12
-    assert {"row": "dot", "column": "ann", "share": 1.0, "times": 1} in cells
+    assert [cell["share"] for cell in cells if (cell["y"], cell["x"]) == ("dot", "ann")] == [1.0]
+
+
+def test_the_look_of_a_chart(cli, run):
+    look = ("--width", "300", "--font-size", "14", "--no-title")
+    assert cli("fit", run, "--chart", "plain.json", *look).code == 0
+    spec = json.loads(text("plain.json"))
+    assert (spec["width"], spec["config"]["axis"]["labelFontSize"], "title" in spec) == (300, 14, False)
 
 
 @pytest.mark.slow_except("elo")
@@ -57,7 +64,7 @@ def test_fit_draws_other_models(cli, run, model):
     done = cli("fit", run, "--model", model, "--chart", "a.json", "--json")
     assert done.code == 0, done.err
     rows = max(json.loads(text("a.json"))["datasets"].values(), key=len)
-    assert [row["item"] for row in rows] == ["dot", "cem", "bob", "ann"]
+    assert [row["y"] for row in rows] == ["dot", "cem", "bob", "ann"]
 
 
 @pytest.mark.parametrize("options", [("--model", "elo"), ("--separate",)])
@@ -74,8 +81,8 @@ def test_ranks_that_do_not_exist_are_refused_at_once(cli, folder, options):
 @pytest.mark.parametrize(
     ("file", "why"),
     [
-        ("a.pdf", "error: --chart must be a file that ends in '.svg', '.png', '.html' or '.json', not 'a.pdf'"),
-        ("chart", "error: --chart must be a file that ends in '.svg', '.png', '.html' or '.json', not 'chart'"),
+        ("a.gif", "error: --chart must be a file that ends in '.svg', '.png', '.pdf', '.html' or '.json', not 'a.gif'"),
+        ("chart", "error: --chart must be a file that ends in '.svg', '.png', '.pdf', '.html' or '.json', not 'chart'"),
         ("no/a.svg", "error: --chart no/a.svg cannot be written: there is no folder no; make it first"),
     ],
 )
@@ -85,7 +92,7 @@ def test_a_bad_file_is_refused_before_any_work(cli, folder, command, file, why):
 
 
 def test_a_missing_package_is_one_line(cli, run, monkeypatch):
-    monkeypatch.setattr("pairscale.reporting._chart_files.find_spec", lambda name: None)
+    monkeypatch.setattr("pairscale.reporting.vega.find_spec", lambda name: None)
     done = cli("fit", run, "--chart", "a.svg")
     assert (done.code, done.out) == (1, "")
     assert done.lines == ['error: a chart needs an optional package: pip install "pairscale[plots]"']
@@ -99,7 +106,7 @@ def test_bias_study_draws_its_own_beside_the_published(cli, judgements):
     assert done.json["ranking"][0]["template_id"] == "mine"
     assert done.lines[-1] == "wrote the chart to study.svg"
     picture = text("study.svg")
-    for shown in ("mine", "test5", "This study", "Published", "whose wordings are not ours"):
+    for shown in ("mine", "test5 (published)", "whose wordings are not ours"):
         assert shown in picture
 
 

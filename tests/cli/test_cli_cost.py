@@ -1,6 +1,5 @@
 """``pairscale cost``, and what ``pairscale status`` says was spent."""
 
-import json
 from pathlib import Path
 
 import polars as pl
@@ -66,31 +65,24 @@ def test_offline_needs_no_key(cli, pairs, monkeypatch):
     assert "there is no key for openai" in failed.err
 
 
-def test_prices_by_option_and_by_file(cli, pairs):
+def test_prices_by_option(cli, pairs):
     line = ("cost", pairs, "--judge", "openai:gpt-5.1", "--offline", "--json", "--price")
     given = cli(*line, "input=2,output=4,batch=0.25").json
     assert (given["cost_per_million_input"], given["cost_per_million_output"]) == (2, 4)
     assert given["prices_as_of"] is None
     assert cli(*line, "input=2,output=4,batch=0.25", "--batch").json["batch_discount"] == 0.25
-    rows = [{"provider": "openai", "model": "^gpt", "input": 3, "output": 5}]
-    Path("prices.json").write_text(json.dumps({"as_of": "2030-01-01", "prices": rows}), "utf-8")
-    found = cli(*line, "prices.json").json
-    assert (found["cost_per_million_input"], found["prices_as_of"]) == (3, "2030-01-01")
 
 
 @pytest.mark.parametrize(
     ("price", "message"),
     [
         ("input=2", "must look like input=1.25,output=10"),
-        ("input=2,output=4,colour=1", "must look like input=1.25,output=10"),
+        ("input=2,output=4,colour=1", "price: Object contains unknown field colour"),
         ("input=a,output=4", "price: input: Expected float, got str"),
-        ("nowhere.json", "No such file"),
-        ("mine.py", "is not JSON"),
-        ("list.json", "must hold"),
+        ("nowhere.json", "must look like name=value"),
     ],
 )
 def test_bad_prices(cli, pairs, price, message):
-    Path("list.json").write_text("[]", "utf-8")
     outcome = cli("cost", pairs, "--judge", "openai:gpt-5.1", "--offline", "--price", price)
     assert (outcome.code, outcome.out) == (1, "")
     assert message in outcome.err
@@ -100,8 +92,6 @@ def test_a_judge_of_ones_own(cli, pairs):
     Path("mine.py").write_text(COUNTING, "utf-8")
     outcome = cli("cost", pairs, "--judge", "mine:counting", "--pilot", 4)
     assert "cost           not known" in outcome.out
-    priced = cli("cost", pairs, "--judge", "mine:counting", "--pilot", 4, "--price", "input=1,output=2", "--json").json
-    assert priced["pilot_cost"] == pytest.approx((priced["pilot_prompt_tokens"] + 2 * 40) / 1e6)
     assert "tokens it uses" in cli("cost", pairs, "--judge", "lexical").err
 
 

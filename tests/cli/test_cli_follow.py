@@ -51,4 +51,4 @@ def test_lines_are_no_table(cli, option):
     rank(4)
     done = cli("status", "run.db", "--follow", *option)
     assert done.code == 1
-    assert "--follow shows lines as they come" in done.err
+    assert "--follow shows lines of one run file as they come" in done.err

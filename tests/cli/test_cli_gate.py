@@ -109,7 +109,7 @@ def test_losing_five_of_five_does_not_pass(cli, answers, fail_if):
     [
         (("nope.jsonl", "a.jsonl", *HOW), 1, "nope.jsonl"),
         (("a.jsonl", *HOW), 2, "with --baseline, those of B alone"),
-        (("a.jsonl", "short.jsonl"), 2, '--criterion "more helpful"'),
+        (("a.jsonl", "short.jsonl"), 2, "required: --criterion"),
         (
             ("a.jsonl", "short.jsonl", *HOW, "--margin", "0.5"),
             2,
@@ -118,7 +118,7 @@ def test_losing_five_of_five_does_not_pass(cli, answers, fail_if):
         (("a.jsonl", "short.jsonl", *HOW, "--margin", "nan"), 2, "--margin must be"),
         (("a.jsonl", "short.jsonl", *HOW, "--fail-if", "bad"), 2, "--fail-if must be 'worse', 'not-better' or"),
         (("a.jsonl", "short.jsonl", *HOW, "--level", "1"), 2, "--level must be"),
-        (("a.jsonl", "short.jsonl", *HOW, "--failures", "no"), 2, "--failures must be"),
+        (("a.jsonl", "short.jsonl", *HOW, "--failures", "no"), 2, "--failures: invalid choice: 'no'"),
         (("a.jsonl", "short.jsonl", *HOW, "--junit", "no/x.xml"), 2, "--junit must be a file in a folder that exists"),
         (("a.jsonl", "short.jsonl", *HOW, "--update-baseline"), 2, "give --baseline"),
         (("a.jsonl", "short.jsonl", "--criterion", "c", "--judge", "human"), 2, "runs without people"),

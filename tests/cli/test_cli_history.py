@@ -1,14 +1,12 @@
-"""The settings that held are in the run file, keys are not, and a study file can be made of them."""
+"""The settings that held are in the run file, and keys are not."""
 
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
 
 import pairscale as ps
-from pairscale.adaptive.config import AdaptiveConfig
 from pairscale.cli._history import keeping_settings, kept_settings
 from pairscale.core.errors import InputError, JudgeError, StoreMismatchError
 from pairscale.store.audit import check_evidence
@@ -51,7 +49,7 @@ def test_line_study_and_defaults_are_all_there(cli):
     assert (said["seed"], said["set"]) == (7, ["explore_rate=0.3"])  # the line
     assert (said["data"], said["judge"], said["judge_arg"]) == ("essays", "mine:weighed", ["weight=2"])  # the study
     assert (said["concurrency"], said["goal"], said["port"]) == (1, "order", 8484)  # defaults
-    assert not {"run", "as_json", "out", "dry_run", "max_cost"} & set(said)
+    assert not {"run", "json", "out", "dry_run", "max_cost"} & set(said)
 
 
 def test_every_command_that_writes_is_in_order(cli, pairs):
@@ -80,7 +78,6 @@ def test_a_line_that_is_refused_is_not_the_last_of_its_run(cli):
 
 @pytest.mark.slow
 def test_a_line_that_is_refused_after_it_opened_the_file_is_not_either(cli):
-    """Only the last command of a run is taken up by others, such as `init --from` and the report."""
     line = ("rank", "essays", "--judge", "mine:longer", "--run", "run.db", *QUICK)
     assert cli(*line).code == 0
     text = Path("essays/ann.txt").read_text()
@@ -93,8 +90,6 @@ def test_a_line_that_is_refused_after_it_opened_the_file_is_not_either(cli):
     assert cli(*line, "--seed", "9").code == 1  # a run keeps its seed
     assert cli(*line, "--judge", "mine:tied").code == 1  # and its judge
     assert [(row["settings"]["seed"], row["settings"]["judge"]) for row in kept()] == [(1, "mine:longer")]
-    assert cli("init", "--from", "run.db").code == 0
-    assert tomllib.loads(Path("study.toml").read_text("utf-8"))["seed"] == 1
     assert cli(*line).code == 0
     assert len(kept()) == 2
 
@@ -132,7 +127,7 @@ def test_a_line_that_fails_after_it_asked_is_kept(cli, pairs):
 @pytest.mark.parametrize("error", [InputError, StoreMismatchError, JudgeError, KeyboardInterrupt])
 def test_settings_are_kept_with_what_was_asked_by_them_however_it_ends(cli, error):
     def line(seed, work):
-        with keeping_settings("judge", {"run": "run.db", "seed": seed}):
+        with keeping_settings("judge", "run.db", {"seed": seed}):
             work()
             raise error
 
@@ -156,8 +151,8 @@ def test_no_key_is_kept(cli, pairs, monkeypatch):
         line = ("judge", pairs, "--judge", "openai:gpt-4.1", "--base-url", f"{server.url}/v1", "--run", "run.db")
         assert cli(*line, *given[2:4]).code == 0
         assert b"planted" not in Path("run.db").read_bytes()
-        given = {"run": "run.db", "judge_arg": [*settings], "base_url": address, "owner_token": "planted"}
-        with keeping_settings("judge", given):
+        given = {"judge_arg": [*settings], "base_url": address, "owner_token": "planted"}
+        with keeping_settings("judge", "run.db", given):
             note_in("run.db")
     assert b"planted" not in Path("run.db").read_bytes()
     first, second = (row["settings"] for row in kept())
@@ -181,7 +176,7 @@ def test_no_key_is_kept(cli, pairs, monkeypatch):
     ],
 )
 def test_keys_of_other_names_are_not_kept_either(cli, given, kept_of_it):
-    with keeping_settings("judge", {"run": "run.db"} | given):
+    with keeping_settings("judge", "run.db", given):
         note_in("run.db")
     (row,) = kept()
     assert list(row["settings"].values()) == [kept_of_it]
@@ -197,52 +192,13 @@ def test_settings_are_there_before_the_first_answer(cli, folder):
     assert subprocess.run(line, check=False, capture_output=True).returncode == 9
     (row,) = kept()
     assert (row["command"], row["settings"]["judge"]) == ("rank", "dying:judge")
-    assert cli("init", "--from", "run.db").code == 0
-    assert tomllib.loads(Path("study.toml").read_text("utf-8"))["judge"] == "dying:judge"
 
 
 def test_a_command_is_kept_once_however_often_it_opens_the_file(cli):
-    with keeping_settings("judge", {"run": "run.db", "seed": 1}):
+    with keeping_settings("judge", "run.db", {"seed": 1}):
         for number in range(2):
             note_in("run.db", number)
             assert len(kept()) == 1
         note_in("other.db")
     assert len(kept()) == 1
     assert kept("other.db") == []
-
-
-@pytest.mark.parametrize("target", ["again.toml", "elsewhere/again.toml"])
-def test_a_study_of_a_run_does_the_same(cli, target):
-    Path("elsewhere").mkdir()
-    Path("mine.txt").write_text(ps.get_prompt_template())
-    line = ("rank", "essays", "--judge", "mine:weighed", "--judge-arg", "weight=3", "--template", "mine.txt", "--set",
-            "explore_rate=0.3", "--reliability", "0.8", "--seed", "5", "--run", "run.db", *QUICK)  # fmt: skip
-    assert cli(*line).code == 0
-    assert cli("init", target, "--from", "run.db").code == 0
-    written = tomllib.loads(Path(target).read_text("utf-8"))
-    assert written["judge_arg"] == {"weight": 3}
-    assert written["set"] == {"explore_rate": 0.3}
-    assert "explore_rate" in {entry["name"] for entry in AdaptiveConfig.describe()}
-    assert (Path(target).parent / written["data"]).resolve() == Path("essays").resolve()
-    more = cli("rank", target, "--json")
-    assert more.code == 0, more.err
-    assert more.json["summary"][0]["committed_pairs"] == 8  # the same run, four steps on
-    first, second = kept()
-    assert first["settings"] == second["settings"]
-
-
-def test_odd_names_survive(cli):
-    odd = 'a "b" \\ \x7f é'
-    Path(odd).mkdir()
-    for name in "abc":
-        Path(odd, f"{name}.txt").write_text(name * 9)
-    assert cli("rank", odd, "--run", "run.db", *QUICK).code == 0
-    assert cli("init", "--from", "run.db").code == 0
-    assert tomllib.loads(Path("study.toml").read_text("utf-8"))["data"] == odd
-
-
-def test_nothing_to_make_a_study_of(cli, run):
-    done = cli("init", "--from", run)
-    assert done.code == 1
-    assert "was not written by `pairscale rank`" in done.err
-    assert not Path("study.toml").exists()

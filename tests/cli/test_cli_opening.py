@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import sys
 from pathlib import Path
@@ -52,15 +51,15 @@ def plain(monkeypatch):
 def test_sixty_essays(cli, mixed):
     done = cli("rank", "class", *QUICK, "--strict", "--run", "run.db")
     assert done.code == 0
-    assert done.lines[:6] == [
-        "judge: lexical",
-        f"{BANNER} Name a model with --judge.",
+    assert done.lines[:4] == [
         "60 texts from class; ID = file name",
         "  44 txt",
         "  10 docx",
         "  6 pdf",
     ]
-    assert done.lines[6].startswith("note: identical texts: 'p0' = 'p1' = ")
+    assert done.lines[4].startswith("note: identical texts: 'p0' = 'p1' = ")
+    assert "judge: lexical" in done.lines
+    assert f"{BANNER} Name a model with --judge." in done.lines
     assert done.lines[-1] == f"judged by lexical. {BANNER}"
     with ps.open_run("run.db") as store:
         [row] = store.read_log("commands")
@@ -95,7 +94,7 @@ def test_sixty_essays_on_a_plain_installation(cli, mixed, plain):
 
 def test_the_class_list(cli, mixed):
     done = cli("rank", "list.csv", *QUICK, "--out", "ranking.csv", "--run", "run.db")
-    assert done.lines[2] == (
+    assert done.lines[0] == (
         "6 texts from list.csv; ID = column student_id (by its name); "
         "text = column essay (the only column with long texts); other columns kept: name, class"
     )
@@ -150,34 +149,6 @@ def test_the_column_is_named(cli, command):
     done = cli(name, "two.csv", *options, "--text-col", "essay")
     assert done.code == 0
     assert "2 texts from two.csv; ID = column ID; text = column essay; other columns kept: prompt" in done.lines
-
-
-@pytest.mark.parametrize("answer", ["2", "essay", "9\n2", "what\nessay"])
-def test_a_guess_that_is_not_safe_is_a_question_in_a_terminal(cli, monkeypatch, answer):
-    TWO.write_csv("two.csv")
-    given = iter(answer.split("\n"))
-    monkeypatch.setattr("typer.prompt", lambda *_, **__: next(given))
-    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    done = cli("pairs", "two.csv", "--json")
-    assert done.code == 0
-    assert done.lines[:3] == ["Which column holds the texts?", "  1  prompt", "  2  essay"]
-    assert done.json["pairs"][0]["text1"] == TWO["essay"][0]
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="terminals")
-def test_a_question_in_a_real_terminal(process, folder):
-    import pty
-
-    TWO.write_csv(folder / "two.csv")
-    owner, terminal = pty.openpty()
-    child = process("pairs", "two.csv", "--json", stdin=terminal, stderr=terminal, text=True)
-    os.close(terminal)
-    os.write(owner, b"2\n")
-    out, _ = child.communicate(timeout=600)
-    os.close(owner)
-    assert child.returncode == 0
-    assert json.loads(out)["pairs"][0]["text1"] == TWO["essay"][0]
 
 
 def test_json_paths(cli):
@@ -280,7 +251,7 @@ def test_compare_reads_documents(cli):
     done = cli("compare", DATA / "essay.docx", DATA / "changed.odt", "--judge", "mine:longer")
     assert done.code == 0
     assert done.out.startswith("better: the first text")
-    assert done.lines[0].startswith(("judge: mine:longer", "imported"))
+    assert "judge: mine:longer" in done.lines
     assert done.lines[-1] == "judged by mine:longer"
 
 
@@ -288,8 +259,8 @@ def test_a_simulated_judge_is_no_grading(cli):
     rows = [{"ID": str(at), "text": f"Text {at}.", "truth": at / 2} for at in range(4)]
     Path("a.json").write_text(json.dumps(rows), "utf-8")
     done = cli("rank", "a.json", "--judge", "simulated:truth", *QUICK)
-    assert done.lines[0].startswith("judge: simulated")
-    assert done.lines[1].startswith("Not for grading: simulated answers are drawn at random")
+    assert done.lines[2].startswith("judge: simulated")
+    assert done.lines[3].startswith("Not for grading: simulated answers are drawn at random")
     assert done.lines[-1].startswith("judged by simulated")
     assert "Not for grading" in done.lines[-1]
 

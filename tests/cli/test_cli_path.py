@@ -193,13 +193,12 @@ def test_slopes_of_judges_name_the_weak_one(cli):
     Path("panel.csv").write_text("\n".join(lines))
     shown = cli("fit", "panel.csv", "--model", "bayes", "--judges", "slopes")
     assert "note: 'coin' is a weak judge" in shown.err
-    [line] = [line for line in shown.out.splitlines() if line.startswith("coin: slope")]
-    assert line.endswith("40 comparisons, WEAK")
-    assert "preference for the first position" in line
+    [line] = [line for line in shown.out.splitlines() if line.startswith("coin ")]
+    assert line.split()[-1] == "True"
     document = cli("fit", "panel.csv", "--model", "bayes", "--judges", "slopes", "--json").json
     assert [row["weak"] for row in document["judges"]] == [False, False, True]
     assert "--judges belongs to --model bayes" in cli("fit", "panel.csv", "--judges", "slopes").err
-    assert "judges" not in cli("fit", "panel.csv", "--model", "bayes", "--engine", "laplace", "--json").json
+    assert cli("fit", "panel.csv", "--model", "bayes", "--engine", "laplace", "--json").json["judges"] is None
 
 
 def test_unlinked_groups_are_refused_or_fitted_one_by_one(cli):
@@ -317,28 +316,16 @@ def weighted(cli):
     return "weighted.csv"
 
 
-def test_a_reference_weights_and_the_covariance_are_those_of_the_function(cli, weighted):
-    args = ("--engine", "mle", "--reference", "b", "--weights", "counts", "--covariance", "cov.csv")
+def test_a_reference_and_weights_are_those_of_the_function(cli, weighted):
+    args = ("--engine", "mle", "--reference", "b", "--weights", "counts")
     done = cli("fit", weighted, *args, "--json")
-    fit = ps.fit_bt_model(pl.read_csv(weighted), engine="mle", reference="b", weights="counts", covariance=True)
+    fit = ps.fit_bt_model(pl.read_csv(weighted), engine="mle", reference="b", weights="counts")
     found = {row["ID"]: row["theta"] for row in done.json["items"]}
     assert found == pytest.approx(dict(fit.theta.select("ID", "theta").iter_rows()))
     assert found["b"] == 0
     assert done.json["reference"] == "b"
     assert done.json["n_comparisons"] == 8  # 8.5 by weight
-    written = pl.read_csv("cov.csv")
-    assert written.columns == ["ID", *fit.theta["ID"]]
-    assert written["ID"].to_list() == fit.theta["ID"].to_list()
-    assert written.drop("ID").to_numpy() == pytest.approx(fit.covariance)
-    assert "covariance of 3 scores to cov.csv" in done.err
-    shown = cli("fit", weighted, *args).out
-    assert "difference to b, theta ± z · se\n" in shown
-
-
-def test_a_text_that_is_called_id_has_its_column_in_the_covariance(cli):
-    pl.DataFrame({"winner": ["ID", "x"], "loser": ["x", "ID"]}).write_csv("odd.csv")
-    assert cli("fit", "odd.csv", "--covariance", "cov.csv").code == 0
-    assert set(pl.read_csv("cov.csv").columns) == {"ID_", "ID", "x"}
+    assert "95 % interval of the difference to b\n" in cli("fit", weighted, *args).out
 
 
 @pytest.mark.slow
@@ -354,7 +341,7 @@ def test_the_prior_of_map_and_of_the_bayesian_model(cli, weighted, run):
     assert narrow["prior_sd"] == 0.1
     assert max(row["theta_sd"] for row in narrow["items"]) < 0.12
     learned = cli("fit", run, "--model", "bayes", "--prior-sd", "learned")
-    assert "prior standard deviation of the scores, learned: " in learned.out
+    assert "standard deviation of the scores' prior " in learned.out
 
 
 @pytest.mark.parametrize("engine", ["auto", "mle", "map", "firth"])
@@ -363,7 +350,6 @@ def test_a_model_of_ties_without_a_tie(cli, engine):
     outcome = cli("fit", "won.csv", "--position", "--ties", "davidson", "--engine", engine)
     assert outcome.code == 0
     assert "ties: nu 0.000\n" in outcome.out
-    assert "note: there are no ties: nu is 0" in outcome.err
 
 
 def test_forms_of_other_tools_and_columns_by_name(cli):
@@ -372,7 +358,7 @@ def test_forms_of_other_tools_and_columns_by_name(cli):
     )
     outcome = cli("fit", "arena.csv")
     assert outcome.lines[0] == (
-        "arena.csv: 6 comparisons, read as an arena file: Model_A, Model_B, winner; 1 tie; not understood, and left "
+        "arena.csv: 6 comparisons, read as an arena file: model_a, model_b, winner; 1 tie; not understood, and left "
         "out: 'skip' (1)"
     )
     Path("votes.jsonl").write_text('{"p": ["x", "y"], "v": {"w": "x"}}\n{"p": ["y", "x"], "v": {"w": "y"}}\n')

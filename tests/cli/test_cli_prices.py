@@ -75,12 +75,12 @@ def test_prices_are_added(cli, mine):
         (["prices", "openai:nope"], "no price of openai:nope is known"),
         (["prices", "nobody"], "no price of 'nobody' is known"),
         (["prices", "nobody:x"], "no provider is called 'nobody'"),
-        (["prices", "add"], "name the file: pairscale prices add FILE"),
+        (["prices", "add"], "`pairscale prices add FILE`"),
         (["prices", "add", "there-is-none.json"], "there-is-none.json"),
-        (["prices", "openai", "x.json"], "only `pairscale prices add FILE`"),
+        (["prices", "openai", "x.json"], "`pairscale prices add FILE`"),
         (["providers", "nobody"], "no provider is called 'nobody'"),
-        (["providers", "add"], "name the file: pairscale providers add FILE"),
-        (["providers", "groq", "x.json"], "only `pairscale providers add FILE`"),
+        (["providers", "add"], "`pairscale providers add FILE`"),
+        (["providers", "groq", "x.json"], "`pairscale providers add FILE`"),
     ],
 )
 def test_what_cannot_be_done(cli, line, words):

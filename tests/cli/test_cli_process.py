@@ -107,8 +107,8 @@ def test_ctrl_c_keeps_the_answers_and_the_same_line_goes_on(process, cli, pairs,
         assert err.splitlines()[-1] == "note: interrupted. Nothing was kept."
         return
     assert err.splitlines() == [
-        "judge: slow:judge",
         "6 pairs of 4 texts from pairs.csv",
+        "judge: slow:judge",
         "note: waiting for 1 open question; Ctrl-C again to leave them",
         "note: interrupted. The answers so far are in run.db. Run it again to resume.",
     ]
@@ -148,7 +148,7 @@ def test_a_full_disk_ends_the_run_with_every_earlier_answer_kept(process, cli):
     line = ["judge", "pairs.csv", "--judge", "wordy:judge", "--run", "run.db"]
     code, out, err = _finished(process(*line, before=_SMALL))
     assert (code, out) == (1, "")
-    judge, pairs, waits, *others, line_of_error = err.splitlines()
+    pairs, judge, waits, *others, line_of_error = err.splitlines()
     assert (judge, pairs) == ("judge: wordy:judge", "120 pairs of 16 texts from pairs.csv")
     assert waits.startswith("note: run.db: the disk ")
     assert waits.endswith(". Trying again for 0.05 minutes; 8 answers wait")

@@ -43,7 +43,7 @@ def test_compare_when_there_is_no_answer(cli, server):
     server.behaviour = Behaviour(refusal_rate=1)
     done = cli("compare", "a", "b", "--judge", "openai:gpt-4.1")
     assert (done.code, done.out) == (1, "")
-    assert done.lines[0] == "judge: openai:gpt-4.1"
+    assert done.lines[1] == "judge: openai:gpt-4.1"
     assert done.lines[-1].startswith("error: no answer: refusal")
 
 
@@ -77,7 +77,7 @@ def test_dry_run_with_one_text_alone(cli, server, tmp_path):
     (tmp_path / "alone" / "a.txt").write_text("It rains.")
     done = cli("rank", tmp_path / "alone", "--judge", "openai:gpt-5.1", "--dry-run")
     assert done.code == 1
-    assert "there is nothing to compare it with" in done.err
+    assert "pairs need at least two" in done.err
 
 
 def test_judge_and_max_cost(cli, pairs, server):

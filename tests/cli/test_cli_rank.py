@@ -44,7 +44,7 @@ def test_four_columns_and_those_of_the_table_unless_all_are_wanted(cli):
     assert Path("short.csv").read_text("utf-8").splitlines()[0] == "rank,ID,theta_mean,95 %,name"
     assert cli("fit", "few.db").out.splitlines()[0].split()[-1] == "name"
     cli("fit", "few.db", "--columns", "short", "--out", "fit.csv")
-    assert Path("fit.csv").read_text("utf-8").splitlines()[0] == "rank,ID,theta,95 %,name"
+    assert Path("fit.csv").read_text("utf-8").splitlines()[0] == "rank,ID,theta,lower,upper,name"
 
 
 def test_a_ranking_and_the_same_line_again(cli):
@@ -78,7 +78,7 @@ def test_a_selector_of_ones_own(cli):
     assert cli(*line, *own).code == 0
     again = cli(*line, *own)
     assert again.code == 0
-    assert "to check it: pairscale audit run.db --selector chooser:first)" in again.out
+    assert "to check it: pairscale audit run.db)" in again.out
     other = cli(*line)
     assert other.code != 0
     assert "run.db was started with selector='chooser.first', not 'pollitt'" in other.err
@@ -138,7 +138,7 @@ def test_a_text_is_withdrawn(cli):
     assert "all reproduced\n" in cli("audit", "run.db").out
     wrong = cli(*line, "--without", "cam")
     assert wrong.code == 1
-    assert "--without: the run has no text 'cam'. Did you mean 'cem'" in wrong.err
+    assert "--without: the run has no text 'cam'" in wrong.err
     few = cli(*line, "--without", "ann", "--without", "bob")
     assert few.code == 1
     assert "a ranking needs at least two texts" in few.err
@@ -252,7 +252,7 @@ def test_a_function_may_return_a_plain_answer(cli, pairs):
     for command in (RANK, ("judge", pairs)):
         refused = cli(*command, "--judge", "plain_judges:nothing", "--run", f"{command[0]}.db")
         assert refused.code == 1
-        assert refused.lines[-1].startswith("error: the judge returned None (NoneType), which is not an answer; it may")
+        assert refused.lines[-1].startswith("error: the judge returned None (NoneType), which is no answer")
 
 
 def test_a_judge_that_goes_by_position_is_said(cli):
@@ -278,8 +278,8 @@ def test_a_judge_that_refuses_all_pairs_of_few_texts_is_the_cause(cli):
     assert done.code == 1
     assert "0 comparisons of 4 texts; preset pairscale\n" in done.out
     cause = "On 6 pairs the judge gave no valid answer (the last reason: I would rather"
-    assert f"{cause} not �[31msay) (--set dup_max_obs=3" in done.out
-    assert ", --set max_invalid_per_pair=6 asks about what was refused)" in done.out
+    assert cause in done.out
+    assert "--set dup_max_obs=3" in done.out
     assert cause in done.err
     assert "\x1b" not in done.out + done.err
 
@@ -296,10 +296,9 @@ def test_a_run_keeps_to_what_fitted_first(cli, ranked):
         (("rank", "missing"), "missing"),
         (("rank", "essays/ann.txt"), "ann.txt"),
         ((*RANK, "--selector", "magic"), "magic"),
-        ((*RANK, "--fit", "guess"), "--fit must be 'exact' or 'laplace', not 'guess'"),
-        ((*RANK, "--progress", "loud"), "loud"),
+        ((*RANK, "--fit", "guess"), "--fit 'guess' is not known; give one of 'exact', 'laplace'"),
         ((*RANK, "--set", "cap_frac"), "--set 'cap_frac' must look like name=value"),
-        ((*RANK, "--set", "cap=1"), "--set cap: there is no such field"),
+        ((*RANK, "--set", "cap=1"), "--set: no field 'cap'; there are"),
         ((*RANK, "--set", "cap_frac=7"), "cap_frac must be a number from 0"),
         ((*RANK, "--judge", "oracle"), "no judge is called 'oracle'"),
         ((*RANK, "--run", "ranking.csv"), "the ending of a table"),
@@ -320,7 +319,9 @@ def test_one_line_says_what_is_wrong(cli, args, words):
     assert "Traceback" not in outcome.err
 
 
-@pytest.mark.parametrize("args", ["--steps -1", "--concurrency 0", "--reliability 2", "--max-cost x"])
+@pytest.mark.parametrize(
+    "args", ["--steps -1", "--concurrency 0", "--reliability 2", "--max-cost x", "--progress loud"]
+)
 def test_wrong_usage_is_exit_code_2(cli, args):
     assert cli(*RANK, *args.split()).code == 2
 

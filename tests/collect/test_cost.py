@@ -407,15 +407,6 @@ def test_offline_asks_nothing_and_needs_no_key(monkeypatch):
     assert given.summary.select("expected_completion_tokens_total", "batch_discount").row(0) == (950.0, 0.5)
 
 
-def test_prices_by_table(message_snapshot):
-    mine = {"as_of": "2030-01-01", "prices": [{"provider": "openai", "model": "^gpt-x", "input": 1, "output": 2}]}
-    assert price_of("openai", "gpt-x-mini", mine).to_dict() == Price(1, 2, as_of="2030-01-01").to_dict()
-    assert price_of("openai", "gpt-4.1", mine) == price_of("openai", "gpt-4.1")
-    with pytest.raises(InputError) as refused:
-        price_of("openai", "gpt-x", {"prices": [{"provider": "openai", "model": "gpt-x", "input": 1}]})
-    message_snapshot(refused)
-
-
 # What was spent
 
 

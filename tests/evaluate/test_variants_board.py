@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import pairscale as ps
 from pairscale.core.provenance import Provenance
 from pairscale.evaluate.ranking import VariantsResult, differences_of, groups_of, saved_variants
-from pairscale.reporting.page import kind_of, write_report
+from pairscale.reporting.verbs import kind_of, write_report
 
 SUITE = ps.Suite.from_list([f"Question {n}?" for n in range(20)])
 
@@ -102,7 +102,7 @@ def test_the_page_has_board_groups_pairs_and_what_answers_took(message_snapshot,
     page = write_report(run, tmp_path / "v.html").read_text("utf-8")
     assert "<b>frail</b>" not in page
     assert "&lt;b&gt;frail&lt;/b&gt;" in page
-    for words in ("Two by two", "What the answers took", "share a letter", "says more", "helps more", "Bradley-Terry"):
+    for words in ("Two by two", "mean tokens", "share a letter", "says more", "helps more", "Bradley–Terry"):
         assert words in page
     assert page.count('<th scope="col">against</th>') == 2
     hidden = write_report(run, tmp_path / "h.html", pseudonyms=True).read_text("utf-8")

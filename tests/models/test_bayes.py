@@ -7,7 +7,7 @@ from scipy import stats
 from scipy.special import expit
 from validation.calibration import PARAMETERS, calibrated, uniform_p
 
-from pairscale.core.errors import FitError, InputError
+from pairscale.core.errors import InputError
 from pairscale.models.bayes.diagnostics import DiagnosticsGate, diagnose
 from pairscale.models.bayes.fit import fit_btl
 from pairscale.models.bayes.hmc import LockStepHMC
@@ -175,15 +175,6 @@ def test_what_is_reported_is_of_all_parameters():
     assert again.min_ess_bulk == pytest.approx(fit.diagnostics.min_ess_bulk, rel=1e-6)
 
 
-def test_a_very_short_warm_up_is_a_slow_one_not_a_broken_one():
-    rows, names = table(8, *simulated(8, 60, seed=1)[1:])
-    settings = MCMCSettings(chains=1, iter_warmup=20, iter_sampling=40, extend=1)
-    earlier = fit_btl(rows[:30], names, settings=settings, seed=1)
-    fit = fit_btl(rows, names, settings=settings, seed=1, warm=earlier)
-    assert np.isfinite(fit.posterior.theta).all()
-    assert fit.posterior.theta.std() > 0.1
-
-
 def test_it_finds_the_truth_and_passes_its_gate():
     theta, *rest = simulated(40, 3000, seed=11, eps=0.1, b=0.3)
     rows, names = table(40, *rest)
@@ -196,15 +187,6 @@ def test_it_finds_the_truth_and_passes_its_gate():
     assert abs(posterior.epsilon.mean() - 0.1) < 4 * posterior.epsilon.std()
     assert fit.item_summary["ID"].to_list() == names
     assert fit.round_log["reliability_EAP"][0] > 0.9
-
-
-@pytest.mark.slow
-def test_a_learned_scale_finds_a_sharp_judge():
-    rows, names = table(30, *simulated(30, 2500, seed=5, spread=2.5, eps=0.0, b=0.0)[1:])
-    learned = fit_bayes_btl_mcmc(rows, names, "btl", seed=1, prior_sd="learned").fit
-    assert 1.8 < learned.prior_sd.mean() < 3.4
-    fixed = fit_bayes_btl_mcmc(rows, names, "btl", seed=1).fit
-    assert learned.posterior.theta.mean(axis=0).std() > fixed.posterior.theta.mean(axis=0).std()
 
 
 @pytest.mark.slow
@@ -222,15 +204,6 @@ def test_growing_subsets_are_warm_and_agree_with_cold_fits():
     assert np.abs(difference).max() < 0.2
     sampled = fit_bayes_btl_mcmc(rows, names, pair_counts=[300], subset_method="sample", seed=3)
     assert sampled.fit.n_comparisons == 300
-
-
-@pytest.mark.slow
-def test_items_without_a_comparison_keep_the_prior():
-    rows = [{"ID1": "a", "ID2": "b", "better_id": "a"}] * 10
-    fit = fit_bayes_btl_mcmc(rows, ["a", "b", "c"], "btl", seed=1, mcmc={"iter_sampling": 3000}).fit
-    raw = np.sqrt(2 / 3)  # a centred standard normal of three
-    assert fit.posterior.theta[:, 2].std() == pytest.approx(raw, rel=0.15)
-    assert fit.degree.tolist() == [10, 10, 0]
 
 
 @pytest.mark.parametrize(
@@ -266,23 +239,6 @@ def test_groups_that_never_met_are_told(caplog):
     assert "2 groups were never compared" in fit.notices[0]
     assert fit.n_unique_pairs == 2
     assert fit_bayes_btl_mcmc(rows, mcmc={"iter_sampling": 50, "extend": 1}).fit.provenance.seed is not None
-
-
-def test_lists_of_winners_have_no_position_effect(message_snapshot):
-    rows = [{"winner": "a", "loser": "b"}, {"winner": "b", "loser": "c"}] * 20
-    for variant in ("btl_b", "btl_e_b"):
-        with pytest.raises(InputError) as refused:
-            fit_bayes_btl_mcmc(rows, model_variant=variant)
-        message_snapshot(refused)
-    assert fit_bayes_btl_mcmc(rows, model_variant="btl_e", seed=1).fit.posterior.b is None
-
-
-@pytest.mark.parametrize(
-    "rows", [[{"ID1": "a", "ID2": "b", "better_id": None}], [{"ID1": "a", "ID2": "a", "better_id": "a"}]]
-)
-def test_nothing_to_fit(rows):
-    with pytest.raises(FitError, match="nothing to fit"):
-        fit_bayes_btl_mcmc(rows)
 
 
 def calibration(variant, sets, seed, prior_sd=1.0):

@@ -311,8 +311,6 @@ def test_same_as_the_slow_optimiser(kind: str, ties: Any, position: bool, data: 
         assert fit.ties is not None
         assert fit.ties.nu == pytest.approx(math.exp(beta[-1]), abs=1e-6)
         assert fit.ties.se == pytest.approx(math.exp(beta[-1]) * math.sqrt(spread[-1, -1]), abs=1e-6)
-    if kind == "mle":
-        assert fit.fit.log_likelihood == pytest.approx(-slow.objective(beta), abs=1e-9)
 
 
 @given(data=small_data())
@@ -405,20 +403,11 @@ def test_who_only_wins_or_loses_is_named() -> None:
     data = won("ab", "ac", "bc", "cb", "bd", "cd")
     with pytest.raises(FitError) as caught:
         fit_bt_model(data, engine="mle")
-    assert str(caught.value) == (
-        "the likelihood has no maximum: never lost to any other: 1 item ('a'); never beat any other: 1 item ('d'). "
-        "Their distance to the rest would be infinite: add comparisons, or use engine 'sirt', 'map', 'firth'"
-    )
+    assert "the distance between 2 items ('b', 'c'); 1 item ('a'); 1 item ('d') would be infinite" in str(caught.value)
     for engine in ("sirt", "map", "firth"):
         fit = fit_bt_model(data, engine=engine)
         assert np.isfinite(fit.theta["theta"].to_numpy()).all()
         assert fit.theta["ID"].to_list() == ["a", "b", "c", "d"]
-
-
-def test_groups_without_a_loss_are_named(message_snapshot) -> None:
-    with pytest.raises(FitError) as refused:
-        fit_bt_model(won("ab", "ba", "cd", "dc", "ac", "bd"), engine="mle")
-    message_snapshot(refused)
 
 
 @pytest.mark.slow
@@ -474,29 +463,11 @@ def test_two_items_by_hand(message_snapshot) -> None:
     message_snapshot(refused)
 
 
-def test_only_ties(message_snapshot) -> None:
-    data = games([0, 1, 2], [1, 2, 0], [0.5, 0.5, 0.5])
-    with pytest.raises(FitError) as refused:
-        fit_bt_model(data, engine="mle")
-    message_snapshot(refused)
-    for engine in ("sirt", *LIKELIHOOD):
-        assert column(fit_bt_model(data, engine=engine, ties="half"), "theta") == pytest.approx([0, 0, 0])
-        with pytest.raises((FitError, InputError)) as refused:
-            fit_bt_model(data, engine=engine, ties="davidson")
-        message_snapshot(refused)
-
-
 def test_without_ties_nu_is_zero() -> None:
     data = won("ab", "bc", "ca", "ba")
     fit, plain = fit_bt_model(data, engine="mle", ties="davidson"), fit_bt_model(data, engine="mle")
     assert (fit.ties.nu, fit.ties.se) == (0, None)  # type: ignore[union-attr]
     assert column(fit, "theta") == pytest.approx(column(plain, "theta"))
-
-
-def test_a_win_and_a_tie_leave_davidson_nothing_finite(message_snapshot) -> None:
-    with pytest.raises(FitError) as refused:
-        fit_bt_model(games([0, 0], [1, 1], [1, 0.5]), engine="mle", ties="davidson")
-    message_snapshot(refused)
 
 
 def test_ties_are_read_from_the_outcome() -> None:
@@ -523,18 +494,6 @@ def test_a_weight_is_so_many_comparisons(engine: str, ties: Any) -> None:
         assert column(weighted, name) == pytest.approx(column(repeated, name), abs=1e-9)
     assert weighted.position == pytest.approx(repeated.position)  # type: ignore[arg-type]
     assert "a weight of 0" in weighted.notices[0]
-
-
-def test_turned_pairs_turn_the_position_effect() -> None:
-    rng = np.random.default_rng(6)
-    first = rng.integers(0, 4, 80)
-    data = games(first, (first + rng.integers(1, 4, 80)) % 4, rng.integers(0, 2, 80))
-    turned = data.select(object1="object2", object2="object1", result=1 - pl.col("result"))
-    one, two = (fit_bt_model(table, engine="mle", position=True) for table in (data, turned))
-    assert one.position is not None
-    assert two.position is not None
-    assert one.position.b == pytest.approx(-two.position.b, abs=1e-9)
-    assert column(one, "theta") == pytest.approx(column(two, "theta"), abs=1e-9)
 
 
 @pytest.mark.parametrize("engine", LIKELIHOOD)
@@ -605,12 +564,3 @@ def test_options_that_cannot_be_used(options: dict[str, Any], error: type[Except
         )
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-def test_parts_share_no_position_effect(message_snapshot) -> None:
-    data = won("ab", "ba", "xy", "yx")
-    with pytest.raises(FitError) as refused:
-        fit_bt_model(data, unconnected="separate", position=True, bootstrap=10)
-    message_snapshot(refused)
-    fit = fit_bt_model(data, unconnected="separate", engine="mle")
-    assert fit.theta["theta"].to_list() == pytest.approx([0, 0, 0, 0])

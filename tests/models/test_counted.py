@@ -10,7 +10,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import pairscale as ps
-from pairscale.core.errors import FileFormatError, InputError, TableError
+from pairscale.core.errors import TableError
 from pairscale.core.tables import times_of
 from pairscale.store.reading import read_comparisons
 
@@ -164,21 +164,6 @@ def test_named_columns(counting: None) -> None:
     _same(ps.fit(other.lazy(), **named), ps.fit(other, **named))
 
 
-def test_the_line_counts_comparisons_and_ties(counting: None) -> None:
-    frame = FORMS["arena"]
-    with in_memory_limit(10**9):
-        whole = read_comparisons(frame, aloud=False).line
-    assert read_comparisons(frame.lazy(), aloud=False, keep=[]).line == whole
-    assert whole.startswith("900 comparisons")
-
-
-def test_words_that_are_not_understood_are_counted(counting: None) -> None:
-    odd = FORMS["arena"].with_columns(
-        pl.when(pl.int_range(ROWS) < 7).then(pl.lit("?")).otherwise("winner").alias("winner")
-    )
-    assert "'?' (7)" in read_comparisons(odd.lazy(), aloud=False, keep=[]).line
-
-
 @pytest.mark.parametrize("limit", [0, 10 * ROWS])
 @pytest.mark.parametrize("by", ["weight", "ID1", "judge_id"])
 def test_columns_in_the_names_of_folders(by: str, limit: int, tmp_path: Path) -> None:
@@ -190,15 +175,6 @@ def test_columns_in_the_names_of_folders(by: str, limit: int, tmp_path: Path) ->
     with in_memory_limit(limit):
         found = ps.fit(str(tmp_path / "**" / "*.parquet"), cluster="judge_id", ties="half")
     assert_frame_equal(found.theta, ps.fit(frame, cluster="judge_id", ties="half").theta)
-
-
-def test_folders_that_name_other_columns(message_snapshot, tmp_path: Path) -> None:
-    for name in ("judge_id=t00", "weight=2"):
-        (tmp_path / name).mkdir()
-        PLAIN.write_parquet(tmp_path / name / "0.parquet")
-    with pytest.raises(TableError) as refused:
-        ps.fit(str(tmp_path / "*" / "*.parquet"))
-    message_snapshot(refused)
 
 
 @pytest.mark.parametrize("limit", [0, 10 * ROWS])
@@ -220,25 +196,6 @@ def test_a_stream_is_read_once() -> None:
 # What is refused.
 
 
-def test_a_pattern_without_files(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no file matches"):
-        ps.fit(str(tmp_path / "*.parquet"))
-
-
-def test_a_pattern_of_other_files(message_snapshot, tmp_path: Path) -> None:
-    PLAIN.write_csv(tmp_path / "a.csv")
-    with pytest.raises(FileFormatError) as refused:
-        ps.fit(str(tmp_path / "*"))
-    message_snapshot(refused)
-
-
-def test_parts_that_do_not_fit_together(tmp_path: Path) -> None:
-    path = _parts(PLAIN, tmp_path)
-    PLAIN.select("ID1", pl.col("ID2").cast(pl.Categorical).to_physical()).write_parquet(tmp_path / "part-2.parquet")
-    with pytest.raises(TableError, match="cannot be read"), in_memory_limit(0):
-        ps.fit(path)
-
-
 def test_rows_have_no_numbers(message_snapshot, counting: None) -> None:
     blank = PLAIN.with_columns(pl.when(pl.int_range(ROWS) == 5).then(pl.lit(" ")).otherwise("ID1").alias("ID1"))
     with pytest.raises(TableError) as refused:
@@ -247,13 +204,6 @@ def test_rows_have_no_numbers(message_snapshot, counting: None) -> None:
     bad = FRAME.with_columns(pl.when(pl.int_range(ROWS) == 5).then(-1.0).otherwise("weight").alias("weight"))
     with pytest.raises(TableError) as refused:
         ps.fit(bad.lazy())
-    message_snapshot(refused)
-
-
-def test_nested_values_are_refused(message_snapshot, counting: None) -> None:
-    nested = PLAIN.select(pair=pl.struct("ID1", "ID2"), winner="better_id")
-    with pytest.raises(TableError) as refused:
-        ps.fit(nested.lazy(), a_col="pair.ID1", b_col="pair.ID2", winner_col="winner")
     message_snapshot(refused)
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import polars as pl
-import pytest
 
-from pairscale.core.errors import InputError
 from pairscale.models.bradley_terry import fit_bt_model
 
 
@@ -25,10 +23,3 @@ def test_a_ring_of_many_items() -> None:
     fit = fit_bt_model(games, se=False)
     assert fit.theta["wins"].to_list() == [2] * len(ring)
     assert np.abs(fit.theta["theta"].to_numpy()).max() < 1e-9
-
-
-@pytest.mark.parametrize("seed", ["x", -1, 1.5, [1, 2]])
-def test_a_seed_that_is_none(message_snapshot, seed: object) -> None:
-    with pytest.raises(InputError) as refused:
-        fit_bt_model(random_games(5, 60, seed=17), bootstrap=5, seed=seed)
-    message_snapshot(refused)

@@ -119,14 +119,6 @@ def test_a_warm_start_from_almost_nothing_ends():
         assert fit.n_gradients <= bound(SHORT, 7)
 
 
-@pytest.mark.parametrize("steps", [1, 2, 3])
-def test_a_short_adaptive_run_ends(steps):
-    texts = pl.DataFrame({"ID": list("abcd"), "text": ["one", "two", "three", "four"]})
-    judge = ps.SimulatedJudge({"a": 0.0, "b": 1.0, "c": 2.0, "d": 3.0}, seed=1)
-    out = ps.adaptive_rank(texts, judge=judge, n_steps=steps, seed=3, progress="none")
-    assert out.summary["committed_pairs"][0] == steps
-
-
 @pytest.mark.slow
 def test_without_comparisons_the_posterior_is_the_prior():
     nothing = table([])
@@ -335,17 +327,3 @@ def test_every_engine_ends(work, case, engine):
 def test_every_engine_ends_whatever_comes(data, engine, options):
     _, pairs, first = data
     check_scores(table(pairs, first), engine, options)
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_elo_ends(case):
-    """A run goes through the decisions once; so its work is theirs."""
-    _, pairs = CASES[case]
-    fit = ps.fit_elo_model(table(pairs), runs=5, seed=1)
-    ratings = fit.elo["elo"].to_numpy()
-    assert np.isfinite(ratings).all()
-    met = len({name for pair in pairs for name in pair})
-    assert len(ratings) == met
-    assert ratings.mean() == pytest.approx(0, abs=1e-9) or ratings.sum() == pytest.approx(
-        ratings[0] * 0 + ratings.sum()
-    )

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairscale.core.errors import FitError, InputError, TableError
+from pairscale.core.errors import FitError, InputError
 from pairscale.models import elo as module
 from pairscale.models.elo import EloFit, fit_elo_model
 
@@ -175,32 +175,6 @@ def test_order_of_rows_does_not_matter() -> None:
     assert again.provenance.inputs == fit_elo_model(games, seed=4).provenance.inputs
 
 
-def test_first_orders_stay_when_more_are_asked_for() -> None:
-    games = random_games(9, 100, seed=1)
-    few, many = (fit_elo_model(games, runs=runs, seed=3).fit.per_run for runs in (5, 80))
-    assert few.equals(many.head(5))
-
-
-def test_a_run_without_a_seed_can_be_repeated() -> None:
-    games = random_games(9, 100, seed=1)
-    fit = fit_elo_model(games)
-    assert fit_elo_model(games, seed=fit.provenance.seed).elo.equals(fit.elo)
-
-
-def test_shape_of_the_result() -> None:
-    fit = fit_elo_model(won("ab", "bc", "ac", "ab"), seed=1)
-    assert fit.elo.schema == {"ID": pl.String, "elo": pl.Float64, "rank": pl.Int64, "elo_sd": pl.Float64}
-    assert fit.elo["ID"].to_list() == ["a", "b", "c"]
-    assert fit.engine == fit.provenance.method == "EloChoice"
-    assert (fit.fit.runs, fit.fit.games, fit.fit.k, fit.fit.start) == (5, 4, 100, 0.0)
-    assert fit.notices == ()
-    assert "3 items" in repr(fit)
-
-
-def test_one_order_has_no_deviation() -> None:
-    assert fit_elo_model(won("ab", "bc"), runs=1).elo["elo_sd"].null_count() == 3
-
-
 def test_a_single_game_says_nothing_of_reliability() -> None:
     fit = fit_elo_model(won("ab"))
     assert ratings(fit) == {"a": 50, "b": -50}
@@ -221,17 +195,6 @@ def test_results_of_any_shape() -> None:
     assert [text.split(":")[0] for text in fit.notices] == ["left out 2 of 4 rows"]
 
 
-def test_parts_are_named() -> None:
-    fit = fit_elo_model(won("ab", "bc", "xy"), seed=1)
-    assert "2 parts" in fit.notices[0]
-    assert "'x', 'y'" in fit.notices[0]
-
-
-def test_verbose_says_how_it_went(caplog: pytest.LogCaptureFixture) -> None:
-    fit_elo_model(won("ab"), verbose=True)
-    assert "1 decisions of 2 items in 5 random orders" in caplog.text
-
-
 @pytest.mark.parametrize(
     "options", [{"runs": 0}, {"runs": 1.5}, {"k": 0}, {"k": 0.5}, {"k": 10**7}, {"start": math.nan}, {"seed": -1}]
 )
@@ -244,8 +207,3 @@ def test_options_out_of_range(options: dict[str, float]) -> None:
 def test_nothing_to_rate(games: list[dict[str, str]]) -> None:
     with pytest.raises(FitError, match="rows"):
         fit_elo_model(games)
-
-
-def test_no_results() -> None:
-    with pytest.raises(TableError, match="are not results"):
-        fit_elo_model({"a": [1], "b": [2]})

@@ -114,11 +114,3 @@ def test_a_careless_judge_is_flagged_in_words() -> None:
     named = fit_statistics(fit_bt_model(data.rename({"judge_id": "who"})), judge="who").judges
     assert named is not None
     assert named.equals(judges)
-
-
-def test_two_items_flag_nobody() -> None:
-    data = [{"object1": "a", "object2": "b", "result": r} for r in (1, 1, 0)]
-    items = fit_statistics(fit_bt_model(data, engine="mle")).items
-    assert items["misfit"].to_list() == [False, False]
-    assert items["reason"].to_list() == [None, None]
-    assert items["infit"].to_list() == pytest.approx([1, 1])

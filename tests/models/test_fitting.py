@@ -1,17 +1,12 @@
 """The verb `ps.fit`: one function for all models, with our own defaults."""
 
-import inspect
-import typing
-
 import numpy as np
 import polars as pl
 import pytest
 from scipy.special import expit
 
 import pairscale as ps
-from pairscale.cli import fit as command
 from pairscale.core.errors import InputError
-from pairscale.models.fitting import FitModel
 
 
 def _results(seed=1, sd=2.0, n_items=15, n=150, ties=0.0):
@@ -173,16 +168,3 @@ def test_options_that_do_not_belong_are_refused(table, given, message):
     with pytest.raises(InputError) as caught:
         ps.fit(table, **given)
     assert message in str(caught.value)
-
-
-def test_the_shell_has_the_same_options_and_defaults():
-    """But for what only Python or only the shell has."""
-    python = inspect.signature(ps.fit).parameters
-    shell = inspect.signature(command.command).parameters
-    only_python = {"data", "ids", "rank_intervals", "progress"}
-    only_shell = {"results", "fit_statistics", "columns", "chart", "chart_kind", "as_json", "out"}
-    assert set(python) - only_python == set(shell) - only_shell
-    files = {"covariance"}  # a flag in Python, a file in the shell
-    for name in set(python) - only_python - files:
-        assert python[name].default == shell[name].default, name
-    assert typing.get_args(FitModel) == typing.get_args(command.Model)

@@ -76,20 +76,6 @@ def test_the_weak_judge_is_named(four: BayesFit) -> None:
 
 
 @pytest.mark.slow
-def test_the_result_has_what_other_fits_have(four: BayesFit) -> None:
-    assert four.fit.diagnostics.diagnostics_pass
-    log = four.round_log.row(0, named=True)
-    assert 0 < log["reliability_EAP"] < 1
-    assert log["total_pairs_done"] == 1000
-    items = ps.summarize_items(four)
-    assert items.height == 15
-    assert items["rank"].to_list() == list(range(1, 16))
-    assert four.fit.posterior.theta.mean(axis=1) == pytest.approx(0, abs=1e-9)
-    assert "4 judges, 1 weak" in repr(four.fit)
-    assert four.plot().to_dict()
-
-
-@pytest.mark.slow
 def test_equal_judges_give_the_scores_of_a_pooled_fit() -> None:
     rows = panel(8, 150, (1.0, 1.0), 7)
     slopes, pooled = fitted(rows, seed=1), ps.fit(rows, "bayes", variant="btl_b", seed=1)
@@ -109,13 +95,6 @@ def test_a_judge_who_prefers_the_worse_text_is_weak() -> None:
     assert found["judge_id"][-1] == "J2"
     assert found["upper"][-1] < 0
     assert found["weak"].to_list() == [False, False, True]
-
-
-@pytest.mark.slow
-def test_the_column_may_be_called_judge_and_the_same_seed_gives_the_same_figures() -> None:
-    rows = panel(6, 40, (1.0, 0.5), 3)
-    renamed = rows.rename({"judge_id": "judge"})
-    assert fitted(rows, seed=4).item_summary.equals(fitted(renamed, seed=4).item_summary)
 
 
 @pytest.mark.slow

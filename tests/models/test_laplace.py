@@ -11,7 +11,6 @@ import pytest
 from scipy.special import expit, logit
 from scipy.stats import beta
 
-from pairscale.core.errors import InputError
 from pairscale.models.bayes import normal
 from pairscale.models.bayes.diagnostics import DiagnosticsGate
 from pairscale.models.bayes.fit import fit_btl, fit_btl_laplace, judge_parameters
@@ -85,17 +84,6 @@ def test_a_learned_prior() -> None:
     assert np.corrcoef(both.theta_mean, exact.theta_mean)[0, 1] > 0.99
 
 
-@pytest.mark.slow_except("0.5-0.1")
-@pytest.mark.parametrize(("prior_sd", "off"), [(0.5, 0.1), (3.0, 0.25)])
-def test_a_given_prior(prior_sd: float, off: float) -> None:
-    """A wide prior leaves the item that never won a skewed distribution, which no normal one is like: sd off by .23."""
-    rows, ids = compared(12, 100, seed=6)
-    exact = fit_btl(rows, ids, "btl", MCMCSettings(iter_sampling=1200), seed=1, prior_sd=prior_sd).posterior.items
-    found = fit_btl_laplace(rows, ids, "btl", seed=1, prior_sd=prior_sd).posterior.items
-    assert np.abs((found.theta_mean - exact.theta_mean) / exact.theta_sd).max() < 0.07
-    assert np.abs(found.theta_sd / exact.theta_sd - 1).max() < off
-
-
 def test_without_comparisons_the_prior_stays() -> None:
     rows = pl.DataFrame(schema={"ID1": pl.String, "ID2": pl.String, "better_id": pl.String})
     found = fit_btl_laplace(rows, [f"S{at}" for at in range(40)], seed=1).posterior
@@ -159,7 +147,6 @@ def test_the_gate_passes(near_stop: bool, gate: DiagnosticsGate | None) -> None:
     assert (said.divergences, said.max_rhat, said.near_stop_active) == (0, 1.0, near_stop)
     expected = 1000 if gate is None else 3002 if near_stop else 1502
     assert found.posterior.n_draws == said.min_ess_bulk == expected
-    assert found.posterior.diagnostics is said
     assert "laplace" in found.engine
     assert repr(found) == f"<BTLFit btl_e_b: 10 items, 50 comparisons, {expected:,} draws>"
 
@@ -173,12 +160,6 @@ def test_the_seed_alone_is_random() -> None:
     warm = fit_btl_laplace(rows[:20], ids, seed=9)
     np.testing.assert_array_equal(fit_btl_laplace(rows, ids, seed=1, warm=warm).posterior.theta, one.theta)
     np.testing.assert_allclose(one.theta.mean(axis=1), 0, atol=1e-12)
-
-
-def test_unknown_variants_are_refused() -> None:
-    rows, ids = compared(4, 8, seed=1)
-    with pytest.raises(InputError, match="btl_x"):
-        fit_btl_laplace(rows, ids, "btl_x")  # type: ignore[arg-type]
 
 
 # Many items

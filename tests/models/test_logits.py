@@ -213,16 +213,6 @@ def test_a_bound_that_is_repeated_is_no_new_evidence() -> None:
     assert again.variance == pytest.approx(once.variance, rel=1e-6)
 
 
-@pytest.mark.slow
-@given(st.integers(0, 50))
-def test_who_stands_first_changes_only_the_sign_of_the_position_effect(seed: int) -> None:
-    rows, ids, _ = answered(6, 15, seed)
-    turned = rows.with_columns(ID1="ID2", ID2="ID1", probability=1 - pl.col("probability"))
-    one, two = (centre(table, ids, 0.5) for table in (rows, turned))
-    assert two.mean[:6] == pytest.approx(one.mean[:6], abs=1e-6)
-    assert two.mean[6] == pytest.approx(-one.mean[6], abs=1e-6)
-
-
 def test_an_outlier_hardly_moves_the_scores() -> None:
     rows, ids, _ = answered(10, 90, 11, sd=1.0)
     wrong = pl.DataFrame({"ID1": [ids[0]], "ID2": [ids[1]], "better_id": [ids[0]], "probability": [0.99]})
@@ -250,17 +240,6 @@ def test_fit_uses_probabilities_when_asked(caplog: pytest.LogCaptureFixture) -> 
     caplog.clear()
     ps.fit(rows.with_columns(probability=pl.lit(1.0)))
     assert "probability" not in caplog.text  # nothing that a winner does not say
-
-
-def test_winners_without_probabilities_count_as_winners() -> None:
-    rows, ids, truth = answered(15, 200, 13)
-    half = rows.with_columns(probability=pl.when(pl.int_range(pl.len()) % 2 == 0).then("probability"))
-    fits = [fit_logits_laplace(table, ids, seed=1) for table in (rows, half, half.drop_nulls("probability"))]
-    assert (fits[1].n_comparisons, fits[1].n_probabilities) == (200, 100)
-    wide = [float(fit.posterior.items.theta_sd.mean()) for fit in fits]
-    assert wide[0] < wide[1] < wide[2]
-    assert "100 of 200 comparisons have no probability" in fits[1].notices[0]
-    assert covered(fits[1], truth).mean() > 0.8
 
 
 def test_what_is_refused(message_snapshot) -> None:

@@ -17,10 +17,8 @@ from tests.strategies import GOLDEN
 
 from pairscale.core.errors import InputError
 from pairscale.models.bayes import posterior as module
-from pairscale.models.bayes.diagnostics import DiagnosticsGate
 from pairscale.models.bayes.logs import ITEM_LOG, ROUND_LOG, round_log_row
 from pairscale.models.bayes.posterior import Posterior, item_log, round_figures
-from pairscale.models.reliability import eap_reliability
 
 THETA_LEVELS = {"p2.5": 0.025, "p5": 0.05, "p50": 0.5, "p95": 0.95, "p97.5": 0.975}
 
@@ -162,15 +160,6 @@ def test_item_log_columns() -> None:
     assert log["rank_mean"].sum() == pytest.approx(10)
 
 
-def test_the_rank_of_an_item_is_that_of_its_posterior_mean() -> None:
-    """§9.4, §10.3: the ranking induced by the EAP estimates, also where the mean of the ranks says otherwise."""
-    often, rarely_far = np.array([0.2, 0.2, 0.2, 0.2]), np.array([0.0, 0.0, 0.0, 4.0])
-    theta = np.stack([often, rarely_far, np.full(4, -3.0), np.full(4, -3.0)], axis=1)
-    log = item_log(Posterior(("a", "b", "c", "d"), theta), 1, [1] * 4, [1] * 4, [0] * 4, [0] * 4)
-    assert log["rank_mean"].to_list()[:2] == [1.25, 1.75]
-    assert log["rank"].to_list() == [2, 1, 3, 3]  # equal ones share the better place
-
-
 def test_figures_are_columns_of_the_round_log() -> None:
     found = round_figures(make(5), *exposure(5))
     assert list(found) == [name for name in ROUND_LOG if name in found]
@@ -179,25 +168,7 @@ def test_figures_are_columns_of_the_round_log() -> None:
     assert type(found["near_tie_adj_count"]) is int
 
 
-def test_parameters_of_the_model() -> None:
-    posterior = make(3)
-    found = round_figures(posterior, *exposure(3))
-    for name, draws in (("epsilon", posterior.epsilon), ("b", posterior.b)):
-        assert found[f"{name}_mean"] == pytest.approx(draws.mean())
-        for level, p in THETA_LEVELS.items():
-            assert found[f"{name}_{level}"] == pytest.approx(np.quantile(draws, p))
-    bare = round_figures(Posterior(posterior.ids, posterior.theta), *exposure(3))
-    assert {bare[name] for name in bare if name.startswith(("epsilon_", "b_"))} == {None}
-    assert list(bare) == list(found)
-
-
 # Ranks, ties and borders
-
-
-def test_rank_one_is_the_highest() -> None:
-    posterior = Posterior(("low", "high"), np.array([[-1.0, 1.0], [-2.0, 2.0]]))
-    assert posterior.items.rank_mean.tolist() == [2, 1]
-    assert posterior.items.order.tolist() == [1, 0]
 
 
 def test_equal_items_share_their_rank_and_go_by_id() -> None:
@@ -217,18 +188,6 @@ def test_near_ties_at_the_limits() -> None:
     assert round_figures(posterior, *exposure(2), near_tie_p_low=0.6)["near_tie_adj_frac"] == 1
 
 
-@pytest.mark.parametrize("n_items", [2, 5, 40])
-def test_order_of_input_does_not_matter(n_items: int) -> None:
-    posterior, (degree, first, second) = make(n_items), exposure(n_items)
-    shuffled = np.random.default_rng(5).permutation(n_items)
-    other = Posterior(
-        tuple(posterior.ids[at] for at in shuffled), posterior.theta[:, shuffled], posterior.epsilon, posterior.b
-    )
-    assert round_figures(other, degree[shuffled], first[shuffled], second[shuffled]) == pytest.approx(
-        round_figures(posterior, degree, first, second), rel=1e-12
-    )
-
-
 def test_border_is_by_rank_not_by_input() -> None:
     # Items 0 to 29, worst first. The 20th and 21st by rank (10 and 9) change places in every second draw.
     theta = np.tile(np.arange(30.0) - 14.5, (10, 1))
@@ -245,13 +204,11 @@ def test_from_chains_centres_and_keeps_the_order() -> None:
     rng = np.random.default_rng(0)
     theta, epsilon = rng.normal(3, 1, (5, 2, 3)), rng.random((5, 2))
     kept = theta.copy()
-    diagnostics = DiagnosticsGate.for_items(3).judge(divergences=0, max_rhat=1, min_ess_bulk=1e4)
-    posterior = Posterior.from_chains(["a", "b", "c"], theta, epsilon, diagnostics=diagnostics)
+    posterior = Posterior.from_chains(["a", "b", "c"], theta, epsilon)
     assert np.abs(posterior.theta.mean(axis=1)).max() < 1e-15
     assert (posterior.n_draws, posterior.n_items, posterior.chains) == (10, 3, 2)
     assert posterior.epsilon[3] == epsilon[1, 1]
     assert posterior.b is None
-    assert posterior.diagnostics is diagnostics
     assert (theta == kept).all()
     again = posterior.theta.reshape(5, 2, 3)
     np.testing.assert_allclose(again - again[:, :, :1], theta - theta[:, :, :1], atol=1e-14)
@@ -272,10 +229,3 @@ def test_reliability_of_the_r_package() -> None:
     none = [0] * theta.shape[1]
     found = round_figures(Posterior(tuple(f"i{at}" for at in range(theta.shape[1])), theta), none, none, none)
     assert found["reliability_EAP"] == pytest.approx(golden["output"], rel=1e-12)
-
-
-def test_the_round_log_and_the_function_give_one_eap_reliability() -> None:
-    posterior = Posterior.from_chains(list("abcd"), np.random.default_rng(3).normal(size=(50, 2, 4)) + np.arange(4.0))
-    found = round_figures(posterior, [1] * 4, [1] * 4, [0] * 4)["reliability_EAP"]
-    assert found == eap_reliability(posterior.items.theta_mean, posterior.items.theta_sd)
-    assert found == pytest.approx(eap_reliability(posterior.theta), rel=1e-12)

@@ -10,12 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit
 
-from pairscale.core.errors import InputError
 from pairscale.models.bayes.fit import fit_btl, fit_btl_laplace
 from pairscale.models.bayes.model import Answers, JudgeParameters, count_outcomes
 from pairscale.models.bayes.normal import differences
 from pairscale.models.bayes.repeats import RepeatAgreement, count_repeats, repeat_weights, weigh_repeats
-from pairscale.models.bayes.settings import MCMCSettings, require_repeats
+from pairscale.models.bayes.settings import MCMCSettings
 
 FEW = MCMCSettings(chains=4, iter_warmup=60, iter_sampling=60, extend=1)
 PLAIN = JudgeParameters(lapse=False, position=False)
@@ -190,20 +189,6 @@ def test_repeats_of_a_repeatable_judge_add_next_to_nothing(fit):
     spread = [f.posterior.theta.std(axis=0).mean() for f in (one, naive, counted)]
     assert spread[1] < 0.6 * spread[0]
     assert spread[2] == pytest.approx(spread[0], rel=0.08)
-
-
-def test_the_exact_fit_says_how_repeats_counted():
-    rows, names = _simulated(2)
-    fit = fit_btl(rows, names, "btl", FEW, 3, repeats="learned")
-    assert fit.provenance.settings["repeats"] == "learned"
-    assert fit.provenance.settings["repeat_agreement"] == fit.repeat_agreement.rho
-    assert "repeat_agreement" not in fit_btl(rows, names, "btl", FEW, 3).provenance.settings
-
-
-@pytest.mark.parametrize("given", ["none", "Learned", -0.1, 1.1, float("nan"), True, None])
-def test_other_ways_to_count_repeats_are_refused(given):
-    with pytest.raises(InputError, match=r"^repeats must be a number (of 0 or more|from 0 to 1)"):
-        require_repeats(given)
 
 
 # Properties

@@ -50,7 +50,7 @@ def test_results_of_both_orders_are_checked_for_bias(forward, reverse):
     assert ps.check_positional_bias(both, seed=1).summary.equals(apart.summary)
 
 
-def test_an_adaptive_run_is_results_and_says_how_its_pairs_were_chosen(message_snapshot, ranked, tmp_path):
+def test_an_adaptive_run_is_results_and_says_how_its_pairs_were_chosen(ranked, tmp_path):
     for source in (ranked, ranked.state):
         table = ps.read_results(source)
         history = ps.adaptive_results_history(ranked.state)
@@ -60,11 +60,6 @@ def test_an_adaptive_run_is_results_and_says_how_its_pairs_were_chosen(message_s
     kept = ps.rank(SAMPLES, judge=JUDGE, run=tmp_path / "r.db", max_comparisons=30, seed=1, progress=False)
     assert ps.fit(kept).theta.equals(ps.fit(tmp_path / "r.db").theta)
     assert ps.fit(kept).theta.equals(ps.fit(ranked).theta)
-    with pytest.raises(InputError, match="belong to tables"):
-        ps.fit(ranked, winner_col="Y")
-    with pytest.raises(InputError) as refused:
-        ps.fit(ranked, condition="lexical")
-    message_snapshot(refused)
 
 
 def test_read_results_reads_what_fit_reads(tmp_path, forward):
@@ -98,20 +93,21 @@ def test_fit_statistics_of_counted_comparisons(forward):
 
 
 def test_the_shell_shows_fit_statistics(tmp_path, forward, capsys):
-    from typer.testing import CliRunner
+    from pairscale.cli import main
 
-    from pairscale.cli import app
+    def shell(*line):
+        with pytest.raises(SystemExit):
+            main(line)
+        return capsys.readouterr()
 
     forward.results.write_csv(tmp_path / "results.csv")
     line = ["fit", str(tmp_path / "results.csv"), "--fit-statistics"]
-    shown = CliRunner().invoke(app, line)
-    assert "infit  outfit" in shown.stdout
-    document = json.loads(CliRunner().invoke(app, [*line, "--json"]).stdout)
+    assert "infit  outfit" in shell(*line).out
+    document = json.loads(shell(*line, "--json").out)
     expected = ps.fit_statistics(ps.fit(forward))
     assert [row["ID"] for row in document["fit_statistics"]["items"]] == expected.items["ID"].to_list()
     assert document["fit_statistics"]["judges"][0]["judge_id"] == "simulated"
-    refused = CliRunner().invoke(app, [*line, "--model", "elo"])
-    assert "--fit-statistics belongs to --model bt" in str(refused.exception)
+    assert "--fit-statistics belongs to --model bt" in shell(*line, "--model", "elo").err
 
 
 def test_agreement_takes_a_session_in_which_a_judge_met_a_pair_twice(caplog):

@@ -12,6 +12,7 @@ import pytest
 from packages import EXTRAS, PROJECT
 
 from pairscale.cli import doctor
+from pairscale.cli._common import Output
 
 _MODULES = {"vl-convert-python": "vl_convert", "markdown-it-py": "markdown_it", "python-multipart": "python_multipart"}
 
@@ -117,7 +118,7 @@ def test_the_doctor_knows_every_dependency() -> None:
 
 def test_the_doctor_names_the_package_that_is_missing(monkeypatch, capsys) -> None:
     monkeypatch.setattr(doctor, "_version", lambda name: "missing" if name == "pypdf" else "1.0")
-    doctor.command()
+    doctor.command.function(Output())
     found = re.search(r"extra documents +(\S.*?)  ", capsys.readouterr().out)
     assert found is not None
     assert found[1] == "missing: pypdf"

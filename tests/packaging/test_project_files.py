@@ -10,7 +10,7 @@ from packages import PROJECT, ROOT
 
 import pairscale as ps
 from pairscale._version import __year__
-from pairscale.reporting._shell import CITATION
+from pairscale.reporting.page import CITATION
 
 
 def test_the_citation() -> None:

@@ -33,7 +33,7 @@ assert all(ps.get_prompt_template(name) for name in ps.list_prompt_templates(inc
 from pairscale.providers.catalog import price_table
 assert price_table()
 fit = ps.fit_bt_model(ps.example_writing_results)
-from pairscale.reporting.page import write_report
+from pairscale.reporting.verbs import write_report
 write_report(fit, "report.html", ps.example_writing_samples)
 assert "<style" in Path("report.html").read_text("utf-8")
 """

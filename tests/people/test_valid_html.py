@@ -12,7 +12,7 @@ from tests.reporting.runs import HOSTILE, ab_run, bias_study, ranking_run
 import pairscale as ps
 from pairscale.judges.human import HumanJudge
 from pairscale.people import Address, serve_questions, serve_run
-from pairscale.reporting.page import write_report
+from pairscale.reporting.verbs import write_report
 
 pytestmark = pytest.mark.validate
 

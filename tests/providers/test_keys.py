@@ -221,7 +221,7 @@ def pair() -> ps.JudgePair:
 
 
 def test_a_key_in_an_adaptive_run_and_its_report(tmp_path, monkeypatch, said):
-    from pairscale.reporting.page import write_report
+    from pairscale.reporting.verbs import write_report
 
     with CarelessSimulator(faults=Faults(script=[500, 429])) as server:
         out = ps.adaptive_rank(

@@ -338,8 +338,6 @@ def test_ollama_ends_and_tags():
     assert read("ollama", {"response": "x", "done_reason": "length"}).stop_reason == "length"
     reply = read("ollama", {"response": f"<think>a</think>{TAG}", "done": True}, "deepseek-r1:8b")
     assert (reply.text, reply.thoughts) == (TAG, "a")
-    spoken = read("ollama", {"message": {"role": "assistant", "content": TAG, "thinking": "b"}, "done_reason": "stop"})
-    assert (spoken.text, spoken.thoughts) == (TAG, "b")
 
 
 # --- what is none ---------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from tests.reporting.runs import ab_run, bias_study, ranking_run, samples
 
 import pairscale as ps
 from pairscale.people import Case, LabelStore
-from pairscale.reporting.page import write_report
+from pairscale.reporting.verbs import write_report
 
 pytestmark = pytest.mark.slow
 
@@ -117,8 +117,6 @@ def test_a_notebook_shows_it_in_the_width_of_the_cell(browser, width):
     assert chart["astray"] == 0
     assert chart["dots"] == len(chart["rows"]) == 12
     assert all(0 <= mark["left"] and mark["right"] <= width for mark in chart["marks"])
-    narrow = page.locator(".narrow-only").evaluate_all("all => all.some(node => node.getClientRects().length > 0)")
-    assert narrow == (width < 480)
     context.close()
 
 

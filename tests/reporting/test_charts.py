@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import json
+import math
 import re
+import struct
 import xml.etree.ElementTree as ET
 
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import pairscale as ps
 from pairscale.checks.published import OTHER_WORDINGS
 from pairscale.core.errors import FileFormatError, InputError, MissingExtraError
 from pairscale.models.likelihood import outcome_probabilities
-from pairscale.reporting._chart_style import names
-from pairscale.reporting.charts import (
-    CHART_SUFFIXES,
-    _places,
-    rank_chart,
-    save_chart,
-    score_chart,
-    study_chart,
-    win_matrix,
-)
+from pairscale.reporting import vega
+from pairscale.reporting.charts import FIGURES, plot
+from pairscale.reporting.picture import intervals, names, room_around, run_lines, score_picture, shares
+from pairscale.reporting.svg import round_ticks, svg
 
 HOSTILE = ["</script><script>alert(1)</script>", "<img src=x onerror=alert(2)>", 'a "b" & c', "d\x00\ne", "f" * 500]
 
@@ -53,136 +51,83 @@ def bayes():
     return ps.fit_bayes_btl_mcmc(results(numbered(6)), model_variant="btl", mcmc=mcmc, seed=1)
 
 
-def data_of(spec, least=2):
-    """The rows of a chart's largest table."""
-    rows = max(spec["datasets"].values(), key=len)
-    assert len(rows) >= least
-    return rows
+def dots_of(picture):
+    return picture.marks[-1].rows
 
 
-def subtitle(spec):
-    return " ".join(spec["title"]["subtitle"])
+def figures_of(picture):
+    return {
+        name: (row["x"], row["x_low"], row["x_high"])
+        for name, row in zip(picture.y.names, dots_of(picture), strict=True)
+    }
 
 
-# Scores
+# Scores and ranks
 
 
-@pytest.mark.slow
 def test_scores_are_those_of_the_fit_best_on_top(fit):
-    spec = score_chart(fit).to_dict()
-    rows = data_of(spec)
-    assert [row["item"] for row in rows] == fit.theta["ID"].to_list()
-    for field, column in (("value", "theta"), ("lower", "lower"), ("upper", "upper")):
-        assert [row[field] for row in rows] == fit.theta[column].to_list()
-    zero, bars, points = spec["layer"]
-    assert zero["mark"]["type"] == bars["mark"]["type"] == "rule"
-    assert (bars["encoding"]["x"]["field"], bars["encoding"]["x2"]["field"]) == ("lower", "upper")
-    assert points["encoding"]["x"]["field"] == "value"
-    assert bars["encoding"]["y"]["field"] == "item"
-    assert bars["encoding"]["y"]["sort"] is None  # as the rows come
-    assert "95% intervals" in subtitle(spec)
-    assert spec["description"].startswith(f"Scores of 8 items with intervals, best on top: {rows[0]['item']} to ")
-    assert spec["background"] == "#ffffff"
+    (picture,) = FIGURES["scores"](fit).pictures
+    assert list(figures_of(picture)) == fit.theta["ID"].to_list()
+    assert list(figures_of(picture).values()) == fit.theta.select("theta", "lower", "upper").rows()
+    assert "95 % intervals" in FIGURES["scores"](fit).notes[0]
 
 
-def test_scores_of_the_other_models(bayes):
-    rows = {row["item"]: row for row in data_of(score_chart(bayes).to_dict())}
+def test_scores_and_ranks_of_the_other_models(bayes):
     log = ps.summarize_items(bayes, sort_by="theta_mean")
-    assert list(rows) == log["ID"].to_list()
-    assert [row["upper"] for row in rows.values()] == log["theta_p97.5"].to_list()
+    scores = figures_of(FIGURES["scores"](bayes).pictures[0])
+    assert [(name, figures[2]) for name, figures in scores.items()] == log.select("ID", "theta_p97.5").rows()
+    assert "diagnostics failed" in FIGURES["scores"](bayes).notes[-1]  # so few draws
+    ranks = figures_of(FIGURES["ranks"](bayes).pictures[0])
+    assert [figures[1] for figures in ranks.values()] == ps.summarize_items(bayes)["rank_p2.5"].to_list()
     elo = ps.fit_elo_model(results(numbered(6)), runs=10, seed=1)
-    spec = score_chart(elo).to_dict()
-    best, first = elo.elo.row(0, named=True), data_of(spec)[0]
-    assert (first["value"], first["upper"]) == (best["elo"], best["elo"] + best["elo_sd"])
-    assert "not how sure a rating is" in subtitle(spec)
-    once = score_chart(ps.fit_elo_model(results(numbered(6)), runs=1, seed=1)).to_dict()
-    assert "Bars" not in subtitle(once)
-    assert all(row["lower"] == row["value"] for row in data_of(once))
+    best = elo.elo.row(0, named=True)
+    assert next(iter(figures_of(FIGURES["scores"](elo).pictures[0]).values()))[2] == best["elo"] + best["elo_sd"]
 
 
-def test_a_failed_sampler_is_said(bayes):
-    assert not bayes.fit.diagnostics.diagnostics_pass  # so few draws
-    assert "diagnostics failed" in subtitle(score_chart(bayes).to_dict())
+def test_ranks_of_a_fit_with_and_without_their_intervals(fit):
+    table = results(numbered(8))
+    rows = fit.theta.select(pl.col("rank", "rank_lower", "rank_upper").cast(float)).rows()
+    for one in (fit, ps.fit_bt_model(table)):
+        assert list(figures_of(FIGURES["ranks"](one).pictures[0]).values()) == rows
+    with pytest.raises(InputError, match="not EloFit"):
+        FIGURES["ranks"](ps.fit_elo_model(table, seed=1))
 
 
-def test_scores_without_intervals_and_with_a_reference():
-    table = results(numbered(5))
-    bare = score_chart(ps.fit_bt_model(table, se=False)).to_dict()
-    assert "Bars" not in subtitle(bare)
-    other = score_chart(ps.fit_bt_model(table, engine="firth", reference="t0003", level=0.9)).to_dict()
-    assert "90% intervals of the difference to t0003" in subtitle(other)
-
-
-def test_parts_have_a_panel_each_and_no_common_axis():
+def test_parts_have_a_picture_each():
     table = pl.concat([results(["a", "b", "c"]), results(["x", "y", "z"])])
     fit = ps.fit_bt_model(table, unconnected="separate")
-    spec = score_chart(fit).to_dict()
-    assert [panel["title"]["text"] for panel in spec["vconcat"]] == ["Group 1", "Group 2"]
-    assert "only with those of its own group" in subtitle(spec)
-    cells = {(row["row"], row["column"]) for row in data_of(win_matrix(fit).to_dict())}
-    assert ("a", "b") in cells
-    assert not {("a", "x"), ("a", "a")} & cells
+    figure = FIGURES["scores"](fit)
+    assert [picture.heading for picture in figure.pictures] == ["Group 1", "Group 2"]
+    cells = {(row["y"], row["x"]) for row in FIGURES["wins"](fit).pictures[0].marks[0].rows}
+    assert (0, 1) in cells
+    assert not {(0, 5), (0, 0)} & cells
     with pytest.raises(InputError, match="have no ranks"):
-        rank_chart(fit)
-    assert "share no scale" in subtitle(score_chart(ps.fit_elo_model(table, seed=1)).to_dict())
+        FIGURES["ranks"](fit)
 
 
-def test_many_items_keep_the_height_and_lose_their_names():
-    few, many = (score_chart(ps.fit_bt_model(results(numbered(n)), se=False)).to_dict() for n in (120, 121))
-    assert few["height"] == {"step": 15}
-    assert many["height"] == 900
-    assert few["layer"][1]["encoding"]["y"]["field"] == "item"
-    places = many["layer"][1]["encoding"]["y"]
-    assert (places["field"], places["scale"]["reverse"]) == ("place", True)
-    assert "Too many for names (121 items)" in subtitle(many)
-    assert data_of(many)[120]["place"] == 121
-
-
-# Ranks
-
-
-def test_rank_intervals(fit, bayes):
-    spec = rank_chart(fit).to_dict()
-    rows = data_of(spec)
-    for field, column in (("value", "rank"), ("lower", "rank_lower"), ("upper", "rank_upper")):
-        assert [row[field] for row in rows] == fit.theta[column].to_list()
-    assert spec["layer"][0]["encoding"]["x"]["axis"]["values"] == list(range(1, 9))
-    log = ps.summarize_items(bayes)
-    assert [row["lower"] for row in data_of(rank_chart(bayes).to_dict())] == log["rank_p2.5"].to_list()
-
-
-def test_ranks_of_a_fit_without_their_intervals():
-    table = results(numbered(5))
-    expected = rank_chart(ps.fit_bt_model(table, level=0.9, rank_intervals=True)).to_dict()
-    assert data_of(ps.fit_bt_model(table, level=0.9).plot(kind="ranks").to_dict()) == data_of(expected)
-    with pytest.raises(InputError, match="se=False leaves nothing"):
-        rank_chart(ps.fit_bt_model(table, se=False))
-    with pytest.raises(InputError, match="not EloFit"):
-        rank_chart(ps.fit_elo_model(table, seed=1))
-    with pytest.raises(InputError, match="not str"):
-        score_chart("a fit")
-
-
-@pytest.mark.parametrize(
-    ("n", "places"), [(1, [1]), (3, [1, 2, 3]), (20, [1, *range(2, 21, 2)]), (1000, [1, *range(100, 1001, 100)])]
-)
-def test_places_on_an_axis_begin_with_the_first(n, places):
-    assert _places(n) == places
+@pytest.mark.parametrize(("n", "rows_each"), [(300, True), (301, False)])
+def test_many_items_share_a_picture(n, rows_each):
+    rows = [{"ID": f"<{n}>", "score": -n / 10, "lower": None, "upper": None} for n in range(n)]
+    chart = svg(score_picture(rows))
+    assert chart.count("<circle") == n
+    assert chart.count('class="name" dir="auto"') == (n if rows_each else 0)
+    assert "&lt;0&gt;" in chart
 
 
 # Who beats whom
 
 
+def cells_of(figure):
+    (picture,) = figure.pictures
+    return {(picture.y.names[row["y"]], picture.x.names[row["x"]]): row["share"] for row in picture.marks[0].rows}
+
+
 def test_shares_of_comparisons():
     table = pl.DataFrame({"ID1": list("aaab"), "ID2": list("bbbc"), "better_id": ["a", "a", "b", "b"]})
     table = pl.concat([table, pl.DataFrame({"ID1": ["a"], "ID2": ["c"], "better_id": [None]})])
-    spec = win_matrix(table).to_dict()
-    cells = {(row["row"], row["column"]): (row["share"], row["times"]) for row in data_of(spec)}
-    assert cells == {("a", "b"): (0.6667, 3), ("b", "a"): (0.3333, 3), ("b", "c"): (1, 1), ("c", "b"): (0, 1)}
-    assert "Grey: never compared" in subtitle(spec)
-    encoding = spec["layer"][0]["encoding"]
-    assert encoding["y"]["scale"]["domain"] == encoding["x"]["scale"]["domain"] == ["a", "b", "c"]
-    assert (encoding["y"]["field"], encoding["x"]["field"], encoding["color"]["field"]) == ("row", "column", "share")
+    assert cells_of(FIGURES["wins"](table)) == {
+        ("a", "b"): 0.6667, ("b", "a"): 0.3333, ("b", "c"): 1, ("c", "b"): 0,
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("ties", ["drop", "davidson"])
@@ -191,29 +136,26 @@ def test_fitted_probabilities_are_those_of_the_fit(ties):
     tied = table.head(2).with_columns(better_id=pl.lit(None, pl.String), outcome=pl.lit("tie"))
     fit = ps.fit_bt_model(pl.concat([table, tied]), engine="firth" if ties == "drop" else "map", ties=ties)
     theta = dict(fit.theta.select("ID", "theta").iter_rows())
-    for row in data_of(win_matrix(fit).to_dict()):
-        gap = np.array([theta[row["row"]] - theta[row["column"]]])
-        won, _, _ = outcome_probabilities(gap, fit.ties.nu if fit.ties else 0.0)
-        assert row["share"] == pytest.approx(won[0], abs=1e-4)
+    for (one, two), share in cells_of(FIGURES["wins"](fit)).items():
+        won, _, _ = outcome_probabilities(np.array([theta[one] - theta[two]]), fit.ties.nu if fit.ties else 0.0)
+        assert share == pytest.approx(won[0], abs=1e-4)
 
 
 def test_fitted_probabilities_of_the_other_models(bayes):
-    cells = {(row["row"], row["column"]): row["share"] for row in data_of(win_matrix(bayes).to_dict())}
+    cells = cells_of(FIGURES["wins"](bayes))
     assert len(cells) == 30
     theta = bayes.fit.posterior.theta
     assert cells["t0000", "t0003"] == pytest.approx((1 / (1 + np.exp(theta[:, 3] - theta[:, 0]))).mean(), abs=1e-4)
     elo = ps.fit_elo_model(results(numbered(4)), seed=1)
     rating = dict(elo.elo.select("ID", "elo").iter_rows())
-    for row in data_of(win_matrix(elo).to_dict()):
-        gap = rating[row["row"]] - rating[row["column"]]
-        assert row["share"] == pytest.approx(1 / (1 + 10 ** (-gap / 400)), abs=1e-4)
+    for (one, two), share in cells_of(FIGURES["wins"](elo)).items():
+        assert share == pytest.approx(1 / (1 + 10 ** ((rating[two] - rating[one]) / 400)), abs=1e-4)
 
 
 def test_results_are_ordered_by_a_fit_that_knows_all_items(message_snapshot, fit):
-    table = results(numbered(8))
-    assert win_matrix(table, fit).to_dict()["layer"][0]["encoding"]["y"]["scale"]["domain"] == fit.theta["ID"].to_list()
+    assert list(FIGURES["wins"](results(numbered(8)), fit).pictures[0].y.names) == fit.theta["ID"].to_list()
     with pytest.raises(InputError) as refused:
-        win_matrix(results(numbered(9)), fit)
+        FIGURES["wins"](results(numbered(9)), fit)
     message_snapshot(refused)
 
 
@@ -221,14 +163,10 @@ def test_results_are_ordered_by_a_fit_that_knows_all_items(message_snapshot, fit
 def test_many_items_are_shown_in_groups():
     table = results(numbered(203))
     fit = ps.fit_bt_model(table, se=False)
-    for chart in (win_matrix(table, fit), win_matrix(fit)):
-        spec = chart.to_dict()
-        labels = spec["layer"][0]["encoding"]["y"]["scale"]["domain"]
+    for figure in (FIGURES["wins"](table, fit), FIGURES["wins"](fit)):
+        labels = figure.pictures[0].y.names
         assert (labels[0], labels[-1], len(labels)) == ("1–5", "201–203", 41)
-        assert "203 items in groups of 5" in subtitle(spec)
-    place = {name: at // 5 for at, name in enumerate(fit.theta["ID"])}
-    between = sum(place[a] != place[b] for a, b in table.select("ID1", "ID2").iter_rows())
-    assert sum(row["times"] for row in data_of(win_matrix(table, fit).to_dict())) == 2 * between
+        assert "203 items in groups of 5" in figure.notes[-1]
 
 
 # Studies
@@ -243,40 +181,25 @@ def study():
     return ps.template_study(pairs, templates=["weigh"], judge=swayed, progress=False)
 
 
-@pytest.mark.slow
 def test_a_study_beside_the_published_one(study):
     published = ps.published_template_study()
-    spec = study_chart(study, published).to_dict()
-    own, other = spec["vconcat"]
-    assert [block["title"]["text"] for block in (own, other)] == ["This study", "Published"]
-    assert [panel["title"]["text"] for panel in own["concat"]] == ["weigh"]
-    assert [panel["title"]["text"] for panel in other["concat"]] == published.ranking["template_id"].to_list()
-    assert OTHER_WORDINGS in subtitle(spec)
-    rows = [row for table in spec["datasets"].values() for row in table if "judge" in row]
-    assert len(rows) == 2 + 75
-    first = next(row for row in rows if row["judge"] == "b")
+    figure = FIGURES["templates"](study, published)
+    own, *others = figure.pictures
+    assert own.heading == "weigh"
+    assert [one.heading for one in others] == [f"{name} (published)" for name in published.ranking["template_id"]]
+    assert any(OTHER_WORDINGS in note for note in figure.notes)
+    assert not any(OTHER_WORDINGS in note for note in FIGURES["templates"](study).notes)
     known = study.table.row(by_predicate=pl.col("judge") == "b", named=True)
-    assert (first["consistent"], first["pos1"]) == (known["prop_consistent"], known["prop_pos1"])
-    assert first["pos1_upper"] == known["pos1_upper"]
-    encoding = own["concat"][0]["layer"][-1]["encoding"]
-    assert (encoding["x"]["field"], encoding["y"]["field"]) == ("pos1", "consistent")
-    assert encoding["color"]["scale"]["domain"] == ["a", "b"]  # by judge
-    assert encoding["x"]["scale"] == other["concat"][0]["layer"][-1]["encoding"]["x"]["scale"]
-    assert other["concat"][0]["layer"][-1]["encoding"]["color"]["field"] == "family"
-
-
-def test_a_study_alone_says_nothing_of_others(study):
-    spec = study_chart(study).to_dict()
-    assert OTHER_WORDINGS not in subtitle(spec)
-    assert "concat" in spec
-
-
-def test_figures_that_were_not_printed_cannot_be_drawn():
+    point = next(row for row in dots_of(own) if row["tip"].startswith("b:"))
+    assert (point["x"], point["y"], point["x_high"]) == tuple(
+        known[name] for name in ("prop_pos1", "prop_consistent", "pos1_upper")
+    )
+    assert sum(len(dots_of(one)) for one in others) == 75
     with pytest.raises(InputError, match="nothing to draw"):
-        study_chart(ps.published_default_template())
+        ps.published_default_template().plot()
 
 
-# Names and files
+# Pictures
 
 
 def test_names_stay_apart():
@@ -284,78 +207,126 @@ def test_names_stay_apart():
     assert len(names(HOSTILE)[4]) == 200
 
 
+def test_a_line_with_gaps():
+    chart = svg(run_lines([10, 20, 30], {"a": [None, 0.5, 0.7], "b": [None, None, None]}, "x", 0.9))
+    assert chart.count("<polyline") == 1
+    assert "target 0.9" in chart
+
+
+def test_an_end_without_limit_reaches_the_edge():
+    rows = [
+        {"ID": "<a>", "score": 1.0, "lower": 0.5, "upper": math.inf},
+        {"ID": "b", "score": -1.0, "lower": -math.inf, "upper": -0.5},
+        {"ID": "c", "score": 0.0, "lower": -0.2, "upper": None},
+    ]
+    chart = svg(intervals(rows, "x", "y"))
+    ends = [tuple(map(float, two)) for two in re.findall(r'class="interval"[^>]* x1="([\d.]+)%" x2="([\d.]+)%"', chart)]
+    points = [float(x) for x in re.findall(r'cx="([\d.]+)%"', chart)]
+    assert ends[0][1] == points[0] == max(points)  # the axis ends with what is known
+    assert ends[1][0] == points[1] == min(points)
+    assert ends[2][1] == points[2]
+    assert "&lt;a&gt;: 1.00 (0.50 to no limit)" in chart
+    assert "inf" not in chart
+    assert "nan" not in chart
+
+
+@given(st.lists(st.tuples(*[st.integers(0, 500)] * 3), min_size=1, max_size=5))
+def test_shares_are_as_wide_as_they_are_many(counts):
+    words = {"a": "first", "b": "second <b>", "c": "third"}
+    rows = {f"<{n}>": dict(zip("abc", three, strict=True)) for n, three in enumerate(counts)}
+    chart = svg(shares(rows, words, "x"))
+    assert "<b>" not in chart
+    for drawn, row in zip(chart.split('class="item"')[1:], rows.values(), strict=True):
+        bars = [(float(x), float(w)) for x, w in re.findall(r'<rect[^>]* x="([\d.]+)%" y="2" width="([\d.]+)%"', drawn)]
+        there = [n for n in row.values() if n]
+        assert [width for _, width in bars] == pytest.approx([100 * n / sum(there) for n in there], abs=0.01)
+        starts = [100 * sum(there[:at]) / sum(there) for at in range(len(there))]
+        assert [x for x, _ in bars] == pytest.approx(starts, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("low", "high"),
+    [(-3.1, 4.2), (-0.0004, 0.0003), (1e-12, 2e-12), (-1e9, 1e9), (5, 5), (0, 0), (1e6, 1e6 + 1e-3), (-0.05, 12),
+     (0, 1), (-1e-320, 1e-320), (-7.999, 8.0)],
+)  # fmt: skip
+def test_ticks_are_few_round_and_within_the_axis(low, high):
+    start, end = room_around(low, high)
+    assert start <= low <= high <= end
+    assert start < end
+    ticks = round_ticks(start, end)
+    assert 1 <= len(ticks) <= 6
+    assert ticks == sorted(set(ticks))
+    room = (end - start) * 1e-9
+    assert all(start - room <= tick <= end + room for tick in ticks)
+    assert "-0" not in {f"{tick:g}" for tick in ticks}
+
+
+# Files
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("suffix", CHART_SUFFIXES)
+@pytest.mark.parametrize("suffix", vega.CHART_SUFFIXES)
 def test_every_kind_of_file(fit, study, tmp_path, suffix):
-    charts = [score_chart(fit), rank_chart(fit), win_matrix(fit), study_chart(study)]
-    if suffix == ".html":  # seconds each, and three of them below
+    charts = [(fit, "scores"), (fit, "ranks"), (fit, "wins"), (study, "templates")]
+    if suffix == ".html":  # seconds each
         charts = charts[:1]
-    for at, chart in enumerate(charts):
-        path = save_chart(chart, tmp_path / f"{at}{suffix.upper()}")
+    for at, (source, kind) in enumerate(charts):
+        path = tmp_path / f"{at}{suffix.upper()}"
+        chart = source.plot(path, kind=kind)
         assert path.stat().st_size > 1000
-        if suffix == ".png":
-            assert path.read_bytes().startswith(b"\x89PNG")
+        starts = {".png": b"\x89PNG", ".pdf": b"%PDF", ".svg": b"<svg"}
+        assert path.read_bytes().startswith(starts.get(suffix, b""))
         if suffix == ".json":
-            assert json.loads(path.read_text("utf-8"))["$schema"].startswith("https://vega.github.io/schema/vega-lite/")
+            assert json.loads(path.read_text("utf-8")) == chart.to_dict()
         if suffix == ".svg":
             root = ET.fromstring(path.read_text("utf-8"))
-            assert root.attrib["aria-label"] == chart.to_dict()["description"]
             shown = {text.text for text in root.iter("{http://www.w3.org/2000/svg}text")}
             assert shown >= ({"weigh"} if at == 3 else set(fit.theta["ID"]))
     assert len(list(tmp_path.iterdir())) == len(charts)
 
 
 @pytest.mark.slow
+def test_the_look_of_a_chart(fit, tmp_path):
+    """300 dots per inch, of which a pixel is the 72nd part; without a title there are no notes either."""
+    fit.plot(tmp_path / "a.png", title="", width=400, font_size=15)
+    wide = struct.unpack(">I", (tmp_path / "a.png").read_bytes()[16:20])[0]
+    assert wide > 400 * 300 / 72
+    spec = fit.plot(title="", width=400, font_size=15).to_dict()
+    assert "title" not in {name for name, value in spec.items() if value}
+    assert spec["config"]["axis"]["labelFontSize"] == 15
+    assert spec["width"] == 400
+
+
+@pytest.mark.slow
 def test_a_page_holds_all_it_needs_and_ids_are_text(tmp_path):
     table = results(HOSTILE)
     fit = ps.fit_bt_model(table, rank_intervals=True)
-    for chart in (score_chart(fit, title="<b>&"), rank_chart(fit), win_matrix(table, fit)):
-        page = save_chart(chart, tmp_path / "chart.html").read_text("utf-8")
+    for kind, source in (("scores", fit), ("wins", table)):
+        plot(source, kind, tmp_path / "chart.html", title="<b>&")
+        page = (tmp_path / "chart.html").read_text("utf-8")
         assert re.findall(r"<(?:script|link|img|iframe)[^>]*\b(?:src|href)\s*=\s*[\"']?https?:", page) == []
         assert not re.search(r"cdn|jsdelivr|unpkg", page, re.IGNORECASE)
         assert "default-src 'none'" in page
         assert page.count("</script>") == 3  # the chart, the libraries, and the call
         assert "<b>" not in page
-        spec = json.loads(re.search(r'id="spec">(.*?)</script>', page, re.DOTALL)[1])
-        assert {"d� e", HOSTILE[0]} <= {row.get("item", row.get("row")) for row in data_of(spec)}
-        root = ET.fromstring(save_chart(chart, tmp_path / "chart.svg").read_text("utf-8"))
+        assert json.loads(re.search(r'id="spec">(.*?)</script>', page, re.DOTALL)[1])["title"]["text"] == ["<b>&"]
+        plot(source, kind, tmp_path / "chart.svg")
+        root = ET.fromstring((tmp_path / "chart.svg").read_text("utf-8"))
         assert not [element for element in root.iter() if element.tag.endswith(("script", "image"))]
 
 
-def test_files_that_cannot_be(fit, tmp_path):
-    chart = score_chart(fit)
-    for name, why in (
-        ("a.pdf", r"the chart must be a file that ends in '.svg', '.png', '.html' or '.json', not '.*a.pdf'"),
-        ("x/a.svg", "there is no folder"),
-        (".", "must"),
-    ):
-        with pytest.raises(InputError, match=why):
-            save_chart(chart, tmp_path / name)
-    (tmp_path / "b.svg").mkdir()
-    with pytest.raises(FileFormatError, match="is a folder"):
-        save_chart(chart, tmp_path / "b.svg")
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [("a.gif", r"must be a file that ends in '.svg', '.png', '.pdf', '.html' or '.json'"), ("x/a.svg", "no folder")],
+)
+def test_files_that_cannot_be(fit, tmp_path, name, why):
+    with pytest.raises((InputError, FileFormatError), match=why):
+        fit.plot(tmp_path / name)
 
 
-def test_a_chart_that_fails_leaves_the_old_file(fit, tmp_path, monkeypatch):
-    chart, path = score_chart(fit), tmp_path / "a.json"
-    path.write_text("old")
-    monkeypatch.setattr(type(chart), "to_dict", lambda *_a, **_k: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        save_chart(chart, path)
-    assert [file.read_text() for file in tmp_path.iterdir()] == ["old"]
-
-
-def test_without_the_extra(message_snapshot, fit, study, tmp_path, monkeypatch):
-    chart = score_chart(fit)
-    monkeypatch.setitem(__import__("sys").modules, "altair", None)
-    monkeypatch.setattr("pairscale.reporting._chart_files.find_spec", lambda name: None)
-    for draw in (
-        lambda: score_chart(fit),
-        lambda: rank_chart(fit),
-        lambda: win_matrix(fit),
-        lambda: study_chart(study),
-        lambda: save_chart(chart, tmp_path / "a.svg"),
-    ):
+def test_without_the_extra(message_snapshot, fit, tmp_path, monkeypatch):
+    monkeypatch.setattr("pairscale.reporting.vega.find_spec", lambda name: None)
+    for draw in (fit.plot, lambda: fit.plot(tmp_path / "a.svg")):
         with pytest.raises(MissingExtraError) as refused:
             draw()
         message_snapshot(refused)

@@ -162,7 +162,7 @@ def test_a_workbook_has_a_sheet_each_for_ranking_comparisons_and_method(run):
     ranking, answers, method = (book.load_sheet(name).to_polars() for name in book.sheet_names)
     assert set(ranking["ID"][:2]) == {"c", "d"}
     assert answers.height == 12
-    assert {"method", "to cite", "found"} <= set(method["what"])
+    assert {"method", "to cite", "lead"} <= set(method["what"])
     ps.report(run, out="bare.xlsx", without_texts=True, pseudonyms=True)
     bare = fastexcel.read_excel("bare.xlsx")
     assert "content" not in bare.load_sheet("comparisons").to_polars().columns

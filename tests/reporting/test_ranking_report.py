@@ -8,11 +8,9 @@ import pytest
 from tests.reporting.html_page import Page, require_valid, unpacked
 
 import pairscale as ps
-from pairscale.reporting._shell import spent
-from pairscale.reporting.page import write_report
-from pairscale.reporting.picture import room_around, score_picture
-from pairscale.reporting.svg import _ticks, svg
-from pairscale.store.queries import SPENDING
+from pairscale.reporting.picture import score_picture
+from pairscale.reporting.svg import svg
+from pairscale.reporting.verbs import write_report
 
 HOSTILE = (
     "<script>alert(1)</script>", "</details></td>", "$title", "${head}", "$$", 'say "hello"', "it's", "&amp;", "a&b",
@@ -50,7 +48,7 @@ def test_the_page_holds_every_id_text_and_figure(tmp_path):
     assert unpacked(source)["texts"][0] == f"Text of {fit.theta['ID'][0]}.\n\nSecond paragraph."
     lead = page.texts["p"][0]
     assert "5 texts were ranked by the judge “somebody” in 11 comparisons" in lead
-    assert f"The reliability of the scale is {fit.reliability:.2f}: " in lead
+    assert f"The reliability of the scale is {fit.reliability:.2f}: ".replace("-", "−") in lead
     assert len(page.pictures()) == 1
     assert page.count("circle") == 5
     assert source.startswith("<!doctype html>")
@@ -106,10 +104,10 @@ def test_nothing_is_loaded_from_anywhere(tmp_path):
 def test_equal_scores_share_their_place(tmp_path):
     rows = [{"winner": w, "loser": x} for w, x in [("a", "c"), ("b", "c"), ("a", "b"), ("b", "a")]]
     _, page = _page(tmp_path, ps.fit_bt_model(rows))
-    assert "a and b share the first place, c comes last." in page.texts["p"][0]
+    assert "a and b share first place, c comes last." in page.texts["p"][0]
     circle = [{"winner": w, "loser": x} for w, x in ["ab", "bc", "cd", "da"]]
     _, page = _page(tmp_path, ps.fit_bt_model(circle))
-    assert page.texts["p"][0].endswith("4 texts share the first place.")
+    assert page.texts["p"][0].endswith("4 texts share first place.")
 
 
 def test_groups_that_never_met_have_a_chart_each_and_no_ranks(tmp_path):
@@ -120,7 +118,7 @@ def test_groups_that_never_met_have_a_chart_each_and_no_ranks(tmp_path):
     assert page.texts["h3"][:2] == ["Group 1", "Group 2"]
     assert page.texts["button"][0] == "group"
     assert "2 groups without a comparison between them" in page.texts["p"][0]
-    assert page.texts["h2"] == ["Scores", "Ranking", "To look at again", "Method"]
+    assert page.texts["h2"] == ["Scores", "Ranking", "Caveats", "Method"]
     assert page.texts["li"] == list(fit.notices)
     assert page.count("circle") == 5
 
@@ -128,26 +126,10 @@ def test_groups_that_never_met_have_a_chart_each_and_no_ranks(tmp_path):
 def test_an_interval_that_is_not_known_is_left_out(tmp_path):
     rows = [{"ID": n, "score": t, "lower": None, "upper": None} for n, t in (("a", 1.0), ("b", -1.0))]
     chart = svg(score_picture(rows))
-    assert re.findall(r'class="interval" x1="([\d.]+%)" x2="([\d.]+%)"', chart) == [("100.00%",) * 2, ("0.00%",) * 2]
-
-
-@pytest.mark.parametrize(
-    ("low", "high"),
-    [(-3.1, 4.2), (-0.0004, 0.0003), (1e-12, 2e-12), (-1e9, 1e9), (5, 5), (0, 0), (1e6, 1e6 + 1e-3), (-0.05, 12),
-     (0, 1), (-1e-320, 1e-320), (-7.999, 8.0)],
-)  # fmt: skip
-def test_ticks_are_few_round_and_within_the_axis(low, high):
-    start, end = room_around(low, high)
-    assert start <= low <= high <= end
-    assert start < end
-    ticks, fewer = _ticks(start, end), _ticks(start, end, 5)
-    assert 3 <= len(ticks) <= 9
-    assert 1 <= len(fewer) <= 6
-    assert ticks == sorted(set(ticks))
-    room = (end - start) * 1e-9
-    assert all(start - room <= tick <= end + room for tick in ticks)
-    assert len({f"{abs(tick):g}" for tick in ticks if tick >= 0}) == sum(tick >= 0 for tick in ticks)
-    assert "-0" not in {f"{tick:g}" for tick in ticks}
+    assert re.findall(r'class="interval"[^>]* x1="([\d.]+%)" x2="([\d.]+%)"', chart) == [
+        ("100.00%",) * 2,
+        ("0.00%",) * 2,
+    ]
 
 
 def test_names_are_whole_in_the_chart_unless_they_are_endless(tmp_path):
@@ -155,7 +137,7 @@ def test_names_are_whole_in_the_chart_unless_they_are_endless(tmp_path):
     _, page = _page(tmp_path, _fit([name, endless, "c"]))
     assert {name, endless} <= set(page.texts["td"])
     assert {name, "m" * 199 + "…", "c"} <= set(page.texts["span"])
-    assert any(title.startswith(f"{endless}: ") for title in page.attributes("title"))
+    assert any(title.startswith("m" * 199) for title in page.attributes("title"))
 
 
 def test_the_page_is_written_whole_or_not_at_all(tmp_path):
@@ -181,21 +163,3 @@ def test_a_run_without_a_comparison_has_no_report(tmp_path):
     with pytest.raises(ps.PairscaleError, match="no comparison yet"):
         write_report(out, tmp_path / "r.html")
     assert not (tmp_path / "r.html").exists()
-
-
-def test_what_it_cost():
-    rows = [
-        ("<b>m</b>", "default", "2026-11-03", 1200, 900_000, 24_000, 924_000, 1.5, "2026-10-21"),
-        ("m2", None, "2026-11-02", 3, None, 30, None, 0.25004, None),
-        ("lexical", "default", "2026-11-02", 9, None, None, None, None, "2020-01-01"),
-    ]
-    spending = pl.DataFrame(rows, schema=dict(SPENDING), orient="row")
-    shown = spent(spending, 4, "decided comparisons")
-    assert shown is not None
-    assert shown["lead"].startswith("$1.7500 in all, $437.51 for a thousand decided")
-    assert shown["lead"].endswith("(prices of 2026-10-21).")
-    assert [(row[0], row[1], row[4], row[5]) for row in shown["rows"]] == [
-        ("<b>m</b>", "default", "924,000", "1.5000"), ("m2", "", "0", "0.2500"),
-    ]  # fmt: skip
-    for nothing in (spending[2:], spending.clear(), None):
-        assert spent(nothing, 4, "decided comparisons") is None

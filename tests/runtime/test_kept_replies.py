@@ -71,13 +71,10 @@ def ab(server: ProviderSimulator, provider: str, run: Path) -> None:
 
 def batch(server: ProviderSimulator, provider: str, run: Path) -> tuple[Any, Any]:
     async def work() -> tuple[Any, Any]:
-        manager = BatchManager(run, api_key="a-key")
-        try:
+        async with BatchManager(run, api_key="a-key") as manager:
             await manager.submit(PAIRS, judge_of(server, provider))
             await manager.wait(interval=0.01)
             return manager.results(raw=True)
-        finally:
-            await manager.aclose()
 
     return run_sync(work)
 

@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 import pairscale as ps
 from pairscale.core.errors import InputError, UnknownNameError
 from pairscale.models.correlations import kendall, pearson, spearman
-from pairscale.reporting.charts import simulation_chart
+from pairscale.reporting.charts import selectors
 from pairscale.simulation.planning import _plan
 from pairscale.simulation.run import MapEstimate, SimulatedRun, _Judge, simulate_run
 from pairscale.simulation.study import RUNS, SETTING, differences, means, simulate
@@ -260,30 +260,23 @@ def test_an_impossible_study_is_refused_before_any_run(options, why, monkeypatch
 
 @pytest.mark.slow
 def test_its_chart_shows_every_setting(study):
-    spec = simulation_chart(study).to_dict()
-    text = str(spec)
-    for shown in ("10 items", "14 items", "comparisons per item", "means over 3 seeds", "reliability"):
-        assert shown in text
-    assert len(spec["vconcat"]) == 2
-    assert [len(row["concat"]) for row in spec["vconcat"]] == [2, 2]
-    assert [row["columns"] for row in spec["vconcat"]] == [2, 2]
-    for row, least in zip(spec["vconcat"], (-1, 0), strict=True):
-        points = [point for panel in row["concat"] for point in spec["datasets"][panel["data"]["name"]]]
-        assert least <= min(point["lower"] for point in points)
-        lowest = min(point["value"] for point in points)
-        low, high = row["concat"][0]["layer"][1]["encoding"]["y"]["scale"]["domain"]
-        assert lowest - 0.2 < low <= lowest - 0.1 + 1e-9  # wide bands of three seeds do not press the lines together
-        assert high <= 1
-    assert "Kendall" in str(simulation_chart(study, figure="kendall_mu").to_dict())
-    with pytest.raises(InputError, match="figure must be "):
-        simulation_chart(study, figure="luck")
+    figure = selectors(study)
+    headings = [picture.heading for picture in figure.pictures]
+    assert len(headings) == 4
+    assert headings[:2] == headings[2:]
+    assert {heading.rpartition(", ")[2] for heading in headings} == {"good", "bad"}
+    for picture in figure.pictures:
+        rows = [row for marks in picture.marks for row in marks.rows]
+        assert picture.y.low <= min(row["y"] for row in rows)
+        assert max(row["x"] for row in rows) <= picture.x.high
+    assert len(study.plot().to_dict()["concat"]) == 4
 
 
 def test_a_chart_of_nothing_is_refused():
     settings = {"per_item": 0.5, "btl_config": {"refit_pairs_target": 99}}
     empty = simulate(8, selector="random", seeds=1, progress=False, **settings)
     with pytest.raises(InputError, match="nothing to draw"):
-        simulation_chart(empty)
+        empty.plot()
 
 
 # Plans

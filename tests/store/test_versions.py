@@ -212,21 +212,6 @@ def test_an_export_is_of_one_moment(made, tmp_path, monkeypatch):
         assert store.results().height == 8  # it did continue
 
 
-def test_a_run_file_without_anything_has_no_second_file(message_snapshot, made, tmp_path):
-    beside = tmp_path / "out.csv.logs.jsonl"
-    ps.export(made, tmp_path / "out.csv")
-    assert beside.exists()
-    open_run(tmp_path / "plain.db", write=True).close()
-    ps.export(tmp_path / "plain.db", tmp_path / "out.csv")
-    assert not beside.exists()  # it was of another run
-    beside.write_text("my own file\n")
-    ps.export(tmp_path / "plain.db", tmp_path / "out.csv")
-    assert beside.read_text() == "my own file\n"
-    with pytest.raises(FileFormatError) as refused:
-        ps.import_run(tmp_path / "out.csv", tmp_path / "copy.db", samples=ITEMS)
-    message_snapshot(refused)
-
-
 @pytest.mark.parametrize(
     "change",
     [

@@ -165,7 +165,7 @@ def test_ollama():
         assert [model.model for model in client.ps().models] == ["qwen3:32b", "gemma3:27b"]
         client.generate("qwen3:32b", keep_alive=0)
         assert [model.model for model in client.ps().models] == ["gemma3:27b"]
-        with pytest.raises(sdk("ollama").ResponseError, match="try pulling it") as raised:
+        with pytest.raises(sdk("ollama").ResponseError, match="not found") as raised:
             client.generate("unheard-of", PROMPT)
         assert raised.value.status_code == 404
         client._client.close()

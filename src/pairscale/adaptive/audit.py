@@ -9,7 +9,7 @@ between machines.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -36,7 +36,7 @@ from pairscale.adaptive.session import session_facts
 from pairscale.core.errors import PairscaleError, StoreDamagedError
 
 if TYPE_CHECKING:
-    from pairscale.adaptive.refits import Belief, RefitRequest
+    from pairscale.adaptive.refits import RefitRequest
     from pairscale.adaptive.selectors import OwnSelector
     from pairscale.store.runfile import RunFile
 
@@ -79,18 +79,16 @@ def read_replay(store: RunFile, where: str, selector: str | OwnSelector | None =
         selector: who chose the pairs, when it was a selector of the user's own: it has to choose again.
 
     Raises:
-        StoreError: the run file holds no adaptive run that this version can replay.
         StoreMismatchError: it is another selector than that of the run.
         InputError: the selector was one of the user's own, and is missing.
     """
     try:
         session_facts(store, where)
-        replay = _Audit(store, where, selector)
+        audit = _Audit(store, where, selector)
     except (*_UNFIT, StoreDamagedError) as error:
-        problem = _unfit(error)
-        return lambda: Replayed(0, 0, problem)
-    replay.engine.require_selector()
-    return partial(_replayed, replay)
+        return partial(Replayed, 0, 0, _unfit(error))
+    audit.engine.require_selector()
+    return audit.found
 
 
 def _unfit(error: Exception) -> str:
@@ -98,18 +96,6 @@ def _unfit(error: Exception) -> str:
     if isinstance(error, KeyError):
         problem = f"a row lacks {error}"
     return f"the log does not fit together: {problem}"
-
-
-def _replayed(replay: _Audit) -> Replayed:
-    problem: str | None = None
-    try:
-        replay.run()
-        replay.nothing_left()
-    except _DifferenceError as difference:
-        problem = str(difference)
-    except (*_UNFIT, PairscaleError) as error:
-        problem = _unfit(error)
-    return Replayed(replay.engine.rows, replay.refits, problem, str(replay.settings["preset"]))
 
 
 class _Audit(Replay):
@@ -122,15 +108,27 @@ class _Audit(Replay):
         self._max_comparisons: int | None = None
         self._last: Row | None = None  # the row of the last refit that was no closing one
 
-    def nothing_left(self) -> None:
+    def found(self) -> Replayed:
+        """Replay everything, up to the first difference."""
+        problem: str | None = None
+        try:
+            self.run()
+            self._require_end()
+        except _DifferenceError as difference:
+            problem = str(difference)
+        except (*_UNFIT, PairscaleError) as error:
+            problem = _unfit(error)
+        return Replayed(self.engine.rows, self.refits, problem, str(self.settings["preset"]))
+
+    def _require_end(self) -> None:
         """What the replay has not come by is there without having happened."""
         late = [event for event in self.events if not 0 <= event["after"] <= len(self.rows)]
         _require(not late, f"an event is logged behind a step that is not there, of {len(self.rows)}")
         is_whole = len(self.rounds) == self.refits == len(self.items)
         _require(is_whole, f"the log has {len(self.rounds)} rows of refits, but in the replay there are {self.refits}")
         asked = {uid_of(row["step_id"]) for row in self.rows if row["status"] != "starved"}
-        more = sorted(name for name in self._answers if name.startswith("step-") and name not in asked)
-        _require(not more, f"{', '.join(more[:1])} was answered, but no step says so")
+        more = [name for name in self._answers if name.startswith("step-") and name not in asked]
+        _require(not more, f"{more[:1]} was answered, but no step says so")
 
     def propose(self, logged: Row) -> None:
         step = f"step {logged['step_id']}"
@@ -151,24 +149,21 @@ class _Audit(Replay):
         answer = self._answers.get(uid_of(logged["step_id"]))
         if answer is None:
             raise _DifferenceError(f"{step} is logged, but the run file has no answer to it")
-        y = logged["Y"]
+        outcome = answer["outcome"]
         first = 1 if answer["better_sample"] == "SAMPLE_1" else 2
-        said = {"A_id": answer["ID1"], "B_id": answer["ID2"]}
-        said["Y"] = self.engine.points_of_first(answer["outcome"], first)
+        y = self.engine.points_of_first(outcome, first)
+        said = {"A_id": answer["ID1"], "B_id": answer["ID2"], "Y": y}
         if answer["error_message"] is not None:
             said["invalid_reason"] = answer["error_message"]
         if logged.get("orders_agree") is not None:
-            said["orders_agree"] = answer["outcome"] == "win"
+            said["orders_agree"] = outcome == "win"
         if y is not None and self.engine.btl.answer == "probability":
             said["probability"] = answer["probability"]
         if y is not None and (logged.get("judge") is not None or answer["condition_id"] in self._panels):
             said["judge"] = answer["judge_id"]
-        for name, value in said.items():
-            was = f"{step}: {name} is {logged.get(name)!r} in the log and {value!r} in the answer"
-            _require(logged.get(name) == value, was)
-        kinds = {"error", "failure"} if answer["outcome"] == "error" else {"abstention"}
-        was = f"{step}: invalid_kind is {logged.get('invalid_kind')!r} in the log; the answer was {answer['outcome']!r}"
-        _require(y is not None or logged["invalid_kind"] in kinds, was)
+        is_error = logged.get("invalid_kind") in ("error", "failure")
+        _require(is_error == (outcome == "error"), f"{step}: invalid_kind does not fit the answer ({outcome})")
+        _compare(step, said, logged, only_made=True, source="the answer")
         return made
 
     def happen(self, event: Row) -> None:
@@ -218,8 +213,7 @@ class _Audit(Replay):
         columns = items["columns"]
         _compare(f"{where}, items", item_columns(request, columns), columns, only_made=True)
         _compare(where, round_columns(request, logged, columns), logged, only_made=True)
-        for fault in belief_faults(request, logged, columns, self.belief(number)):
-            raise _DifferenceError(f"{where}: {fault}")
+        self._compare_belief(where, request, logged, columns)
         decision, reason = stop_decision(logged)
         if is_closing:
             reason = self.engine.stop_reason or self.ended
@@ -229,19 +223,38 @@ class _Audit(Replay):
         _compare(where, {"stop_decision": decision, "stop_reason": reason}, logged, only_made=True)
         super().refit(number, is_closing=is_closing)
 
+    def _compare_belief(self, where: str, request: RefitRequest, logged: Row, items: Row) -> None:
+        """What the rest of the run was given must be what the logs of the refit say."""
+        belief = self.belief(request.refit_id)
+        said = {
+            "refit_id": request.refit_id,
+            "passed": logged["diagnostics_pass"],
+            "near_stop": request.near_stop or logged["phase3_entered"],
+            "global_identified": logged["global_identified"],
+            "repeat_agreement": logged["repeat_agreement"] or 0.0,
+            "theta_mean": items["theta_mean"],
+            "theta_sd": items["theta_sd"],
+        }
+        kept = {name: np.asarray(getattr(belief, name)).tolist() for name in said}
+        _compare(where, said, kept, source="the log")
+        is_ranked = sorted(belief.rank.tolist()) == list(range(1, len(request.ids) + 1))
+        is_ranked = is_ranked and bool((np.diff(belief.theta_mean[np.argsort(belief.rank)]) <= 0).all())
+        _require(is_ranked, f"{where}: rank is not that of the scores")
+        has_draws = belief.draws is not None
+        _require(has_draws == belief.global_identified, f"{where}: draws are there exactly when the order is known")
+
 
 def _require(holds: bool, problem: str) -> None:
     if not holds:
         raise _DifferenceError(problem)
 
 
-def _compare(where: str, made: Mapping[str, Any], logged: Mapping[str, Any], *, only_made: bool = False) -> None:
+def _compare(where: str, made: Row, logged: Row, *, only_made: bool = False, source: str = "the replay") -> None:
     """Whether both say the same; the time of a step is not compared."""
     more = [] if only_made else sorted(set(logged) - set(made) - {"timestamp"})
     for name in [*made, *more]:
         said, found = logged.get(name), made.get(name)
-        if not _same(found, said):
-            raise _DifferenceError(f"{where}: {name} is {said!r} in the log and {found!r} in the replay")
+        _require(_same(found, said), f"{where}: {name} is {said!r} in the log and {found!r} in {source}")
 
 
 def _same(made: Any, logged: Any) -> bool:
@@ -325,28 +338,3 @@ def item_columns(request: RefitRequest, items: Row) -> dict[str, Any]:
         ],
         "rank": (1 + len(theta) - np.searchsorted(np.sort(theta), theta, side="right")).tolist(),
     }
-
-
-def belief_faults(request: RefitRequest, logged: Row, items: Row, belief: Belief) -> Iterator[str]:
-    """What the rest of the run was given must be what the logs of the refit say; each difference in words."""
-    said = {
-        "refit_id": request.refit_id,
-        "passed": logged["diagnostics_pass"],
-        "near_stop": request.near_stop or logged["phase3_entered"],
-        "global_identified": logged["global_identified"],
-        "repeat_agreement": logged["repeat_agreement"] or 0.0,
-    }
-    for name, value in said.items():
-        if getattr(belief, name) != value:
-            yield f"{name} is {value!r} in the log and {getattr(belief, name)!r} in what was kept of it"
-    for name in ("theta_mean", "theta_sd"):
-        if not np.array_equal(getattr(belief, name), np.array(items[name], dtype=np.float64)):
-            yield f"{name} is not the same in the item log and in what was kept of it"
-    places = np.argsort(belief.rank)
-    if (
-        sorted(belief.rank.tolist()) != list(range(1, len(request.ids) + 1))
-        or (np.diff(belief.theta_mean[places]) > 0).any()
-    ):
-        yield "rank is not that of the scores"
-    if (belief.draws is None) == belief.global_identified:
-        yield "draws are there exactly when the order counts as known, but not here"

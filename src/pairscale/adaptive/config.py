@@ -38,7 +38,6 @@ __all__ = [
     "BTLConfig",
     "Preset",
     "RoundQuotas",
-    "answering_by",
     "other_settings",
     "require_goal",
     "resolve_preset",
@@ -569,23 +568,21 @@ def with_goal(goal: str, adaptive_config: Mapping[str, Any] | None, reliability:
     settings = given_settings(adaptive_config, "adaptive_config")
     if require_goal(goal) != ORDER:
         settings["goal"] = require_goal(goal)
-    wanted = settings.get("goal", ORDER)
-    if wanted != ORDER and reliability is not None:
+    if settings.get("goal", ORDER) != ORDER and reliability is not None:
         raise InputError(
-            f"reliability belongs to goal='order'; a run for {wanted!r} stops by the share of wrong members that is "
-            "expected: set top_wrong_max in btl_config (--set top_wrong_max=0.05)"
+            f"reliability belongs to goal='order'; a run for {settings['goal']!r} stops by the share of wrong members "
+            "that is expected: set top_wrong_max in btl_config (--set top_wrong_max=0.05)"
         )
     return settings
 
 
-def stopping_at(reliability: float | None, btl_config: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The settings of the model with the reliability to stop at; None leaves it to the settings."""
+def stopping_at(
+    reliability: float | None, btl_config: Mapping[str, Any] | None, answer: str = "winner"
+) -> dict[str, Any]:
+    """The settings of the model with the reliability to stop at, and with what is evidence; defaults change nothing."""
     settings = given_settings(btl_config, "btl_config")
     if reliability is not None:
         settings["eap_reliability_min"] = require_probability(reliability, "reliability")
+    if answer != "winner":
+        settings["answer"] = answer
     return settings
-
-
-def answering_by(answer: str, btl_config: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of the model with what is evidence; ``winner`` leaves it to the settings."""
-    return dict(btl_config) if answer == "winner" else {**btl_config, "answer": answer}

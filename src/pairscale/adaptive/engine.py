@@ -348,13 +348,11 @@ class Engine:
         scene = self._scene()
         pair, fields = choose_in_stage(scene, self._round, stage, seeds)
         if pair is not None:
-            i, j = pair
-            fields |= {
-                "used_in_round_i": int(self._round.used[i]), "used_in_round_j": int(self._round.used[j]),
-                "is_anchor_i": bool(scene.is_anchor[i]), "is_anchor_j": bool(scene.is_anchor[j]),
-                "stratum_i": int(scene.stratum[i]), "stratum_j": int(scene.stratum[j]),
-                "dist_stratum": int(abs(scene.stratum[i] - scene.stratum[j])),
-            }  # fmt: skip
+            for side, item in zip("ij", pair, strict=True):
+                fields[f"used_in_round_{side}"] = int(self._round.used[item])
+                fields[f"is_anchor_{side}"] = bool(scene.is_anchor[item])
+                fields[f"stratum_{side}"] = int(scene.stratum[item])
+            fields["dist_stratum"] = abs(fields["stratum_i"] - fields["stratum_j"])
         return pair, scheduled | fields
 
     def _scheduled(self, stage: str) -> dict[str, Any]:
@@ -377,17 +375,16 @@ class Engine:
         )  # fmt: skip
 
     def _proposed(self, pair: tuple[int, int], fields: Mapping[str, Any]) -> Proposal:
-        i, j = pair
         ledger = self.ledger
-        first, second = ledger.order(i, j)
-        known = {
-            "step_id": self.steps + 1, "i": i + 1, "j": j + 1, "A": first + 1, "B": second + 1,
-            "A_id": self.ids[first], "B_id": self.ids[second],
-            "deg_i": int(ledger.degree[i]), "deg_j": int(ledger.degree[j]),
-            "recent_deg_i": int(ledger.recent[i]), "recent_deg_j": int(ledger.recent[j]),
-            "mu_i": float(ledger.mu[i]), "mu_j": float(ledger.mu[j]),
-            "sigma_i": float(ledger.sigma[i]), "sigma_j": float(ledger.sigma[j]),
-        }  # fmt: skip
+        first, second = ledger.order(*pair)
+        known: dict[str, Any] = {"step_id": self.steps + 1, "A": first + 1, "B": second + 1}
+        known |= {"A_id": self.ids[first], "B_id": self.ids[second]}
+        for side, item in zip("ij", pair, strict=True):
+            known[side] = item + 1
+            known[f"deg_{side}"] = int(ledger.degree[item])
+            known[f"recent_deg_{side}"] = int(ledger.recent[item])
+            known[f"mu_{side}"] = float(ledger.mu[item])
+            known[f"sigma_{side}"] = float(ledger.sigma[item])
         proposal = Proposal(self.steps + 1, first, second, known | self._moment() | dict(fields))
         self._admit(proposal)
         return proposal

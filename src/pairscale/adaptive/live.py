@@ -456,16 +456,14 @@ def _say_what_is_unsure(state: AdaptiveState, entered: str | None, judge: Judge)
     if "instance" in now.settings:
         if state.where is not None:
             notice("this judge has no name, so a later call cannot recognise it; use FunctionJudge(f, name=…)")
-        return
-    if entered is None or entered == now.condition_id:
-        return
-    with state.reading() as store:
-        before = store.condition(entered)
-    if replace(now, trait=before.trait, template_id=before.template_id).condition_id != entered:
-        notice(
-            "the judge's code or its arguments have changed since the last call; "
-            "its answers are taken as those of the same judge"
-        )
+    elif entered not in (None, now.condition_id):
+        with state.reading() as store:
+            before = store.condition(str(entered))
+        if replace(now, trait=before.trait, template_id=before.template_id).condition_id != entered:
+            notice(
+                "the judge's code or its arguments have changed since the last call; "
+                "its answers are taken as those of the same judge"
+            )
 
 
 def _say_how_it_ended(state: AdaptiveState) -> None:

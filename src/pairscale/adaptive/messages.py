@@ -99,19 +99,17 @@ def judge_health(figures: Mapping[str, Any]) -> list[str]:
     Args:
         figures: columns of the round log; what is missing is left out.
     """
-    said = []
-    if (first := figures.get("first_win_rate")) is not None:
-        said.append(f"first text won {first:.0%}")
-    if (effect := figures.get("b_mean")) is not None:
-        said.append(f"position effect {effect:+.2f}")
-    if (lapse := figures.get("epsilon_mean")) is not None:
-        said.append(f"lapses {lapse:.0%}")
+    forms = {"first_win_rate": "first text won {:.0%}", "b_mean": "position effect {:+.2f}"}
+    forms["epsilon_mean"] = "lapses {:.0%}"
+    said = [form.format(figures[name]) for name, form in forms.items() if figures.get(name) is not None]
     n_reversed, n_same = (figures.get(name) or 0 for name in ("n_reversed", "n_repeated_same_order"))
     if n_reversed:
         said.append(flips(figures["n_flips"], n_reversed))
     if n_reversed + n_same:
         said.append(f"{figures['n_repeats_agreeing']:,} of {n_reversed + n_same:,} repeats agree")
-    return [*said, *(["weak: " + ", ".join(weak)] if (weak := weak_judges(figures)) else [])]
+    if weak := weak_judges(figures):
+        said.append(f"weak: {', '.join(weak)}")
+    return said
 
 
 def weak_judges(figures: Mapping[str, Any]) -> list[str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pairscale.adaptive.config import DOCUMENT, OURS, Preset, answering_by, resolve_preset, stopping_at, with_goal
+from pairscale.adaptive.config import DOCUMENT, OURS, Preset, resolve_preset, stopping_at, with_goal
 from pairscale.adaptive.live import RunLimits, run_live
 from pairscale.adaptive.selectors import POLLITT, OwnSelector, named_selector, selector_for
 from pairscale.adaptive.session import (
@@ -219,7 +219,7 @@ def rank(
     )  # fmt: skip
     limit = optional(require_int, steps, "steps", least=0)
     settings = with_goal(goal, adaptive_config, reliability)
-    btl = panel_settings(asked, answering_by(answer, stopping_at(reliability, btl_config)), preset)
+    btl = panel_settings(asked, stopping_at(reliability, btl_config, answer), preset)
     return rank_samples(
         samples, asked, limit, fit, run=optional(require_run, run, "run"), without=without, preset=preset,
         seed=seed, selector=selector_for(selector, settings.get("goal", "order")), adaptive_config=settings,

@@ -398,7 +398,8 @@ def fit_function(fit_fn: FitFn | str | None) -> FitFn:
             ) from None
         return fit_fn
     if not isinstance(fit_fn, str) or fit_fn not in _FITS:
-        raise UnknownNameError(f"fit_fn {fit_fn!r:.80} is not known; give one of {listed(list(_FITS))}, or a function")
+        words = f"fit_fn {fit_fn!r:.80} is not known; give one of {listed(list(_FITS))}, or a function"
+        raise UnknownNameError(words, "fit_fn")
     return _FITS[fit_fn]
 
 
@@ -511,18 +512,22 @@ def figure_columns(request: RefitRequest, theta: Floats) -> dict[str, Any]:
 
 def _lagged(lag: LagPoint | None, theta: Floats, keep: Flags | slice) -> dict[str, Any]:
     """How the scores moved since the lagged refit, over the items that both have."""
-    names = ("rho_theta", "delta_sd_theta", "rho_rank")
     if lag is None:
-        return {"lag_eligible": False, "lag_refit_id": None, **dict.fromkeys(names)}
+        missing = dict.fromkeys(("lag_refit_id", "rho_theta", "delta_sd_theta", "rho_rank"))
+        return {"lag_eligible": False, **missing}
     n = min(len(theta), len(lag.theta_mean))
     keep = keep if isinstance(keep, slice) else keep[:n]
     now, before = theta[:n][keep], np.asarray(lag.theta_mean, dtype=np.float64)[:n][keep]
-    n = len(now)
-    # Equal values have no spread, whatever rounding makes of their mean.
-    spread_now, spread_before = (float(x.std(ddof=1)) if n > 1 and x.min() < x.max() else 0.0 for x in (now, before))
-    figures = (
-        pearson(now, before),
-        abs(spread_now - spread_before) / spread_before if spread_before > 0 else None,
-        spearman(now, before),
-    )
-    return {"lag_eligible": True, "lag_refit_id": lag.refit_id, **dict(zip(names, figures, strict=True))}
+    spread = _spread(before)
+    return {
+        "lag_eligible": True,
+        "lag_refit_id": lag.refit_id,
+        "rho_theta": pearson(now, before),
+        "delta_sd_theta": abs(_spread(now) - spread) / spread if spread > 0 else None,
+        "rho_rank": spearman(now, before),
+    }
+
+
+def _spread(values: Floats) -> float:
+    """The standard deviation; equal values have none, whatever rounding makes of their mean."""
+    return float(values.std(ddof=1)) if len(values) > 1 and values.min() < values.max() else 0.0

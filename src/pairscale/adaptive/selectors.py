@@ -17,7 +17,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from numbers import Integral
+from operator import index
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeAlias
 
 import numpy as np
@@ -347,39 +347,36 @@ def _nearest(ledger: Ledger, max_obs: int, rng: np.random.Generator) -> Choice |
 
 
 def _own(selector: OwnSelector, known: _Known) -> Chooser:
-    """Around a function of the user's: it cannot change anything, and what it returns is checked."""
-    name = selector_name(selector)
+    """Around a function of the user's: it is shown copies, and what it returns is checked."""
 
     def choose(ledger: Ledger, max_obs: int, rng: np.random.Generator) -> Choice | None:
         allowed = ~(ledger.closed | ledger.set_aside | ledger.set_aside[:, None]) & (ledger.seen < max_obs)
         if not allowed.any():
             return None
         ids, theta = known()
-        found: Any = selector(
-            Situation(
-                tuple(ids), _read_only(ledger.mu), _read_only(ledger.sigma),
-                None if theta is None else _read_only(theta), _read_only(ledger.degree + ledger.open_degree),
-                _read_only(ledger.seen), _read_only(allowed), _read_only(ledger.history), rng,
-                ledger.discount,
-            )
+        shown = {name: getattr(ledger, name).copy() for name in ("mu", "sigma", "seen")}
+        theta = None if theta is None else theta.copy()
+        degree = ledger.degree + ledger.open_degree
+        situation = Situation(
+            ids=tuple(ids), theta=theta, degree=degree, allowed=allowed.copy(), history=ledger.history, rng=rng,
+            repeat_agreement=ledger.discount, **shown,
         )  # fmt: skip
+        found: Any = selector(situation)
         if found is None:
             return None
-        pair = tuple(found) if isinstance(found, tuple | list | np.ndarray) else ()
-        if len(pair) != 2 or not all(isinstance(item, Integral) for item in pair):
-            raise InputError(f"selector {name} must return the numbers of two items, or None, not {found!r:.80}")
-        i, j = (int(item) for item in pair)
+        try:
+            i, j = map(index, found)
+        except (TypeError, ValueError):
+            raise InputError(
+                f"selector {selector_name(selector)} must return the numbers of two items, or None, not {found!r:.80}"
+            ) from None
         if not (0 <= i < ledger.n and 0 <= j < ledger.n and allowed[i, j]):
-            raise InputError(f"selector {name} chose {i} and {j}, which may not be asked about now; see now.pairs")
+            raise InputError(
+                f"selector {selector_name(selector)} chose {i} and {j}, which may not be asked about now; see now.pairs"
+            )
         return Choice(i, j, int(np.count_nonzero(allowed)) // 2)
 
     return choose
-
-
-def _read_only(values: Any) -> Any:
-    shown = values.view()
-    shown.flags.writeable = False
-    return shown
 
 
 def _least_seen(ledger: Ledger, max_obs: int, rng: np.random.Generator) -> tuple[int, Ints] | None:

@@ -305,21 +305,16 @@ def plain_settings(config: Any, what: str) -> dict[str, Any]:
 
 def as_items(items: Any) -> pl.DataFrame:
     """Items as a table with ``ID`` and ``text``: from ids alone, or from a table with ``item_id``, ``id`` or ``ID``."""
-    if isinstance(items, str):
-        raise InputError("items must be a list of ids or a table, not a text")
     is_list = isinstance(items, list | tuple | np.ndarray | pl.Series)
     if is_list and all(isinstance(item, str | int | np.integer) for item in items):
         frame = pl.DataFrame({"ID": [str(item) for item in items]}, schema={"ID": pl.String})
     else:
         frame = to_frame(items, "items")
-        named = next((name for name in ("ID", "item_id", "id") if name in frame.columns), None)
-        if named is None:
-            raise InputError(f"items: there is no column ID (or item_id, id); there are {listed(frame.columns)}")
-        frame = frame.rename({named: "ID"})
+        named = next((name for name in ("ID", "item_id", "id") if name in frame.columns), "ID")
+        frame = frame.rename({named: "ID"}, strict=False)
     frame = require_ids(frame, ["ID"], "items")
-    if "text" not in frame.columns:
-        frame = frame.with_columns(text=pl.lit(""))
-    frame = frame.with_columns(pl.col("text").cast(pl.String).fill_null(""))
+    text = pl.col("text") if "text" in frame.columns else pl.lit("")
+    frame = frame.with_columns(text=text.cast(pl.String).fill_null(""))
     if twice := frame.filter(pl.col("ID").is_duplicated())["ID"].unique(maintain_order=True).to_list():
         raise InputError(f"items: ids must be unique; more than once: {listed(twice)}")
     return frame.select("ID", "text", pl.exclude("ID", "text", "item_id"))
@@ -390,13 +385,13 @@ def existing_path(session_dir: str | os.PathLike[str] | None) -> str:
     """The run file that is a session, or that a session folder holds."""
     if session_dir is None:
         raise InputError("name the session folder or the run file")
-    path = Path(session_dir)
-    target = path / "run.db" if path.is_dir() else path
     if "://" in str(session_dir):
         return str(session_dir)
-    if not target.exists():
-        raise StoreError(f"{path}: there is no session" + (" (no run.db in it)" if path.is_dir() else ""))
-    return str(target)
+    path = Path(session_dir)
+    path = path / "run.db" if path.is_dir() else path
+    if not path.exists():
+        raise StoreError(f"{path}: there is no session")
+    return str(path)
 
 
 def session_facts(store: RunFile, where: str) -> dict[str, Any]:
@@ -427,15 +422,12 @@ def load_session(where: str, selector: str | OwnSelector | None = None) -> Adapt
         try:
             replay = Replay(store, where, selector)
             replay.run()
-            state = _restored(replay, store, where)
+            return _restored(replay, store, where)
+        except InputError:
+            raise
         except (LookupError, TypeError, ValueError, AttributeError) as error:
-            if isinstance(error, InputError | StoreError):
-                raise
-            raise StoreDamagedError(
-                f"{where}: the log does not fit together ({type(error).__name__}: {error}); restore the file from a "
-                "copy"
-            ) from error
-    return state
+            problem = f"the log does not fit together ({type(error).__name__}: {error}); restore the file from a copy"
+            raise StoreDamagedError(f"{where}: {problem}") from error
 
 
 def _restored(replay: Replay, store: RunFile, where: str) -> AdaptiveState:
@@ -559,12 +551,9 @@ def require_same_judge(state: AdaptiveState, judge: Judge) -> str | None:
         if old != new and not is_optional:
             changed.append(f"{name} was {old!r}, is {new!r}")
     if not changed and not is_function and entered != now.condition_id:
-        names = sorted({*before.settings, *now.settings})
-        changed = [
-            f"{name} differs"
-            for name in names
-            if fingerprint(before.settings.get(name)) != fingerprint(now.settings.get(name))
-        ]
+        old, new = before.settings, now.settings
+        names = [name for name in {*old, *new} if fingerprint(old.get(name)) != fingerprint(new.get(name))]
+        changed = [f"other settings ({', '.join(sorted(names))})"]
     if changed:
         raise StoreMismatchError(
             f"{store.name} was judged by another judge: {'; '.join(changed)}; "

@@ -429,8 +429,7 @@ async def _batched(
     models = [require_batches(asked.judge) for asked in judges]
     with open_run(run, write=True) as store:
         _mark(store, judges)
-    manager = BatchManager(run)
-    try:
+    async with BatchManager(run) as manager:
         await manager.resume()
         plans = []
         for model in models:
@@ -438,8 +437,6 @@ async def _batched(
                 plan, _ = await manager.submit(pairs, model, max_cost=max_cost)
                 plans.append(plan)
         await manager.wait(**waiting)
-    finally:
-        await manager.aclose()
     with open_run(run) as store:
         tables = [plan.outcome(store, raw=False)[0] for plan in plans]
     return list(zip(tables[::2], tables[1::2], strict=True))

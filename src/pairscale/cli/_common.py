@@ -1,22 +1,19 @@
-"""What the commands share: options, tables on the screen and in files, and how failure looks."""
+"""What the commands share: lines and tables on the screen, results in files, judges, and how failure looks."""
 
 from __future__ import annotations
 
-import json
-import math
-import os
 import re
 import shlex
+import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from pairscale.core.addresses import without_login
 from pairscale.core.display import as_cell, printable, text_lines
+from pairscale.core.notices import plural
 
 if TYPE_CHECKING:
     import polars as pl
@@ -24,18 +21,18 @@ if TYPE_CHECKING:
     from pairscale.core.errors import PairscaleError
 
 __all__ = [
+    "Output",
     "as_argument",
-    "chart_file",
     "complain",
-    "emit",
+    "echo",
     "error_line",
     "in_shell",
     "printable",
-    "resumable",
+    "require_chart",
     "say",
-    "say_unsaved",
     "show_table",
     "terminal_width",
+    "writable",
 ]
 
 _PIPE_WIDTH = 140
@@ -44,24 +41,27 @@ _ARGUMENT = re.compile(
     r"(?:\b(btl_config|adaptive_config|judge_args):? )?(?:`([a-z_]+)=([^`]*)`|\b([a-z_]+)=(['\"])(\w+)\5)"
 )
 _CONFIGURED = re.compile(r"^(?:adaptive_config|btl_config): ")
-_OTHER_NAMES = {"pair_pct": "share", "fit_fn": "fit"}
-_CARRIERS = {"btl_config": "--set", "adaptive_config": "--set", "judge_args": "--judge-arg"}
+_OTHER_NAMES = {"pair_pct": "share", "fit_fn": "fit", "judge_args": "judge-arg", "unconnected": "separate"}
 
 
 def say(message: str) -> None:
-    """A line for the person, on standard error."""
-    typer.echo(message, err=True)
+    """Lines for the person, on standard error."""
+    print(_visible(message), file=sys.stderr, flush=True)
 
 
-def as_argument(run: str) -> str:
+def echo(line: str = "") -> None:
+    """Lines of the result, on standard output."""
+    print(_visible(line))
+
+
+def _visible(text: str) -> str:
+    """A text that cannot command the terminal."""
+    return "".join(letter if letter.isprintable() or letter in "\n\t" else "�" for letter in text)
+
+
+def as_argument(run: object) -> str:
     """A run file or an address for a command line: without a login, and quoted where a shell would take it apart."""
-    return shlex.quote(without_login(run))
-
-
-def say_unsaved(run: object | None) -> None:
-    """Note that nothing is saved without a run file."""
-    if run is None:
-        say("note: without --run, nothing is saved if this is interrupted")
+    return shlex.quote(without_login(str(run)))
 
 
 def complain(kind: str, message: str) -> None:
@@ -71,14 +71,10 @@ def complain(kind: str, message: str) -> None:
 
 def error_line(error: PairscaleError) -> str:
     """What an error says, with the options of the command in place of the arguments of functions."""
-    message = str(error)
-    argument = getattr(error, "argument", None)
-    if argument is not None and message.startswith(argument):
-        rest = message.removeprefix(argument)
-        if _CONFIGURED.match(argument):
-            return f"--set {_CONFIGURED.sub('', argument)}{rest}"
-        if argument.isidentifier():
-            return f"{_option(argument)}{rest}"
+    message = _CONFIGURED.sub("--set: ", str(error))
+    argument = str(getattr(error, "argument", None))
+    if argument.isidentifier() and message.startswith(argument):
+        return f"{_option(argument)}{message.removeprefix(argument)}"
     return message
 
 
@@ -91,70 +87,82 @@ def _spelled(argument: re.Match[str]) -> str:
     name = argument[2] or argument[4]
     value = argument[3] or argument[6]
     if argument[1]:
-        return f"{_CARRIERS[argument[1]]} {name}={value}"
-    if name == "unconnected":
-        return "--separate"
-    return _option(name) if value in ("", None, "True") else f"{_option(name)} {value}"
+        return f"{'--judge-arg' if argument[1] == 'judge_args' else '--set'} {name}={value}"
+    return _option(name) if value in ("", None, "True") or name == "unconnected" else f"{_option(name)} {value}"
 
 
 def _option(name: str) -> str:
     return f"--{_OTHER_NAMES.get(name, name).replace('_', '-')}"
 
 
-def chart_file(path: Path | None) -> Path | None:
-    """The file of the chart, refused before any work is done."""
-    if path is None:
-        return None
-    from pairscale.reporting.charts import require_chart_file
+def require_chart(path: str | Path) -> None:
+    """Refuse the file of a chart before any work is done."""
+    from pairscale.reporting.vega import require_chart_file
 
-    return require_chart_file(path, "--chart")
+    require_chart_file(Path(path), "--chart")
 
 
-@contextmanager
-def resumable(kept: object | None) -> Iterator[None]:
-    """On Ctrl-C and SIGTERM, exit with 130 or 143, after it was said where the answers are and how to resume.
+class Output:
+    """Where the result of a command goes: to a file, as JSON, or on the screen.
 
-    Args:
-        kept: the file that holds the answers; None when nothing is kept.
+    Attributes:
+        as_json: whether it is one JSON document on standard output.
+        out: the file of the table.
     """
-    from pairscale.runtime import sync
 
+    def __init__(self, as_json: bool = False, out: str | None = None) -> None:
+        self.as_json = as_json
+        self.out = None if out is None else writable(Path(out))
+        self._screen = sys.stdout
+
+    @property
+    def is_screen(self) -> bool:
+        """Whether the result is shown."""
+        return not self.as_json and self.out is None
+
+    def __call__(self, document: Mapping[str, Any], table: pl.DataFrame | None, show: Callable[[], None]) -> None:
+        """Write or show the result; without a table, there is nothing for a file."""
+        is_written = False
+        if self.out is not None and table is not None:
+            from pairscale.core.files import write_table
+
+            write_table(table, self.out)
+            say(f"wrote {plural(table.height, 'row')} to {self.out}")
+            is_written = True
+        with redirect_stdout(self._screen):
+            if self.as_json:
+                import orjson
+
+                form = orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY
+                print(orjson.dumps(document, _plain, form).decode())
+            elif not is_written:
+                show()
+
+
+def writable(out: Path) -> Path:
+    """The file to write, refused before any work is done rather than after it."""
+    from importlib.util import find_spec
+    from tempfile import TemporaryFile
+
+    from pairscale.core.errors import FileFormatError, MissingExtraError
+    from pairscale.core.files import TABLE_SUFFIXES
+    from pairscale.core.options import require_suffix
+
+    require_suffix(out, "--out", TABLE_SUFFIXES)
+    if out.suffix.lower() == ".xlsx" and find_spec("xlsxwriter") is None:
+        raise MissingExtraError("writing an Excel file", "documents")
     try:
-        with sync.resumable(kept):
-            yield
-    except (KeyboardInterrupt, sync.Terminated) as stop:
-        raise typer.Exit(143 if isinstance(stop, sync.Terminated) else 130) from None
-
-
-def emit(
-    document: Mapping[str, Any],
-    table: pl.DataFrame,
-    *,
-    as_json: bool,
-    out: Path | None,
-    show: Callable[[], None],
-) -> None:
-    """The result of a command: to a file, as JSON, or on the screen."""
-    if out is not None:
-        from pairscale.core.files import write_table
-
-        write_table(table, out)
-        say(f"wrote {table.height:,} row{'s' * (table.height != 1)} to {out}")
-    if as_json:
-        plain_ascii = "utf" not in (getattr(sys.stdout, "encoding", None) or "utf-8").lower()
-        typer.echo(json.dumps(_plain(document), ensure_ascii=plain_ascii, indent=2))
-    elif out is None:
-        show()
+        if out.is_dir():
+            raise IsADirectoryError(0, "it is a folder")
+        with TemporaryFile(dir=out.parent):
+            return out
+    except OSError as error:
+        raise FileFormatError(f"--out {out} cannot be written: {error.strerror}") from None
 
 
 def terminal_width() -> int:
     """How many columns there are: of the terminal, or enough for a file or another program."""
-    if os.environ.get("COLUMNS", "").isdecimal():
-        return max(20, int(os.environ["COLUMNS"]))
-    try:
-        return max(20, os.get_terminal_size(sys.stdout.fileno()).columns)
-    except (OSError, ValueError, AttributeError):  # not a terminal
-        return _PIPE_WIDTH
+    return max(20, shutil.get_terminal_size((_PIPE_WIDTH, 0)).columns)
 
 
 def show_table(table: pl.DataFrame, *, most: int = 60, digits: int = 3) -> None:
@@ -164,29 +172,20 @@ def show_table(table: pl.DataFrame, *, most: int = 60, digits: int = 3) -> None:
     """
     numeric = [dtype.is_numeric() for dtype in table.dtypes]
     grid = [list(table.columns), *([as_cell(value, digits) for value in row] for row in table.head(most).iter_rows())]
-    (head, *rest), shown = text_lines(grid, numeric, terminal_width())
-    typer.echo(typer.style(head, bold=True))
-    for line in rest:
-        typer.echo(line)
-    hidden = table.columns[shown:]
-    if table.height > most or hidden:
-        more = [f"{table.height - most:,} more rows"] if table.height > most else []
-        more += [f"{len(hidden)} more columns ({', '.join(hidden)})"] if hidden else []
-        typer.echo(f"… {', '.join(more)}: --out FILE writes them all")
+    lines, shown = text_lines(grid, numeric, terminal_width())
+    for line in lines:
+        echo(line)
+    more = []
+    if table.height > most:
+        more.append(f"{table.height - most:,} more rows")
+    if shown < table.width:
+        more.append(f"{table.width - shown} more columns ({', '.join(table.columns[shown:])})")
+    if more:
+        echo(f"… {', '.join(more)}: --out FILE writes them all")
 
 
 def _plain(value: Any) -> Any:
     """A value as JSON can hold it."""
-    import polars as pl
-
-    if isinstance(value, pl.DataFrame):
-        return [_plain(row) for row in value.iter_rows(named=True)]
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if value is None or isinstance(value, str | int | float):
-        return value
-    return str(value)
+    if hasattr(value, "to_dicts"):
+        return value.to_dicts()
+    return dict(value) if isinstance(value, Mapping) else str(value)

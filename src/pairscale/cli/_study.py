@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any
 
 from pairscale.core.errors import InputError
-from pairscale.core.options import require_flag, require_int, require_number
-from pairscale.core.tables import listed
+from pairscale.core.options import require_flag
+
+if TYPE_CHECKING:
+    from pairscale.cli.from_verb import Command
 
 _PATHS = ("data", "run", "out", "instructions", "template")
 _PAIRS = ("judge_arg", "set")
@@ -57,35 +59,53 @@ reliability = 0.9
 """A commented study file; ``name`` and ``data`` are filled in."""
 
 
-def read_study(path: Path, known: Iterable[str]) -> dict[str, Any]:
-    """The options of a study file, by the names that Python gives them.
+def with_study(args: list[str], command: Command) -> tuple[list[str], str | None]:
+    """A command line with a study file's options before those that were given, which hold; and the file's name.
+
+    Args:
+        args: The command line; where it names no study file, it stays as it is.
+        command: Other options than its own are left out.
+    """
+    options = {option.key: option for option in command.options}
+    paths = [text for text in args if text.endswith(".toml")]
+    if not paths or not {"data", "text_col"} <= set(options):
+        return args, None
+    study = read_study(Path(paths[0]))
+    words: list[str] = []
+    for name, value in study.items():
+        if name not in options or name == "data":
+            continue
+        flag = options[name].flag
+        if options[name].kind != "flag":
+            words += [word for part in (value if isinstance(value, list) else [value]) for word in (flag, str(part))]
+        elif require_flag(value, f"{paths[0]}: {name}"):
+            words.append(flag)
+        elif options[name].default is not False:
+            words.append(flag.replace("--", "--no-"))
+    return [*words, *(study["data"] if text == paths[0] else text for text in args)], paths[0]
+
+
+def read_study(path: Path) -> dict[str, Any]:
+    """The options of a study file, by the names that the shell gives them, with underscores.
 
     Tables only group options, except ``judge_arg`` and ``set``, whose entries become ``NAME=VALUE``.
 
-    Args:
-        path: the TOML file.
-        known: the names of options that there are.
-
     Raises:
-        InputError: when the file cannot be read, or names an option that does not exist.
+        InputError: when the file cannot be read, or names an option that ``pairscale rank`` does not have.
     """
+    from pairscale.cli import load
+
     try:
         content = tomllib.loads(path.read_text("utf-8"))
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{path} is not valid TOML: {error}") from None
-    options: dict[str, Any] = {}
-    for key, value in _flat(content):
-        name = key.replace("-", "_")
-        if name in options:
-            raise InputError(f"{path} names {key} twice")
-        options[name] = [f"{n}={_plain(v)}" for n, v in value.items()] if isinstance(value, dict) else value
-    if "set" in options:
-        options["set_"] = options.pop("set")
-    strange = [name for name in options if name not in {"data", *known}]
-    if strange:
-        raise InputError(f"{path}: there is no option {listed(strange)}; `pairscale rank --help` lists them")
+    options = dict(_flat(content))
+    known = {option.key for option in load("rank").options}
+    for name in options:
+        if name not in known:
+            raise InputError(f"{path}: there is no option {name!r}; `pairscale rank --help` lists them")
     if not isinstance(options.get("data"), str):
         raise InputError(f'{path} does not say where the texts are; add a line such as data = "essays"')
     for name in _PATHS:
@@ -96,38 +116,12 @@ def read_study(path: Path, known: Iterable[str]) -> dict[str, Any]:
     return options
 
 
-def require_types(options: Mapping[str, Any], command: Callable[..., Any], path: Path) -> None:
-    """Validate the numbers and flags of a study file by what the command's function says of them.
-
-    Args:
-        options: The options of the file.
-        command: The function of the command.
-        path: The file.
-
-    Raises:
-        InputError: If a number or a flag is of another type, or out of its range.
-    """
-    for name, annotation in get_type_hints(command, include_extras=True).items():
-        value = options.get(name)
-        if value is None or get_origin(annotation) is not Annotated:
-            continue
-        kind, info, *_ = get_args(annotation)
-        where, kinds = f"{path}: {name}", {*get_args(kind)} or {kind}
-        if int in kinds:
-            require_int(value, where, least=info.min, most=info.max)
-        elif float in kinds:
-            require_number(value, where, least=info.min, most=info.max)
-        elif bool in kinds:
-            require_flag(value, where)
-
-
-def _flat(content: dict[str, Any]) -> Iterable[tuple[str, Any]]:
+def _flat(content: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     for key, value in content.items():
-        if isinstance(value, dict) and key.replace("-", "_") not in _PAIRS:
-            yield from value.items()
-        elif not isinstance(value, dict) or value:
-            yield key, value
-
-
-def _plain(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+        name = key.replace("-", "_")
+        if not isinstance(value, dict):
+            yield name, value
+        elif name in _PAIRS:
+            yield name, [f"{entry}={setting}" for entry, setting in value.items()]
+        else:
+            yield from _flat(value)

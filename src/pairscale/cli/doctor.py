@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
 
-import typer
-
-from pairscale.cli import _options as opt
-from pairscale.cli._common import emit, show_table
-
-EXAMPLES = ("pairscale doctor", "pairscale doctor --json", "pairscale doctor --clear-cache")
+from pairscale.cli._common import Output, show_table
+from pairscale.cli.from_verb import from_verb
 
 CORE = (
     "aiohttp", "filelock", "jinja2", "joblib", "lazy-loader", "msgspec", "narwhals", "numpy", "orjson", "platformdirs",
-    "polars", "rich", "scipy", "sqlalchemy", "threadpoolctl", "typer",
+    "polars", "rich", "scipy", "sqlalchemy", "threadpoolctl",
     *(["backports-zstd"] if sys.version_info < (3, 14) else []),
 )  # fmt: skip
 """What is always installed; a test holds it, and the extras, against the project's own list."""
@@ -28,17 +23,15 @@ EXTRAS = {
 """What is installed on demand, by the name that goes into the brackets."""
 
 
-def command(
-    clear_cache: Annotated[
-        bool, typer.Option("--clear-cache", help="First forget all answers of models that were kept.")
-    ] = False,
-    as_json: opt.Json = False,
-    out: opt.Out = None,
-) -> None:
+@from_verb("", "", "pairscale doctor", "pairscale doctor --json", "pairscale doctor --clear-cache")
+def command(emit: Output, *, clear_cache: bool = False) -> None:
     """Check versions, extras and keys.
 
     Keys are looked for in the environment; whether one is set is shown, what it is never. The answer cache keeps the
     answers of models that may be used again, without the prompts; its file may be deleted at any time.
+
+    Args:
+        clear_cache: First forget all answers of models that were kept.
     """
     import platform
     import sqlite3
@@ -50,30 +43,26 @@ def command(
     from pairscale.providers.cache import AnswerCache
     from pairscale.providers.keys import KEY_VARIABLES, key_in_environment
 
-    rows = [
-        {"check": "pairscale", "value": __version__, "advice": ""},
-        {"check": "python", "value": platform.python_version(), "advice": ""},
-        {"check": "sqlite", "value": sqlite3.sqlite_version, "advice": ""},
-        *({"check": name, "value": _version(name), "advice": ""} for name in CORE),
-    ]
+    checks = {"pairscale": __version__, "python": platform.python_version(), "sqlite": sqlite3.sqlite_version}
+    checks |= {name: _version(name) for name in CORE}
+    advice = {}
     for extra, packages in EXTRAS.items():
-        missing = [name for name in packages if _version(name) == "missing"]
-        advice = f'pip install "pairscale[{extra}]"' if missing else ""
-        value = f"missing: {', '.join(missing)}" if missing else "installed"
-        rows.append({"check": f"extra {extra}", "value": value, "advice": advice})
+        missing = ", ".join(name for name in packages if _version(name) == "missing")
+        checks[f"extra {extra}"] = f"missing: {missing}" if missing else "installed"
+        if missing:
+            advice[f"extra {extra}"] = f'pip install "pairscale[{extra}]"'
     for provider, variable in KEY_VARIABLES.items():
         _, found = key_in_environment(provider)
-        rows.append({"check": found or variable, "value": "set" if found else "not set", "advice": ""})
-    rows.append({"check": "your templates", "value": str(user_folder()), "advice": ""})
+        checks[found or variable] = "set" if found else "not set"
+    checks["your templates"] = str(user_folder())
     with AnswerCache() as answers:
         if clear_cache:
             answers.clear()
-        rows.append({"check": "answer cache", "value": str(answers.path), "advice": ""})
-        held = f"{answers.count():,} answers, {answers.size() / 1e6:.1f} MB"
-        rows.append({"check": "answers in it", "value": held, "advice": ""})
+        checks["answer cache"] = str(answers.path)
+        checks["answers in it"] = f"{answers.count():,} answers, {answers.size() / 1e6:.1f} MB"
+    rows = [{"check": name, "value": value, "advice": advice.get(name, "")} for name, value in checks.items()]
     table = pl.DataFrame(rows)
-    shown = table if (table["advice"] != "").any() else table.drop("advice")
-    emit({"checks": rows}, table, as_json=as_json, out=out, show=lambda: show_table(shown))
+    emit({"checks": rows}, table, lambda: show_table(table if advice else table.drop("advice")))
 
 
 def _version(name: str) -> str:

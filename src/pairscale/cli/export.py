@@ -2,71 +2,26 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Annotated, Literal
-
-import typer
+from typing import Any
 
 import pairscale as ps
-from pairscale.cli import _options as opt
-from pairscale.cli._common import say
-from pairscale.cli._groups import ResultCols, with_groups
+from pairscale.cli._common import Output, say, writable
+from pairscale.cli.from_verb import from_verb
 
-EXAMPLES = (
+
+@from_verb(
+    "export",
+    "RUN...",
     "pairscale export run.db --out comparisons.csv",
     "pairscale export run.db --kind preferences --out pairs.jsonl",
     "pairscale export run.db --kind preferences --input-col q --out p.jsonl",
     "pairscale export arena.csv --out results.csv",
     "pairscale export ab.db --kind preferences --out pairs.parquet",
     "pairscale export run.db --copy --out copy.db",
+    hidden="path",
 )
-
-
-@with_groups
-def command(
-    run: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="RUN...", help="The run file, several or their folder, or results of any form that `fit` takes."
-        ),
-    ],
-    out: Annotated[
-        Path,
-        typer.Option(metavar="FILE", help="The table to write: csv, tsv, jsonl, json, parquet or xlsx; or the copy."),
-    ],
-    kind: Annotated[
-        Literal["results", "preferences"],
-        typer.Option(metavar="KIND", help="results: all comparisons; preferences: pairs for training, in TRL's form."),
-    ] = "results",
-    condition: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="For preferences: the judge or the condition, people, or all; for an A/B run, the comparator.",
-        ),
-    ] = None,
-    prompt: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="For preferences: the prompt that all texts answer.")
-    ] = None,
-    input_col: Annotated[
-        str | None, typer.Option(metavar="NAME", help="For preferences: the column of the texts that holds the prompt.")
-    ] = None,
-    conversational: Annotated[
-        bool, typer.Option("--conversational", help="For preferences: messages with roles instead of plain text.")
-    ] = False,
-    implicit_prompt: Annotated[
-        bool, typer.Option("--implicit-prompt", help="For preferences: put the prompt into both texts.")
-    ] = False,
-    copy: Annotated[
-        bool,
-        typer.Option("--copy", help="Copy the run file, whole, at any time, also while the run is being written."),
-    ] = False,
-    samples: opt.SamplesOfResults = None,
-    columns: ResultCols = ResultCols(),
-    key: opt.Key = None,
-    as_json: opt.Json = False,
-) -> None:
+def command(arguments: dict[str, Any], emit: Output, *, out: str | Path) -> None:
     """Write a run to a table: all of its comparisons, or preference pairs for training.
 
     Results come with a second file, with .logs.jsonl after the name: attempts, logs, labels and the hash chain, which
@@ -78,14 +33,14 @@ def command(
     is the prompt.
 
     With --copy, FILE is a new run file that holds everything, texts and links of labellers too.
+
+    Args:
+        run: The run file, several or their folder, or results of any form that `pairscale fit` takes.
+        out: The table to write: csv, tsv, jsonl, json, parquet or xlsx; or the copy.
     """
-    if not copy:
-        opt.writable(out)
-    written = ps.export(
-        opt.single(run), out, kind=kind, condition=condition, prompt=prompt, input_col=input_col,
-        conversational=conversational, implicit_prompt=implicit_prompt, samples=samples, key=key, copy=copy,
-        **vars(columns),
-    )  # fmt: skip
+    is_copy = arguments["copy"]
+    if not is_copy:
+        writable(Path(out))
+    written = ps.export(**arguments, path=out)
     say(f"written: {written}")
-    if as_json:
-        typer.echo(json.dumps({"written": str(written), "kind": "copy" if copy else kind}, indent=2))
+    emit({"written": str(written), "kind": "copy" if is_copy else arguments["kind"]}, None, lambda: None)

@@ -2,35 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
+from typing import Any
 
 import pairscale as ps
 from pairscale.cli._common import say
-from pairscale.cli._groups import ResultCols, with_groups
+from pairscale.cli.from_verb import from_verb
+from pairscale.core.notices import plural
 
-EXAMPLES = (
+
+@from_verb(
+    "import_run",
+    "PATH RUN",
     "pairscale import comparisons.csv run.db --samples essays.csv",
     "pairscale import votes.csv run.db --a-col x --b-col y --winner-col won",
 )
-
-
-@with_groups
-def command(
-    path: Annotated[
-        str, typer.Argument(metavar="RESULTS", help="A table of results of any form that `pairscale fit` takes.")
-    ],
-    run: Annotated[str, typer.Argument(metavar="RUN", help="The run file; created if it is missing.")],
-    samples: Annotated[
-        str | None, typer.Option(metavar="DATA", help="The texts, unless the run file has them: a table or a folder.")
-    ] = None,
-    columns: ResultCols = ResultCols(),
-) -> None:
+def command(arguments: dict[str, Any]) -> None:
     """Enter the comparisons of a table into a run file: all of it, or nothing.
 
     A table that `pairscale export` wrote is imported with what it wrote beside it (.logs.jsonl), into a new run file.
     The hash chain begins with the import, and names the digest of the run that was exported.
+
+    Args:
+        path: A table of results of any form that `pairscale fit` takes.
+        samples: The texts, unless the run file has them: a table or a folder.
     """
-    new = ps.import_run(path, run, samples, **vars(columns))
-    say(f"{new:,} new comparison{'s' * (new != 1)} in {run}")
+    new = ps.import_run(**arguments)
+    say(f"{plural(new, 'new comparison')} in {arguments['run']}")

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
-import sys
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import Any
 
 import pairscale as ps
-from pairscale.cli import _names
-from pairscale.cli import _options as opt
-from pairscale.cli._common import as_argument, emit, printable, resumable, say, say_unsaved, show_table
-from pairscale.cli._groups import Asking, Judging, with_groups
-from pairscale.cli._inputs import make_named_judge, run_file, say_reused, show_request
-from pairscale.cli._opening import read_given_pairs, say_judged
+from pairscale.cli._asking import make_judge, opening, read_given_pairs, say_judged, show_request
+from pairscale.cli._common import Output, as_argument, say, show_table
+from pairscale.cli.from_verb import from_verb
 from pairscale.core.errors import InputError
 
-if TYPE_CHECKING:
-    import polars as pl
 
-EXAMPLES = (
+@from_verb(
+    "judge",
+    "PAIRS",
     "pairscale judge pairs.csv --judge openai:gpt-5.1 --run run.db",
     "pairscale judge pairs.csv --judge mine:better --run run.db --concurrency 8",
     "pairscale judge pairs.csv --judge simulated:truth --judge-arg bias=0.3",
@@ -29,54 +21,7 @@ EXAMPLES = (
     "pairscale judge pairs.csv --judge mine:better --shard 3/16 --run s/03.db",
     "pairscale judge pairs.csv --judge mine:better --shards 4 --run shards",
 )
-
-
-@with_groups
-def command(
-    pairs: Annotated[
-        Path, typer.Argument(metavar="PAIRS", help="A table with ID1 text1 ID2 text2; `pairscale pairs` makes it.")
-    ],
-    judge: Annotated[
-        str,
-        typer.Option(
-            metavar="JUDGE",
-            autocompletion=_names.judges,
-            help="provider:model (openai:gpt-5.1, anthropic:…, gemini:…, together:…, ollama:…, compatible:…), lexical "
-            "(embedded, a baseline), simulated:COLUMN (known truth), replay:FILE (recorded answers), or "
-            "module:function (yours, also from this folder).",
-        ),
-    ] = "lexical",
-    run: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            callback=run_file,
-            help="The run file: every answer is kept there, and the same command resumes it.",
-        ),
-    ] = None,
-    judging: Judging = Judging(),
-    asking: Asking = Asking(),
-    answer: opt.Answer = "winner",
-    shard: Annotated[
-        str | None,
-        typer.Option(
-            metavar="I/N", help="Judge one of N equal parts of the pairs, such as 3/16, into a run file of its own."
-        ),
-    ] = None,
-    shards: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Judge N parts, each in a run file in the folder --run.")
-    ] = None,
-    n_jobs: opt.NJobs = None,
-    dry_run: opt.DryRun = False,
-    save_path: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Also keep this CSV up to date, and resume from it.")
-    ] = None,
-    a_col: opt.ACol = None,
-    b_col: opt.BCol = None,
-    encoding: opt.Encoding = None,
-    as_json: opt.Json = False,
-    out: opt.Out = None,
-) -> None:
+def command(arguments: dict[str, Any], emit: Output, *, dry_run: bool = False) -> None:
     """Have pairs judged, and keep every answer.
 
     Every answer is on the disk before it is used. Run the same command again after a crash or Ctrl-C: it asks only what
@@ -88,45 +33,27 @@ def command(
     One process keeps hundreds of questions open: try --concurrency 256 first. For a job array on several machines, give
     every task the same pairs and its own --shard and --run; --max-cost is that of the whole job, and a shard spends its
     part at most. `pairscale fit`, `report`, `status` and others then take the folder.
+
+    Args:
+        pairs: A table with ID1 text1 ID2 text2; `pairscale pairs` makes it.
+        run: The run file: every answer is kept there, and the same command resumes it.
+        dry_run: Show the first request and the number of calls; ask nothing.
     """
     from pairscale.core.counting import is_many
     from pairscale.judges.base import judge_member
     from pairscale.providers.catalog import price_date
 
-    table, opening = read_given_pairs(pairs, encoding=encoding, a_col=a_col, b_col=b_col)
-    kept = run or save_path
-    # What a judge function prints is no part of the result.
-    with resumable(kept), contextlib.redirect_stdout(sys.stderr):
-        asked = make_named_judge(judge, judging, asking.price, answer)
-        opening.say([asked.condition.judge_id])
-        if not dry_run:
-            say_unsaved(kept)
-            answers = ps.judge(
-                table, asked, answer=answer, run=run, shard=shard, shards=shards, n_jobs=n_jobs, save_path=save_path,
-                **asking.limits,
-            )  # fmt: skip
+    run = arguments["run"]
+    read_given_pairs(arguments)
+    pairs = arguments["pairs"]
+    judge = make_judge(arguments)
+    opening(judge.condition.judge_id, saved=dry_run or bool(run or arguments["save_path"]))
     if dry_run:
-        show_request(asked, table.row(0, named=True), calls=table.height, as_json=as_json)
+        show_request(emit, judge, pairs.row(0, named=True), pairs.height)
         return
-    prices_as_of = price_date(judge_member(asked, "price"))
-    if answers.n_answered == 0:
-        if as_json:
-            emit(_document(answers, prices_as_of), answers.results, as_json=True, out=None, show=lambda: None)
-        raise _unanswered(answers, table.height)
-    _report(answers, table.height if shard is None else answers.n_answered + answers.n_failed)
-    say_reused(asked)
-    if is_many(table.height) and run is not None and out is None and not as_json:
-        say(f"so many results are not read into memory: pairscale export {as_argument(run)} --out results.parquet")
-    else:
-        document = _document(answers, prices_as_of)
-        emit(document, answers.results, as_json=as_json, out=out, show=lambda: _show(answers.results, prices_as_of))
-    if run is not None and not as_json:
-        say(f"next: pairscale fit {as_argument(run)}")
-    say_judged([asked.condition.judge_id])
-
-
-def _document(answers: ps.SubmitResult, prices_as_of: str | None) -> dict[str, object]:
-    return {
+    answers = ps.judge(**arguments)
+    prices_as_of = price_date(judge_member(judge, "price"))
+    document = {
         "asked": answers.asked,
         "prices_as_of": prices_as_of,
         "condition_id": answers.condition_id,
@@ -134,6 +61,19 @@ def _document(answers: ps.SubmitResult, prices_as_of: str | None) -> dict[str, o
         "failed_pairs": answers.failed_pairs.drop("text1", "text2"),
         "failed_attempts": answers.failed_attempts.drop("text1", "text2"),
     }
+    total = pairs.height if arguments["shard"] is None else answers.n_answered + answers.n_failed
+    if answers.n_answered == 0:
+        if emit.as_json:
+            emit(document, None, lambda: None)
+        raise _unanswered(answers, total)
+    _say_answers(answers, total)
+    if is_many(pairs.height) and run is not None and emit.is_screen:
+        say(f"so many results are not read into memory: pairscale export {as_argument(run)} --out results.parquet")
+    else:
+        emit(document, answers.results, lambda: _show(answers, prices_as_of))
+    if run is not None and not emit.as_json:
+        say(f"next: pairscale fit {as_argument(run)}")
+    say_judged(judge.condition.judge_id, judge=judge)
 
 
 def _unanswered(answers: ps.SubmitResult, total: int) -> InputError:
@@ -143,24 +83,22 @@ def _unanswered(answers: ps.SubmitResult, total: int) -> InputError:
     return InputError(f"none of the {total:,} pairs was answered; the first: {reason}")
 
 
-def _report(answers: ps.SubmitResult, total: int) -> None:
-    done = answers.n_answered
+def _say_answers(answers: ps.SubmitResult, total: int) -> None:
     asked = "all known already, nothing asked" if answers.asked == 0 else f"{answers.asked:,} asked now"
-    say(f"{done:,} of {total:,} pairs answered, {asked}")
+    say(f"{answers.n_answered:,} of {total:,} pairs answered, {asked}")
     if answers.n_failed:
         say(f"{answers.n_failed:,} without an answer; the same command asks them again:")
         for row in answers.failed_pairs.head(3).iter_rows(named=True):
-            reason = f"{row['error_code']}: {row['error_message']}"
-            say(f"  {printable(row['ID1'])} / {printable(row['ID2'])}: {printable(reason)}")
+            say(f"  {row['ID1']} / {row['ID2']}: {row['error_code']}: {row['error_message']}")
 
 
-def _show(results: pl.DataFrame, prices_as_of: str | None) -> None:
+def _show(answers: ps.SubmitResult, prices_as_of: str | None) -> None:
     from pairscale.providers.catalog import price_note
 
-    shown = results.select("ID1", "ID2", "better_id", "outcome", "probability", "cost")
-    uniform = [name for name in ("probability", "cost") if shown[name].null_count() == shown.height]
-    if (shown["outcome"] == "win").all():
-        uniform.append("outcome")
-    show_table(shown.drop(uniform), most=10)
-    if "cost" not in uniform and results["cost"].sum() > 0:
+    results = answers.results
+    names = [name for name in ("probability", "cost") if results[name].null_count() < results.height]
+    if (results["outcome"] != "win").any():
+        names.insert(0, "outcome")
+    show_table(results.select("ID1", "ID2", "better_id", *names), most=10)
+    if results["cost"].sum() > 0:
         say(f"cost: US dollars{price_note([prices_as_of])}")

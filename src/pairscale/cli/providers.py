@@ -1,44 +1,44 @@
-"""``pairscale providers``."""
+"""``pairscale providers``, and what ``pairscale prices`` shares with it: adding a file, and showing one entry."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from typing import Any
 
-from pairscale.cli import _options as opt
-from pairscale.cli._common import emit, say, show_table
-from pairscale.cli._data import DataFile, DataName, add_file, emit_one, is_add
+from pairscale.cli._common import Output, echo, say, show_table
+from pairscale.cli.from_verb import from_verb
+from pairscale.core.errors import InputError
+from pairscale.core.notices import plural
 
-EXAMPLES = (
+
+@from_verb(
+    "",
+    "[NAME] [FILE]",
     "pairscale providers",
     "pairscale providers deepseek",
     "pairscale providers anthropic:claude-opus-5-5",
     "pairscale providers add mine.json",
 )
-
-
-def command(
-    name: DataName = None,
-    file: DataFile = None,
-    as_json: opt.Json = False,
-    out: opt.Out = None,
-) -> None:
+def command(emit: Output, name: str | None = None, file: str | None = None) -> None:
     """List the providers, show one, show what a model takes, or add providers and models from a file.
 
     Whether a key is set is shown, what it is never. Of a model, every rule is shown with its source and date. A file to
     add holds "as_of", "source", and lists "providers" and "models"; the guide on providers has examples.
-    """
-    if is_add("providers", name, file):
-        from pairscale.providers.catalog import add_rows
 
-        add_file("providers", file, add_rows)
-        return
-    if name is not None:
-        emit_one(_model(name) if ":" in name else _provider(name), as_json=as_json, out=out)
-        return
+    Args:
+        name: A provider, a model as provider:model, or `add`.
+        file: With `add`: the JSON file to add.
+    """
     import polars as pl
 
     from pairscale.providers.catalog import PROVIDERS
 
+    if added("providers", name, file):
+        return
+    if name is not None:
+        emit_one(emit, _model(name) if ":" in name else _provider(name))
+        return
     rows = [_provider(one) for one in PROVIDERS]
     table = pl.DataFrame(rows, infer_schema_length=None)
 
@@ -46,32 +46,34 @@ def command(
         show_table(table.select("provider", "address", "key", "key_is"))
         say("\npairscale providers NAME shows one; pairscale providers NAME:MODEL shows what a model takes")
 
-    emit({"providers": rows}, table, as_json=as_json, out=out, show=show)
+    emit({"providers": rows}, table, show)
 
 
 def _provider(name: str) -> dict[str, Any]:
     """What there is to know of a provider."""
-    import os
-
     from pairscale.providers.catalog import bundled, price_table, provider_named
 
     found = provider_named(name)
     preset = getattr(found, "preset", None)
     variable = found.key_variable or getattr(found, "optional_key_variable", None)
-    is_set = bool(variable and os.environ.get(variable))
-    row = {
+    state = "not set" if found.key_variable else "not needed"
+    if variable and os.environ.get(variable):
+        state = "set"
+    about = preset
+    if not getattr(preset, "source", None) and type(found).__module__.startswith("pairscale."):
+        about = bundled("providers")
+    return {
         "provider": name,
         "address": found.base_url or getattr(preset, "base_url", "") or "--base-url",
         "address_variable": found.base_url_variable,
         "key": variable,
-        "key_is": "set" if is_set else "not needed" if found.key_variable is None else "not set",
+        "key_is": state,
         "prices": len(price_table(name)),
+        "note": getattr(preset, "note", None),
+        "as_of": getattr(about, "as_of", None),
+        "source": getattr(about, "source", None),
+        "yours": getattr(preset, "is_own", False),
     }
-    is_ours = type(found).__module__.startswith("pairscale.")
-    about = preset if getattr(preset, "source", None) else bundled("providers") if is_ours else None
-    row |= {"note": getattr(preset, "note", None)}
-    row |= {key: getattr(about, key, None) for key in ("as_of", "source")}
-    return row | {"yours": getattr(preset, "is_own", False)}
 
 
 def _model(name: str) -> dict[str, Any]:
@@ -80,8 +82,44 @@ def _model(name: str) -> dict[str, Any]:
 
     from pairscale.providers.catalog import Capabilities, family_row, split_model
 
-    provider, model = split_model(name)
-    row = family_row(provider, model)
+    row = family_row(*split_model(name))
     rule = {"rule": row.model or "every model", "as_of": row.as_of, "source": row.source, "yours": row.is_own}
     able = {field: to_builtins(getattr(row, field)) for field in Capabilities.__struct_fields__}
     return {"judge": name, **able, **rule}
+
+
+def added(command: str, name: str | None, file: str | None) -> bool:
+    """Whether a file was to be added to the user's own, which is done."""
+    from pathlib import Path
+
+    from pairscale.providers.catalog import add_rows
+
+    if name != "add" and file is None:
+        return False
+    if name != "add" or file is None:
+        raise InputError(f"a file is added by `pairscale {command} add FILE`")
+    target, n_added, n_replaced = add_rows(Path(file))
+    replaced = f", {n_replaced:,} of them in place of yours" if n_replaced else ""
+    say(f"added {plural(n_added, 'row')} to {target}{replaced}")
+    return True
+
+
+def as_text(found: Mapping[str, Any]) -> dict[str, Any]:
+    """An entry with its lists and mappings in words, as a table and a screen show them."""
+    words = dict(found)
+    for key, value in found.items():
+        if isinstance(value, Mapping):
+            words[key] = ", ".join(f"{name} {one}" for name, one in value.items()) or "none"
+        elif isinstance(value, list | tuple):
+            words[key] = ", ".join(map(str, value))
+    return words
+
+
+def emit_one(emit: Output, found: Mapping[str, Any]) -> None:
+    """One entry: what is known of it, a line each."""
+    import polars as pl
+
+    flat = as_text(found)
+    width = max(map(len, flat))
+    lines = [f"{key:<{width}}  {value}" for key, value in flat.items() if value is not None]
+    emit(found, pl.DataFrame([flat]), lambda: echo("\n".join(lines)))

@@ -3,30 +3,20 @@
 from __future__ import annotations
 
 import textwrap
-from typing import Annotated
-
-import typer
 
 import pairscale as ps
-from pairscale.cli import _names
-from pairscale.cli import _options as opt
-from pairscale.cli._common import emit, terminal_width
-
-EXAMPLES = ("pairscale traits", "pairscale traits clarity")
-
-_INDENT = "    "
+from pairscale.cli._common import Output, echo, terminal_width
+from pairscale.cli.from_verb import from_verb
 
 
-def command(
-    name: Annotated[
-        str | None, typer.Argument(metavar="NAME", autocompletion=_names.traits, help="Show this one only.")
-    ] = None,
-    as_json: opt.Json = False,
-    out: opt.Out = None,
-) -> None:
+@from_verb("", "[NAME]", "pairscale traits", "pairscale traits clarity")
+def command(emit: Output, name: str | None = None) -> None:
     """List what texts can be judged on, with the definitions that judges are given.
 
     The name in front is what `pairscale judge --trait` takes.
+
+    Args:
+        name: Show this one only.
     """
     import polars as pl
 
@@ -34,9 +24,8 @@ def command(
     rows = [{"key": trait.key, "name": trait.name, "description": trait.description} for trait in traits]
 
     def show() -> None:
-        width = min(terminal_width(), 100)
         for row in rows:
-            typer.echo(f"{typer.style(row['key'], bold=True)}  ({row['name']})")
-            typer.echo(textwrap.fill(str(row["description"]), width, initial_indent=_INDENT, subsequent_indent=_INDENT))
+            echo(f"{row['key']}  ({row['name']})")
+            echo(textwrap.indent(textwrap.fill(str(row["description"]), min(terminal_width(), 100) - 4), "    "))
 
-    emit({"traits": rows}, pl.DataFrame(rows), as_json=as_json, out=out, show=show)
+    emit({"traits": rows}, pl.DataFrame(rows), show)

@@ -22,7 +22,17 @@ from pairscale.store.writer import Asked, Entry
 
 def named_pairs(pairs: Table) -> pl.DataFrame:
     """The pairs with a name each, in ``custom_id``."""
-    return _named(as_pairs(pairs))
+    frame = as_pairs(pairs)
+    if "pair_uid" in frame.columns:
+        frame = frame.with_columns(custom_id=pl.col("pair_uid").cast(pl.String))
+        wrong = frame.filter(pl.col("custom_id").is_duplicated() | pl.col("custom_id").is_null())
+        if wrong.height:
+            names = wrong["custom_id"].unique(maintain_order=True).to_list()
+            raise TableError(f"pairs: pair_uid must be there and unique; {listed(names)} is not")
+        return frame
+    ordered, _ = key_expressions("ID1", "ID2")
+    keyed = frame.with_columns(_key=ordered)
+    return keyed.with_columns(custom_id=pl.format("{}#{}", "_key", occurrence("_key"))).drop("_key")
 
 
 def make_plan(store: RunFile, frame: pl.DataFrame, condition: Condition) -> Plan:
@@ -182,13 +192,6 @@ class Plan:
         # Without a condition only the model can tell; a callable has none, so the file that was named is trusted.
         return self._condition.model is None or row.get("model") in {None, self._condition.model}
 
-    def counts(self, store: RunFile) -> tuple[int, int]:
-        """How many of these pairs are answered, and how many were asked without success."""
-        known = store.progress(self.condition_id)
-        mine = set(self._frame["pair_id"])
-        answered = len(mine & known.answered)
-        return answered, len(mine & known.attempts.keys()) - answered
-
     def outcome(self, store: RunFile, *, raw: bool) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
         """Results, failed pairs and failed attempts of these pairs, from the run file."""
         return pair_outcomes(store, self._frame, self.condition_id, raw=raw)
@@ -213,18 +216,6 @@ def say_unnamed(judge: Judge, kept: object) -> None:
     """Say of a judge without a name that what it answers is kept, but not found again."""
     if "instance" in judge.condition.settings and kept:
         notice("this judge has no name, so its answers will not be found again; give it one: FunctionJudge(f, name=…)")
-
-
-def _named(frame: pl.DataFrame) -> pl.DataFrame:
-    if "pair_uid" in frame.columns:
-        frame = frame.with_columns(custom_id=pl.col("pair_uid").cast(pl.String))
-        if frame["custom_id"].null_count() or frame["custom_id"].n_unique() != frame.height:
-            twice = frame.filter(pl.col("custom_id").is_duplicated())["custom_id"].unique(maintain_order=True).to_list()
-            raise TableError(f"pairs: pair_uid must be there and unique; {listed(twice)} is not")
-        return frame
-    ordered, _ = key_expressions("ID1", "ID2")
-    keyed = frame.with_columns(_key=ordered)
-    return keyed.with_columns(custom_id=pl.format("{}#{}", "_key", occurrence("_key"))).drop("_key")
 
 
 def _items(frame: pl.DataFrame, columns: Sequence[str]) -> Iterator[dict[str, Any]]:

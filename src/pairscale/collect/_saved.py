@@ -73,43 +73,30 @@ class SavedResults:
 def _read(path: Path) -> tuple[list[str], list[dict[str, Any]]]:
     csv.field_size_limit(100_000_000)
     try:
-        header, *records = list(csv.reader(io.StringIO(read_text(path), newline="")))
-    except (csv.Error, ValueError) as error:
-        raise FileFormatError(f"{path} is not a CSV of results: {error}") from None
-    header = [unguarded(name) for name in header]
-    records = [[unguarded(cell) for cell in record] for record in records]
-    missing = [name for name in ("ID1", "ID2", "better_id") if name not in header]
-    if missing:
-        raise FileFormatError(f"{path} is not a CSV of results: no column {listed(missing)}; name another `save_path=`")
-    if records and len(records[-1]) != len(header):
-        records.pop()
-        notice(f"{path}: the last line is incomplete and is asked again")
-    ragged = next((n for n, record in enumerate(records, start=2) if len(record) != len(header)), None)
-    if ragged is not None:
-        raise FileFormatError(f"{path}: record {ragged} has another number of cells than the header")
-    rows: list[dict[str, Any]] = [
-        {name: None if cell in {"", "NA"} else cell for name, cell in zip(header, record, strict=True)}
-        for record in records
-    ]
-    # An id may really be "NA"; only in the other columns does it mean that there is nothing.
-    for row, record in zip(rows, records, strict=True):
-        for name in ("ID1", "ID2"):
-            row[name] = record[header.index(name)]
-        if row["better_id"] is None and record[header.index("better_id")] in (row["ID1"], row["ID2"]):
-            row["better_id"] = record[header.index("better_id")]
-    for number, row in enumerate(rows, start=2):
-        for name in _NUMBERS.keys() & row.keys():
-            row[name] = _number(row[name], name, f"{path}: record {number}")
-    return header, rows
+        header, *records = [
+            list(map(unguarded, record)) for record in csv.reader(io.StringIO(read_text(path), newline=""))
+        ]
+        if records and len(records[-1]) != len(header):
+            records.pop()
+            notice(f"{path}: the last line is incomplete and is asked again")
+        rows = [dict(zip(header, record, strict=True)) for record in records]
+        missing = [name for name in ("ID1", "ID2", "better_id") if name not in header]
+        if missing:
+            raise ValueError(f"no column {listed(missing)}")
+        return header, [{name: _value(name, cell) for name, cell in row.items()} for row in rows]
+    except (csv.Error, ValueError, OverflowError) as error:
+        raise FileFormatError(f"{path} is not a CSV of results: {error}; name another `save_path=`") from None
 
 
-def _number(cell: str | None, name: str, where: str) -> float | int | None:
-    if cell is None:
+def _value(name: str, cell: str) -> Any:
+    """A cell; an id may really be ``NA``, which in other columns means that there is nothing."""
+    if name in ("ID1", "ID2", "better_id"):
+        return cell
+    if cell in ("", "NA"):
         return None
-    try:
-        number = float(cell)
-        if abs(number) < 2**63:  # what a column of whole numbers can hold; not NaN
-            return int(number) if _NUMBERS[name].is_integer() else number
-        raise ValueError(cell)
-    except ValueError:
-        raise FileFormatError(f"{where}, {name}: {cell!r:.60} is not a number; correct it") from None
+    if name not in _NUMBERS:
+        return cell
+    number = float(cell)
+    if not abs(number) < 2**63:  # what a column of whole numbers can hold; not NaN
+        raise ValueError(f"{name}: {cell!r:.60} is not a number")
+    return int(number) if _NUMBERS[name].is_integer() else number

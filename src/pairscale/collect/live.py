@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pairscale.collect._plan import Plan, make_plan, named_pairs, say_unnamed
 from pairscale.collect._saved import SavedResults
-from pairscale.core.counting import is_many
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import JudgeError
 from pairscale.core.options import ProgressMode, checked, optional, require_int, require_progress
@@ -41,14 +39,11 @@ from pairscale.store.writer import Asked, Entry
 
 if TYPE_CHECKING:
     import os
-    from typing import TypeAlias
 
     import polars as pl
 
     from pairscale.core.tables import Table
     from pairscale.core.traits import Trait
-
-    Tables: TypeAlias = tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -56,8 +51,7 @@ class SubmitResult(ReprMixin, table="results", columns=ANSWER_COLUMNS):
     """What judging a table of pairs gave.
 
     Attributes:
-        results: one row per pair that was answered (a win, a tie or a flip), in the order of the pairs. Of more than
-            200,000 pairs in a run file, this table and the next two are read from it when you first ask for one.
+        results: one row per pair that was answered (a win, a tie or a flip), in the order of the pairs.
         failed_pairs: the pairs without an answer, with the reason of the last attempt.
         failed_attempts: every attempt without an answer, also those that a later one made good.
         condition_id: the condition they were judged under.
@@ -78,63 +72,17 @@ class SubmitResult(ReprMixin, table="results", columns=ANSWER_COLUMNS):
 
     @property
     def n_answered(self) -> int:
-        """How many pairs were answered; known without reading the results."""
+        """How many pairs were answered."""
         return self.results.height
 
     @property
     def n_failed(self) -> int:
-        """How many pairs have no answer after being asked; known without reading them."""
+        """How many pairs have no answer after being asked."""
         return self.failed_pairs.height
 
     def __str__(self) -> str:
         counts = f"{self.n_answered:,} pairs answered, {self.n_failed:,} failed, {self.asked:,} asked now"
         return f"{counts}, {self.cached:,} from the cache" if self.cached else counts
-
-
-class StoredResult(SubmitResult):
-    """The same for many pairs: the tables are read from the run file when they are first asked for."""
-
-    __slots__ = ("_counts", "_read", "_tables")
-    _counts: tuple[int, int]
-    _read: Callable[[], Tables]
-    _tables: Tables | None
-
-    def __init__(self, read: Callable[[], Tables], counts: tuple[int, int], **others: Any) -> None:
-        for name, value in {"_read": read, "_counts": counts, "_tables": None, **others}.items():
-            object.__setattr__(self, name, value)
-
-    def _loaded(self) -> Tables:
-        if self._tables is None:
-            object.__setattr__(self, "_tables", self._read())
-        return self._tables or self._read()
-
-    @property
-    def results(self) -> pl.DataFrame:
-        """See :class:`SubmitResult`."""
-        return self._loaded()[0]
-
-    @property
-    def failed_pairs(self) -> pl.DataFrame:
-        """See :class:`SubmitResult`."""
-        return self._loaded()[1]
-
-    @property
-    def failed_attempts(self) -> pl.DataFrame:
-        """See :class:`SubmitResult`."""
-        return self._loaded()[2]
-
-    @property
-    def n_answered(self) -> int:
-        """How many pairs were answered."""
-        return self._counts[0]
-
-    @property
-    def n_failed(self) -> int:
-        """How many pairs have no answer after being asked."""
-        return self._counts[1]
-
-    def __repr__(self) -> str:
-        return f"<SubmitResult: {self}>"
 
 
 @blocking("run", "save_path")
@@ -209,7 +157,7 @@ async def submit_pairs(
     with open_run(run, write=True) as store:
         return await submit_into(
             store, pairs, judge, options, progress=progress, status_every=status_every, save_path=save_path,
-            include_raw=include_raw, on_answer=on_answer, again=run,
+            include_raw=include_raw, on_answer=on_answer,
         )  # fmt: skip
 
 
@@ -237,7 +185,6 @@ async def submit_into(
     save_path: str | os.PathLike[str] | None = None,
     include_raw: bool = False,
     on_answer: Callable[[Mapping[str, Any]], None] | None = None,
-    again: str | os.PathLike[str] | None = None,
 ) -> SubmitResult:
     """The same as :func:`submit_pairs_async`, into a run file that is open for writing, with a judge that is made.
 
@@ -251,7 +198,6 @@ async def submit_into(
         save_path: the CSV.
         include_raw: Add ``raw_response``.
         on_answer: called with each new result.
-        again: where the run file can be opened later, so that many results are read when they are asked for.
     """
     plan = make_plan(store, named_pairs(pairs), judge.condition)
     record_prices(store, [judge])
@@ -271,39 +217,21 @@ async def submit_into(
                     await runtime.run()
                 except JudgeError as error:
                     await writer.drain()
-                    error.result = _result(plan, store, runtime, options, include_raw, again)
+                    error.result = _result(plan, store, runtime, options, include_raw)
                     raise
     finally:
         await close(judge)
         if saved is not None:
             saved.close()
-    return _result(plan, store, runtime, options, include_raw, again)
+    return _result(plan, store, runtime, options, include_raw)
 
 
-def _result(
-    plan: Plan,
-    store: RunFile,
-    runtime: Runtime,
-    options: RunOptions,
-    raw: bool,
-    again: str | os.PathLike[str] | None,
-) -> SubmitResult:
+def _result(plan: Plan, store: RunFile, runtime: Runtime, options: RunOptions, raw: bool) -> SubmitResult:
     settings = {"run": store.name, "concurrency": options.concurrency, "retries": options.retries}
     settings["retry_wait"] = options.retry_wait
     provenance = Provenance("submit_pairs", settings, inputs={"condition": plan.condition_id})
-    others: dict[str, Any] = {
-        "condition_id": plan.condition_id, "asked": runtime.asked, "provenance": provenance, "cached": runtime.cached,
-        "saved": runtime.saved,
-    }  # fmt: skip
-    if again is not None and is_many(plan.total):
-        address = str(again) if "://" in str(again) else Path(again).absolute()
-        return StoredResult(partial(_read, address, plan, raw=raw), plan.counts(store), **others)
-    return SubmitResult(*plan.outcome(store, raw=raw), **others)
-
-
-def _read(address: str | Path, plan: Plan, *, raw: bool) -> Tables:
-    with open_run(address) as store:
-        return plan.outcome(store, raw=raw)
+    tables = plan.outcome(store, raw=raw)
+    return SubmitResult(*tables, plan.condition_id, runtime.asked, provenance, runtime.cached, runtime.saved)
 
 
 class PairSource:

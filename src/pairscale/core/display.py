@@ -36,15 +36,6 @@ LONGEST_CELL = 60
 SHORTEST_CELL = 12
 LONGEST_LINE = 400
 _GAP = 2
-_CHARTS = {
-    "scores": "score_chart",
-    "ranks": "rank_chart",
-    "wins": "win_matrix",
-    "win rates": "win_rate_chart",
-    "templates": "study_chart",
-    "selectors": "simulation_chart",
-}
-"""By kind, the function of :mod:`pairscale.reporting.charts` that draws it."""
 
 
 class ReprMixin:
@@ -139,9 +130,9 @@ class PlotMixin(ReprMixin):
         """The chart of this result, which a notebook shows.
 
         Args:
-            path: also write it to this file: svg, png, html or json, by its ending.
+            path: also write it to this file: svg, png, pdf, html or json, by its ending.
             kind: which chart, where there are several, such as ``scores``, ``ranks`` or ``wins``.
-            options: of the function that draws it, such as ``title``.
+            options: ``title`` (none when empty), ``width`` and ``font_size`` in pixels.
 
         Raises:
             UnknownNameError: when there is no chart of that kind.
@@ -153,15 +144,11 @@ class PlotMixin(ReprMixin):
             kinds = ", ".join(map(repr, self._charts))
             raise UnknownNameError(f"{type(self).__name__} has no chart {kind!r}; there is {kinds}")
         charts = import_module("pairscale.reporting.charts")  # a layer above, and nothing to load before it is wanted
-        if path is not None:
-            charts.require_chart_file(path)
-        drawn: alt.TopLevelMixin = getattr(charts, _CHARTS[chosen])(self, **options)
-        if path is not None:
-            charts.save_chart(drawn, path)
+        drawn: alt.TopLevelMixin = charts.plot(self, chosen, path, **options)
         return drawn
 
     def _chart_html(self) -> str:
-        drawn: str = import_module("pairscale.reporting.inline").chart_html(self)  # a layer above, too
+        drawn: str = import_module("pairscale.reporting.svg").chart_html(self)  # a layer above, too
         return drawn
 
 
@@ -176,13 +163,13 @@ class ReportMixin:
 
         Args:
             path: the file to write.
-            options: of :func:`pairscale.reporting.page.write_report`: ``title``, ``texts``, ``pseudonyms`` and
+            options: of :func:`pairscale.reporting.verbs.write_report`: ``title``, ``texts``, ``pseudonyms`` and
                 ``interactive``; of a ranking also ``samples`` and ``judge``.
 
         Returns:
             The file that was written.
         """
-        return Path(import_module("pairscale.reporting.page").write_report(self, path, **options))
+        return Path(import_module("pairscale.reporting.verbs").write_report(self, path, **options))
 
 
 # What is shown

@@ -156,6 +156,7 @@ _ID_COLUMNS = {*_FORM_COLUMNS, *JUDGE_COLUMNS, "annotator", "labeller", "case_id
     "preference",
     "probability",
 }
+_COUNTS = {"freq", "frequency", "count", "counts", "n", "times", "wins", "n_wins"}
 _FURTHER = ("outcome", ORDER_KNOWN, "swapped", "criterion", "trait", *_TIE_FLAGS)
 _USUAL = {loose_name(name): name for name in (*_FORM_COLUMNS, *_ID_COLUMNS, *_FURTHER, "probability", "weight")}
 
@@ -198,6 +199,7 @@ def read_form(results: Table, what: str = "results", columns: ResultColumns = NO
         if _is_model_input(frame):
             frame = frame.rename(dict(zip(frame.columns, ("object1", "object2", "result"), strict=False)))
         form = _form_of(frame.columns, what)
+    _require_no_counts(frame, form, what)
     frame = require_ids(frame, (form.first, form.second), what)
     if form.first != "ID1":
         frame = frame.drop("ID1", "ID2", strict=False).rename({form.first: "ID1", form.second: "ID2"})
@@ -207,6 +209,16 @@ def read_form(results: Table, what: str = "results", columns: ResultColumns = NO
     if not form.is_ordered:
         table = _unordered(table)
     return Results(_with_judge(table), form.name, columns.names if columns else form.columns, unknown)
+
+
+def _require_no_counts(frame: pl.DataFrame, form: _Form, what: str) -> None:
+    """Refuse a column that seems to say how often each comparison happened: every row counts once."""
+    for name in _COUNTS.intersection(frame.columns).difference(form.columns):
+        if "weight" not in frame.columns and frame[name].dtype.is_integer() and (frame[name].drop_nulls() != 1).any():
+            raise TableError(
+                f"{what}: column {name!r} may say how often each row happened, but every row counts once; rename it "
+                "to 'weight' if it does, or leave it out"
+            )
 
 
 def form_columns(frame: pl.DataFrame, what: str, columns: ResultColumns) -> list[str]:

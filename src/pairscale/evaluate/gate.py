@@ -410,14 +410,17 @@ def require_gate_options(
         InputError: one of them is wrong.
     """
     criteria = [criterion] if isinstance(criterion, str) else list(criterion or [])
-    named = [fail_if] if isinstance(fail_if, str) else list(fail_if)
+    named = fail_if if isinstance(fail_if, list | tuple) else [fail_if]
     parts = [part.strip() for one in named for part in str(one).split(",")]
-    if not criteria or not parts:
-        raise InputError('say what "better" means, as in `criterion="more helpful"`, and what to fail on (`fail_if=`)')
+    if not criteria:
+        raise InputError('say what "better" means, as in `criterion="more helpful"`', "criterion")
+    if not parts:
+        raise InputError(f"`fail_if=` must name what the gate fails on: {', '.join(FAIL_IF)}", "fail_if")
     if "human" in (judge if isinstance(judge, list | tuple) else [judge]):
-        raise InputError("`judge=human` answers in ab, not in a gate, which runs without people; name another judge")
+        words = "`judge=human` answers in ab, not in a gate, which runs without people; name another judge"
+        raise InputError(words, "judge")
     if update_baseline and files["baseline"] is None:
-        raise InputError("`update_baseline=` needs a file for it: give `baseline=`")
+        raise InputError("`update_baseline=` needs a file for it: give `baseline=`", "update_baseline")
     for name in ("summary", "junit"):
         if files[name] is not None:
             require_file(files[name], name)

@@ -79,7 +79,7 @@ OnCase: TypeAlias = Callable[[PairwiseCase], None]
 def require_two_names(a: str, b: str) -> None:
     """Refuse two variants without two names."""
     if not a or not b or a == b:
-        raise InputError(f"the variants need two different names, not {a!r} and {b!r}")
+        raise InputError(f"the variants need two different names, not {a!r} and {b!r}", "name_b")
 
 
 # When to stop

@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 from pairscale.core.comparisons import ERROR_CODES, Condition, Outcome
 from pairscale.core.errors import InputError
 from pairscale.core.failures import FAILURES, Failure
-from pairscale.core.options import require_choice, require_int, require_number
+from pairscale.core.options import require_int, require_number
 
 Item: TypeAlias = Mapping[str, Any]
 """A sample as a judge sees it: ``ID`` (also as ``item_id``), ``text``, and every other column of the samples."""
@@ -124,14 +124,15 @@ class Verdict:
             if value is not None and not isinstance(value, str):  # some servers name their models by numbers
                 object.__setattr__(self, name, str(value))
         if self.outcome in _ANSWERS:
-            allowed: tuple[str | None, ...] = (None,)
-            failures = allowed
+            is_sound = self.error_code is None and self.failure is None
         else:
-            allowed = ERROR_CODES
-            failures = FAILURES
             object.__setattr__(self, "failure", self.failure or "question")
-        require_choice(self.error_code, "error_code", allowed)
-        require_choice(self.failure, "failure", failures)
+            is_sound = self.error_code in ERROR_CODES and self.failure in FAILURES
+        if not is_sound:
+            raise InputError(
+                "a verdict has an error_code and a failure exactly when it is an abstention or an error: one of "
+                f"{', '.join(ERROR_CODES)}, and one of {', '.join(FAILURES)}"
+            )
 
     @classmethod
     def win(cls, winner_pos: Literal[1, 2], **more: Any) -> Verdict:

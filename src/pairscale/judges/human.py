@@ -154,13 +154,10 @@ class QuestionQueue:
                 took = min(max(0.0, elapsed_ms / 1000), took)
             raw = {"labeller": person, "comment": comment, "skips": question.skips, "decision_ms": round(1000 * took)}
             known: dict[str, Any] = {"model": person, "content": comment, "latency_s": took, "raw_response": raw}
-            if choice is None:
-                reasons = "; ".join(f"{name}: {reason}" for name, reason in question.skips.items())
-                verdict = Verdict.abstain(reasons, **known)
-            elif choice == "tie":
-                verdict = Verdict.tie(**known)
-            else:
-                verdict = Verdict.win(1 if choice == "1" else 2, **known)
+            reasons = "; ".join(f"{name}: {reason}" for name, reason in question.skips.items())
+            verdict = Verdict.abstain(reasons, **known)
+            if choice is not None:
+                verdict = Verdict.tie(**known) if choice == "tie" else Verdict.win(1 if choice == "1" else 2, **known)
             del self._open[number]
             with contextlib.suppress(InvalidStateError):  # the run has given up
                 question.answer.set_result(verdict)

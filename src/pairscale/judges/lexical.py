@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
 from itertools import pairwise
+from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from pairscale.core.comparisons import Condition
@@ -236,11 +237,7 @@ def _word_lists() -> dict[str, frozenset[str]]:
     text = (files("pairscale.judges") / "data" / "lexicon.txt").read_text("utf-8")
     parts = re.split(r"^\[(\w+)\]$", re.sub(r"^#.*$", "", text, flags=re.MULTILINE), flags=re.MULTILINE)
     lists = {name: frozenset(words.split()) for name, words in zip(parts[1::2], parts[2::2], strict=True)}
-    plain = [word for word in lists["COMMON"] if "'" not in word]
-    listed = [*plain, *lists["ACADEMIC_STEMS"], *lists["CONNECTIVES"], *lists["SPELT_WELL"]]
-    lists["LOST_A_LETTER"] = frozenset(
-        word[:k] + word[k + 1 :] for word in plain if len(word) >= 6 for k in range(1, len(word))
-    )
+    listed = [name for kind in ("COMMON", "ACADEMIC_STEMS", "CONNECTIVES", "SPELT_WELL") for name in lists[kind]]
     lists["TRIPLES"] = frozenset(word[k : k + 3] for word in listed for k in range(len(word) - 2))
     return lists
 
@@ -273,17 +270,19 @@ def _looks_misspelt(word: str) -> bool:
     if re.search(r"(.)\1\1", word) or not set(_VOWELS) & set(word):
         return True
     word = word[:_LONGEST]
-    if word in lists["LOST_A_LETTER"] or not lists["COMMON"].isdisjoint(_corrections(word)):
+    if not lists["COMMON"].isdisjoint(_corrections(word)):
         return True
     unseen = sum(word[k : k + 3] not in lists["TRIPLES"] for k in range(len(word) - 2))
     return len(word) >= 5 and unseen > 0.6 * (len(word) - 2)
 
 
 def _corrections(word: str) -> Iterator[str]:
-    """The word with two letters exchanged, one left out, or a vowel changed."""
+    """The word with a letter put in, two letters exchanged, one left out, or a vowel changed."""
     for k, letter in enumerate(word):
         before = word[:k]
         rest = word[k + 1 :]
+        if len(word) >= 5:
+            yield from (before + letter + lost + rest for lost in ascii_lowercase)
         if rest and len(word) >= 5:
             yield before + rest[0] + letter + rest[1:]
         if len(word) >= 7:  # short words with one letter changed are mostly other words: block and black

@@ -32,7 +32,6 @@ __all__ = [
     "column_sums",
     "covariance",
     "is_exact",
-    "log_determinant",
     "pair_sums",
     "pair_variances",
     "row_sums",
@@ -129,8 +128,11 @@ def is_exact(counts: Counts) -> bool:
 
 def _factor(information: Information) -> tuple[Floats, float] | None:
     """The Cholesky factor of L + t I + ridge 11'/N, and ridge + t; None when rounding has made it singular."""
-    counts, weights, degree = information.counts, information.weights, information.degree
-    size, ridge = counts.n_items, float(degree.mean())
+    counts = information.counts
+    weights = information.weights
+    degree = information.degree
+    size = counts.n_items
+    ridge = float(degree.mean())
     # Only the lower half is read. The first of a pair is mostly the lower number; if not, both halves are filled.
     matrix = np.zeros((size, size), order="F")
     matrix[counts.second, counts.first] = weights
@@ -149,7 +151,8 @@ def solve(
     columns = _inverse_times(information, np.column_stack([right, information.border]), accuracy)
     if columns is None:
         return None
-    plain, spread = columns[:, 0], columns[:, 1:]
+    plain = columns[:, 0]
+    spread = columns[:, 1:]
     if not len(extra):
         return plain, extra
     inner = _inner(information, spread)
@@ -200,19 +203,6 @@ def covariance(information: Information) -> Covariance | None:
     return Covariance(theta + spread @ inner @ spread.T, -spread @ inner, inner)
 
 
-def log_determinant(information: Information) -> float | None:
-    """Of the bordered information, on scores of mean 0; None when it is singular."""
-    factored = _factor(information)
-    if factored is None:
-        return None
-    value = 2 * float(np.log(np.diag(factored[0])).sum()) - float(np.log(factored[1]))
-    if not information.border.shape[1]:
-        return value
-    spread = cholesky_solve(factored[0], information.border)
-    inner = _inner(information, np.asarray(spread - spread.mean(axis=0), dtype=np.float64))
-    return None if inner is None else value - float(np.linalg.slogdet(inner)[1])
-
-
 def variances(information: Information) -> tuple[Floats, Floats] | None:
     """The variance of each item's difference to the mean of all, and the covariance of the further parameters.
 
@@ -241,22 +231,19 @@ def variances(information: Information) -> tuple[Floats, Floats] | None:
     return plain + np.einsum("ij,jk,ik->i", spread, inner, spread), inner
 
 
-def pair_variances(information: Information) -> tuple[Floats, float]:
-    """The variance of each pair's difference, and the sum of all items' variances, without further parameters.
+def pair_variances(information: Information) -> Floats:
+    """The variance of each pair's difference, without further parameters.
 
     Exact up to 1,000 items. Above, by random probes, as in :func:`variances`: good on average, not for a single pair.
     """
     counts = information.counts
-    if counts.n_items <= FACTOR_LIMIT:
-        found = covariance(information)
-        if found is not None:
-            own = np.diag(found.theta)
-            apart = own[counts.first] + own[counts.second] - 2 * found.theta[counts.first, counts.second]
-            return np.maximum(apart, 0.0), float(own.sum())
-    flow = _flows(information, _PAIR_PROBES)
-    drawn = _conjugate_gradients(information, flow, 1e-4)
-    apart = np.square(drawn[counts.first] - drawn[counts.second]).mean(axis=1)
-    return apart, float(_from_probes(information, flow, drawn).sum())
+    found = covariance(information) if counts.n_items <= FACTOR_LIMIT else None
+    if found is None:
+        drawn = _conjugate_gradients(information, _flows(information, _PAIR_PROBES), 1e-4)
+        return np.asarray(np.square(drawn[counts.first] - drawn[counts.second]).mean(axis=1))
+    own = np.diag(found.theta)
+    apart = own[counts.first] + own[counts.second] - 2 * found.theta[counts.first, counts.second]
+    return np.maximum(apart, 0.0)
 
 
 def _exact_variances(information: Information) -> Floats | None:
@@ -270,17 +257,21 @@ def _exact_variances(information: Information) -> Floats | None:
 
 
 def _probed_variances(information: Information) -> Floats:
-    opponents = 2 * len(information.weights) / information.counts.n_items
-    probes = int(np.clip((140 / opponents) ** 2, 8, 128))
-    flow = _flows(information, probes)
-    return _from_probes(information, flow, _conjugate_gradients(information, flow, 1e-10))
+    size = information.counts.n_items
+    degree = information.degree
+    opponents = 2 * len(information.weights) / size
+    flow = _flows(information, int(np.clip((140 / opponents) ** 2, 8, 128)))
+    spread = _conjugate_gradients(information, flow, 1e-10) - flow / degree[:, None]
+    return np.asarray((1 - 2 / size) / degree + np.square(spread).mean(axis=1), dtype=np.float64)
 
 
 def _flows(information: Information, probes: int) -> Floats:
     """The right sides of random probes, whose solutions have the covariance of the estimates."""
-    counts, weights = information.counts, information.weights
+    counts = information.counts
+    weights = information.weights
     size = counts.n_items
-    random, flow = np.random.default_rng(PROBE_SEED), np.empty((size, probes))
+    random = np.random.default_rng(PROBE_SEED)
+    flow = np.empty((size, probes))
     for probe in range(probes):
         signed = np.sqrt(weights) * (2.0 * random.integers(0, 2, len(weights)) - 1.0)
         flow[:, probe] = pair_sums(counts, signed, -signed)
@@ -289,30 +280,27 @@ def _flows(information: Information, probes: int) -> Floats:
     return flow
 
 
-def _from_probes(information: Information, flow: Floats, drawn: Floats) -> Floats:
-    size, degree = information.counts.n_items, information.degree
-    spread = drawn - flow / degree[:, None]
-    return np.asarray((1 - 2 / size) / degree + np.square(spread).mean(axis=1), dtype=np.float64)
-
-
 def _conjugate_gradients(information: Information, right: Floats, accuracy: float) -> Floats:
     """Solutions of mean 0 of (L + t I) x = b for every column b, by conjugate gradients scaled with the diagonal."""
-    counts, size = information.counts, information.counts.n_items
+    counts = information.counts
+    tiny = np.finfo(np.float64).tiny
     upper = _sparse(counts, information.weights)
-    lower, degree = upper.T, information.degree[:, None]
+    lower = upper.T
+    degree = information.degree[:, None]
     solution = np.zeros_like(right)
     residual = right - right.mean(axis=0)
     target = accuracy * np.linalg.norm(residual, axis=0)
     direction = scaled = residual / degree
     size_now = np.einsum("ij,ij->j", residual, scaled)
-    for _ in range(2 * size):
+    for _ in range(2 * counts.n_items):
         if (np.linalg.norm(residual, axis=0) <= target).all():
             break
         image = degree * direction - upper @ direction - lower @ direction
-        length = size_now / np.maximum(np.einsum("ij,ij->j", direction, image), np.finfo(np.float64).tiny)
+        length = size_now / np.maximum(np.einsum("ij,ij->j", direction, image), tiny)
         solution += length * direction
         residual = residual - length * image
         scaled = residual / degree
-        size_before, size_now = size_now, np.einsum("ij,ij->j", residual, scaled)
-        direction = scaled + size_now / np.maximum(size_before, np.finfo(np.float64).tiny) * direction
+        size_before = size_now
+        size_now = np.einsum("ij,ij->j", residual, scaled)
+        direction = scaled + size_now / np.maximum(size_before, tiny) * direction
     return np.asarray(solution - solution.mean(axis=0), dtype=np.float64)

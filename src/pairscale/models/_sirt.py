@@ -23,7 +23,7 @@ import numpy as np
 import scipy
 
 from pairscale.models._information import solve
-from pairscale.models.likelihood import Root, log_likelihood, make_room, moments, runaways, start_at
+from pairscale.models.likelihood import Root, make_room, moments, runaways, start_at
 
 if TYPE_CHECKING:
     from pairscale.core.arrays import Floats
@@ -57,23 +57,12 @@ def solve_adjusted(counts: Counts, eps: float, *, position: bool = False, start:
     start = start or start_at(counts, position=position)
     room = make_room(counts)
     at, steps, converged = _newton(counts, score, start, room)
-    groups = [] if converged else runaways(counts, at.theta)
+    groups = []
     if not converged:
+        groups = runaways(counts, at.theta)
         share = 0.8 * scipy.special.logit(score / counts.comparisons)
         at, steps = _diagonal_steps(counts, score, replace(start, theta=share - share.mean()), room)
-    now = moments(counts, at, room=room)
-    return Root(
-        at=at,
-        score=score,
-        expected=now.expected,
-        diagonal=now.diagonal,
-        information=now.information,
-        iterations=steps,
-        converged=converged,
-        log_likelihood=log_likelihood(counts, at),
-        drift=float((score - now.expected).sum() / now.diagonal.sum()),
-        groups=groups,
-    )
+    return Root(at, score, moments(counts, at, room=room), steps, converged, groups)
 
 
 def _newton(counts: Counts, score: Floats, at: Parameters, room: Room) -> tuple[Parameters, int, bool]:
@@ -85,7 +74,8 @@ def _newton(counts: Counts, score: Floats, at: Parameters, room: Room) -> tuple[
         step = solve(now.information, right, now.left, min(_INEXACT, size))
         if step is None:
             return at, step_number, False
-        before, size = size, float(np.abs(np.concatenate(step)).max())
+        before = size
+        size = float(np.abs(np.concatenate(step)).max())
         at = at.moved(*step, min(1.0, _LONGEST_STEP / max(size, _TOLERANCE)))
         # Steps get shorter by some factor, and so will the next.
         if size < _TOLERANCE or (size < _ACCEPTED and size * size / before < _LEFT):
@@ -100,7 +90,8 @@ def _diagonal_steps(counts: Counts, score: Floats, at: Parameters, room: Room) -
     longest = 1.0
     for step_number in range(1, _SIRT_STEPS + 1):
         longest *= _SIRT_SHRINK
-        now, before = moments(counts, at, room=room), at.theta
+        now = moments(counts, at, room=room)
+        before = at.theta
         step = np.clip((score - now.expected) / (now.diagonal + 1e-20), -longest, longest)
         at = at.moved(step, np.zeros_like(at.extra), 1.0)
         if np.abs(at.theta - before).max() <= _SIRT_CHANGE:

@@ -121,7 +121,6 @@ class BTSolution:
         iterations: steps taken; of several parts, the most.
         converged: whether the engine's equations hold. If not, no finite scores solve them, the scores are those of the
             engine's own steps when it gave up, and a notice names the groups whose distance is open.
-        log_likelihood: of the comparisons, at these scores; without adjustment, prior or penalty.
         eps: the adjustment of the wins; None for another engine than ``sirt``.
         drift: for ``sirt``, per part, how far the adjusted wins are from the expected ones, in units of the information
             (c in ``s - E = c I``).
@@ -131,7 +130,6 @@ class BTSolution:
 
     iterations: int
     converged: bool
-    log_likelihood: float
     eps: float | None
     drift: tuple[float, ...]
     scores: pl.DataFrame
@@ -330,7 +328,7 @@ def fit_bt_model(
     solution = _solution(pieces, roots, method)
     if verbose:
         end = "converged" if solution.converged else "did not converge"
-        notice(f"{method.name}: {end} after {solution.iterations} steps, log-likelihood {solution.log_likelihood:.4f}")
+        notice(f"{method.name}: {end} after {solution.iterations} steps")
     return BTFit(
         theta=theta,
         reliability=_reliability(theta) if len(pieces) == 1 and reference is None else None,
@@ -541,7 +539,7 @@ def _table(
         upper = theta + known.z * known.interval_se
     figures = {
         "theta": theta,
-        "se": 1 / np.sqrt(root.diagonal) if method.name == "sirt" else known.se,
+        "se": 1 / np.sqrt(root.now.diagonal) if method.name == "sirt" else known.se,
         "rank": _ranks(theta),
         "se_mean": known.se_mean,
         "lower": lower,
@@ -594,15 +592,16 @@ def _reliability(table: pl.DataFrame) -> float | None:
 
 def _solution(pieces: Sequence[Counts], roots: Sequence[Root], method: FitEngine) -> BTSolution:
     scores = [
-        pl.DataFrame({"ID": piece.ids, "score": root.score, "expected": root.expected, "information": root.diagonal})
+        pl.DataFrame(
+            {"ID": piece.ids, "score": root.score, "expected": root.now.expected, "information": root.now.diagonal}
+        )
         for piece, root in zip(pieces, roots, strict=True)
     ]
     return BTSolution(
         iterations=max(root.iterations for root in roots),
         converged=all(root.converged for root in roots),
-        log_likelihood=sum(root.log_likelihood for root in roots),
         eps=method.eps if method.name == "sirt" else None,
-        drift=tuple(root.drift for root in roots if root.drift is not None),
+        drift=tuple(root.drift for root in roots if method.name == "sirt"),
         scores=pl.concat(scores),
     )
 

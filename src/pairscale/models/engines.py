@@ -11,7 +11,7 @@ from pairscale.models._information import EXACT_LIMIT
 from pairscale.models._learned_spread import averaged_information, learned_spread
 from pairscale.models._sirt import solve_adjusted
 from pairscale.models.data import named_parts
-from pairscale.models.likelihood import maximise, maximise_penalised, one_sided_groups, start_at
+from pairscale.models.likelihood import maximise, maximise_penalised, start_at
 
 if TYPE_CHECKING:
     from pairscale.models.data import Counts
@@ -81,12 +81,10 @@ class FitEngine:
                 f"scores are those after {root.iterations} of sirt's own steps; more comparisons settle it"
             )
             return root, [notice(said)]
-        best, worst = one_sided_groups(counts)
-        if self.name == "mle" and best:
+        if self.name == "mle" and not len(root.at.extra):
             raise FitError(
-                f"the likelihood has no maximum: never lost to any other: {named_parts(counts.ids, best)}; never "
-                f"beat any other: {named_parts(counts.ids, worst)}. Their distance to the rest would be infinite: "
-                "add comparisons, or use engine 'sirt', 'map', 'firth'"
+                f"the likelihood has no maximum: items won or lost every comparison with the others, and the distance"
+                f"{groups} would be infinite. Add comparisons, or use engine 'sirt', 'map', 'firth'"
             )
         raise FitError(
             f"engine {self.name!r} found no finite estimate: the distance{groups} is open, or these comparisons cannot "

@@ -171,10 +171,12 @@ JUDGE_WORDS = (
 
 def flagged(table: pl.DataFrame, name: str, words: tuple[str, str]) -> pl.DataFrame:
     """The table with whether and why a row is a misfit, worst first."""
-    high, low = pl.lit(value=False), pl.lit(value=False)
+    high = pl.lit(value=False)
+    low = pl.lit(value=False)
     if table.height >= _FEWEST:
         for column in ("infit", "outfit"):
-            mean, sd = pl.col(column).mean(), pl.col(column).std()
+            mean = pl.col(column).mean()
+            sd = pl.col(column).std()
             # A spread of rounding errors makes no one a misfit.
             wide = sd > 1e-9
             high |= (pl.col(column) > mean + _FLAG * sd) & wide

@@ -160,10 +160,10 @@ def fit(
     wrong = misplaced({name: bool(value) for name, value in given.items()}, model)
     if wrong is not None:
         models = " or ".join(f"model={known!r}" for known in wrong[1])
-        raise InputError(f"{wrong[0]} belongs to {models}, not to model={model!r}; leave it out")
+        raise InputError(f"{wrong[0]} belongs to {models}, not to model={model!r}; leave it out", wrong[0])
     require_choice(engine, "engine", _ENGINES[model])
     if model == "bt" and prior_sd is not None and engine != "map":
-        raise InputError(f"prior_sd belongs to model='bayes' and to engine='map', not to engine={engine!r}")
+        raise InputError(f"prior_sd belongs to model='bayes' and to engine='map', not to engine={engine!r}", "prior_sd")
     known = read_comparisons(
         data, condition, a_col=a_col, b_col=b_col, winner_col=winner_col, encoding=encoding, key=key,
         keep=counted_by(model, answer=answer, judges=judges, weights=weights, cluster=cluster),

@@ -24,13 +24,11 @@ from pairscale.models._information import (
     Information,
     column_sums,
     covariance,
-    log_determinant,
     pair_sums,
     row_sums,
     solve,
 )
 from pairscale.models.data import connected_parts
-from pairscale.pairing.edges import group_labels
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,13 +42,12 @@ __all__ = [
     "Parameters",
     "Room",
     "Root",
-    "log_likelihood",
     "make_room",
     "maximise",
     "maximise_penalised",
     "moments",
-    "one_sided_groups",
     "outcome_probabilities",
+    "root_at",
     "runaways",
     "start_at",
     "with_weights",
@@ -102,18 +99,11 @@ class Parameters:
         return gap + self.b if self.position else gap
 
     def odds(self, counts: Counts) -> Iterator[tuple[slice, Floats]]:
-        """Per pair, exp(-d), a piece after the other.
-
-        One exponential per item instead of one per pair, unless the scores are very wide apart.
-        """
-        wide = np.abs(self.theta).max() + abs(self.b) > _WIDEST / 2
-        gaps = self.gaps(counts) if wide else None
-        low, high = (self.theta, self.theta) if wide else (np.exp(-self.theta - self.b), np.exp(self.theta))
+        """Per pair, exp(-d), a piece after the other; one exponential per item instead of one per pair."""
+        low = np.exp(-self.theta - self.b)
+        high = np.exp(self.theta)
         for begin in range(0, len(counts.times), _PIECE):
             piece = slice(begin, begin + _PIECE)
-            if gaps is not None:
-                yield piece, np.exp(-np.clip(gaps[piece], -_WIDEST, _WIDEST))
-                continue
             odds = low[counts.first[piece]]
             odds *= high[counts.second[piece]]
             yield piece, odds
@@ -163,26 +153,23 @@ class Root:
     Attributes:
         at: the scores, of mean 0, and further parameters.
         score: per item, the wins that the engine went by.
-        expected: per item, the expected wins.
-        diagonal: per item, its own information.
-        information: of all parameters, with the prior where there is one.
+        now: what the model expects there, with the prior where there is one.
         iterations: steps taken.
         converged: whether the engine's equations hold.
-        log_likelihood: of the comparisons as they were, without adjustment, prior or penalty.
-        drift: for ``sirt``, the number c.
         groups: without a root, the groups of items that ran away from each other, where they can be told.
     """
 
     at: Parameters
     score: Floats
-    expected: Floats
-    diagonal: Floats
-    information: Information
+    now: Moments
     iterations: int
     converged: bool
-    log_likelihood: float
-    drift: float | None
     groups: list[Ints]
+
+    @property
+    def drift(self) -> float:
+        """How far the score is from the expected wins, in units of the information: for ``sirt``, the number c."""
+        return float((self.score - self.now.expected).sum() / self.now.diagonal.sum())
 
 
 def outcome_probabilities(gap: Floats, nu: float) -> tuple[Floats, Floats, Floats | None]:
@@ -211,7 +198,8 @@ def moments(counts: Counts, at: Parameters, prior: float = 0.0, room: Room | Non
         prior: the precision of the scores' prior.
         room: from :func:`make_room`, to be written over: what was made in it before is lost, the information first.
     """
-    times, room = counts.times, room or make_room(counts)
+    times = counts.times
+    room = room or make_room(counts)
     tie: Floats | None = None
     half: Floats | None = None
     if not at.ties:
@@ -223,7 +211,9 @@ def moments(counts: Counts, at: Parameters, prior: float = 0.0, room: Room | Non
             weights = times * ((won + lost) / 4 - half * half)
             won = times * (won + tie / 2)
     own = pair_sums(counts, weights, weights)
-    border, corner, left = [], np.zeros((len(at.extra), len(at.extra))), []
+    border = []
+    corner = np.zeros((len(at.extra), len(at.extra)))
+    left = []
     if at.position:
         border.append(pair_sums(counts, weights, -weights))
         corner[0, 0] = weights.sum()
@@ -254,32 +244,13 @@ def make_room(counts: Counts) -> Room:
 
 def _plain(counts: Counts, at: Parameters, room: Room) -> tuple[Floats, Floats]:
     """Per pair, the expected wins of the first, and its information; where ties are not modelled."""
-    won, weights = room.won, room.weights
+    won = room.won
+    weights = room.weights
     for piece, odds in at.odds(counts):
         first, lost, _ = _shares(odds, 0.0)
         np.multiply(first, counts.times[piece], out=won[piece])
         np.multiply(won[piece], lost, out=weights[piece])
     return won, weights
-
-
-def log_likelihood(counts: Counts, at: Parameters) -> float:
-    """Of the comparisons; half a comparison each way where a tie counts as half a win."""
-    # The sum over pairs of (won - times) d is one over items.
-    surplus = counts.wins - counts.self_pairs - row_sums(counts, counts.times)
-    value = float(at.theta @ surplus)
-    if at.position:
-        value += at.b * float(counts.won.sum() - counts.times.sum())
-    for piece, odds in at.odds(counts):
-        total = 1 + odds
-        if at.ties:
-            total += at.nu * np.sqrt(odds)
-        np.log(total, out=total)
-        total *= counts.times[piece]
-        value -= float(total.sum())
-    if at.ties and counts.tied is not None:
-        # Half the distance is in each tie's half a win already.
-        value += float(counts.tied.sum() * at.extra[-1])
-    return value - float(counts.self_pairs.sum() * np.log(2))
 
 
 def start_at(counts: Counts, *, position: bool = False) -> Parameters:
@@ -305,10 +276,14 @@ def _by_share(counts: Counts) -> Floats:
 
 def maximise(counts: Counts, start: Parameters, prior: float = 0.0) -> Root:
     """The highest point of the likelihood, or with the precision of a prior, of the posterior, by Newton's steps."""
-    at, before, converged, steps = start, start, False, 0
+    at = start
+    before = start
+    converged = False
+    steps = 0
     room = make_room(counts)
     step: tuple[Floats, Floats] | None = None
-    size = share = 1.0
+    size = 1.0
+    share = 1.0
     slope = 0.0
     while not converged and steps < _MAX_STEPS:
         now = moments(counts, at, prior, room)
@@ -325,46 +300,30 @@ def maximise(counts: Counts, start: Parameters, prior: float = 0.0) -> Root:
             break
         size = float(np.abs(np.concatenate(step)).max())
         share = min(1.0, _LONGEST_STEP / max(size, _LONGEST_STEP))
-        before, slope = at, float(gradient @ step[0] + now.left @ step[1])
+        before = at
+        slope = float(gradient @ step[0] + now.left @ step[1])
         at = at.moved(*step, share)
         # What is left of a step after it: of the order of its square, and what it was not solved for.
         converged = size * max(size, exactness) < _LEFT
         if not converged and ((np.abs(at.extra) > RUNAWAY).any() or runaways(counts, at.theta)):
             break
+    return root_at(counts, at, moments(counts, at, prior, room), steps, converged)
+
+
+def root_at(counts: Counts, at: Parameters, now: Moments, steps: int, converged: bool) -> Root:
+    """Where an engine that goes by the wins came to rest, after so many steps."""
     groups = [] if converged else runaways(counts, at.theta)
-    return _root(counts, at, prior, steps, converged, groups, room)
-
-
-def _root(
-    counts: Counts,
-    at: Parameters,
-    prior: float,
-    steps: int,
-    converged: bool,
-    groups: list[Ints],
-    room: Room | None = None,
-) -> Root:
-    now = moments(counts, at, prior, room)
-    return Root(
-        at=at,
-        score=counts.wins,
-        expected=now.expected,
-        diagonal=now.diagonal,
-        information=now.information,
-        iterations=steps,
-        converged=converged,
-        log_likelihood=log_likelihood(counts, at),
-        drift=None,
-        groups=groups,
-    )
+    return Root(at, counts.wins, now, steps, converged, groups)
 
 
 def maximise_penalised(counts: Counts, start: Parameters) -> Root:
-    """The highest point of Firth's penalised likelihood without ties, by scoring steps that must each raise it."""
-    at, converged, steps = start, False, 0
-    now, here = _penalised(counts, at)
-    while here is not None and not converged and steps < _MAX_SCORING:
+    """The highest point of Firth's penalised likelihood without ties, by scoring steps."""
+    at = start
+    converged = False
+    steps = 0
+    while not converged and steps < _MAX_SCORING:
         steps += 1
+        now = moments(counts, at)
         spread = covariance(now.information)
         if spread is None:
             break
@@ -375,23 +334,9 @@ def maximise_penalised(counts: Counts, start: Parameters) -> Root:
         if step is None:
             break
         size = float(np.abs(np.concatenate(step)).max())
-        share = min(1.0, _LONGEST_STEP / max(size, _LONGEST_STEP))
-        moved = at.moved(*step, share)
-        after, there = _penalised(counts, moved)
-        # Near the top the penalised likelihood is flat to the last digit, and has nothing more to say.
-        while size > 1e-4 and share > 1e-6 and (there is None or there < here):
-            share /= 2
-            moved = at.moved(*step, share)
-            after, there = _penalised(counts, moved)
-        at, now, here, converged = moved, after, there, size < _SCORING_DONE
-    return _root(counts, at, 0.0, steps, converged, [])
-
-
-def _penalised(counts: Counts, at: Parameters) -> tuple[Moments, float | None]:
-    """The moments, and the log-likelihood plus half the log-determinant of the information (None when singular)."""
-    now = moments(counts, at)
-    determinant = log_determinant(now.information)
-    return now, None if determinant is None else log_likelihood(counts, at) + determinant / 2
+        at = at.moved(*step, min(1.0, _LONGEST_STEP / max(size, _LONGEST_STEP)))
+        converged = size < _SCORING_DONE
+    return root_at(counts, at, moments(counts, at), steps, converged)
 
 
 def _penalty(counts: Counts, at: Parameters, spread: Covariance, weights: Floats) -> tuple[Floats, Floats]:
@@ -414,7 +359,8 @@ def with_weights(information: Information, at: Parameters, weights: Floats) -> I
     """The information with other weights for its pairs; as it is where ties are modelled."""
     if at.ties:
         return information
-    border, corner = information.border, information.corner
+    border = information.border
+    corner = information.corner
     if at.position:
         border = pair_sums(information.counts, weights, -weights)[:, None]
         corner = np.array([[weights.sum()]])
@@ -431,26 +377,3 @@ def runaways(counts: Counts, theta: Floats) -> list[Ints]:
         return []
     groups = connected_parts(counts, near)
     return groups if len(groups) > 1 else []
-
-
-def one_sided_groups(counts: Counts) -> tuple[list[Ints], list[Ints]]:
-    """The groups that never lost to any item outside, and those that never beat one; both empty when there is none.
-
-    Ford's condition: the likelihood has a maximum when every item can be reached from every other along wins. Where it
-    does not hold, the groups that can be reached from each other fall into an order, and this is its top and bottom.
-    """
-    up, down = counts.won > 0, counts.times > counts.won
-    winner = np.concatenate([counts.first[up], counts.second[down]])
-    loser = np.concatenate([counts.second[up], counts.first[down]])
-    label = group_labels(winner, loser, counts.n_items, directed=True)
-    n_groups = int(label.max()) + 1
-    if n_groups == 1:
-        return [], []
-    crossing = label[winner] != label[loser]
-    lost, beat = np.unique(label[loser[crossing]]), np.unique(label[winner[crossing]])
-    members = np.split(np.argsort(label, kind="stable"), np.cumsum(np.bincount(label, minlength=n_groups))[:-1])
-    order = sorted(range(n_groups), key=lambda group: int(members[group][0]))
-    return (
-        [members[group] for group in order if group not in lost],
-        [members[group] for group in order if group not in beat],
-    )

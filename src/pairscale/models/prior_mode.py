@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 __all__ = ["PriorMode", "prior_mode", "signed_sums"]
 
-_STEPS, _DONE = 60, 1e-6
+_STEPS = 60
+_DONE = 1e-6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,8 +47,12 @@ def prior_mode(i: Ints, j: Ints, times: Floats, won: Floats, *, prior: float, st
         start: per item, where to begin.
     """
     n = len(start)
-    theta, share, before = start, 1.0, -math.inf
-    step, p, factor = np.zeros(n), np.zeros(len(i)), np.eye(n)
+    theta = start
+    share = 1.0
+    before = -math.inf
+    step = np.zeros(n)
+    p = np.zeros(len(i))
+    factor = np.eye(n)
     for _ in range(_STEPS):
         moved = theta + share * step
         d = moved[i] - moved[j]
@@ -55,7 +60,9 @@ def prior_mode(i: Ints, j: Ints, times: Floats, won: Floats, *, prior: float, st
         if height < before - 1e-9 * abs(before):
             share /= 2  # too far: the way is right, for the posterior has one top only
             continue
-        theta, before, share = moved, height, 1.0
+        theta = moved
+        before = height
+        share = 1.0
         p = scipy.special.expit(d)
         factor = _factor(i, j, times * p * (1 - p), prior, n)
         slope = signed_sums(i, j, won - times * p, n) - prior * theta

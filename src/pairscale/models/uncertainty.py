@@ -9,7 +9,6 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy
 
 from pairscale.core.errors import FitError, InputError
 from pairscale.core.jobs import run_tasks, values_of
@@ -92,8 +91,8 @@ def assess(counts: Counts, units: Units, root: Root, engine: FitEngine, asked: R
             f"covariance, reference, cluster and rank_intervals are for up to {EXACT_LIMIT:,} items, and these are "
             f"{counts.n_items:,}; rank_intervals also go with bootstrap"
         )
-    full = covariance(root.information) if needs_full else None
-    found = variances(root.information) if full is None else (np.diag(full.theta), full.extra)
+    full = covariance(root.now.information) if needs_full else None
+    found = variances(root.now.information) if full is None else (np.diag(full.theta), full.extra)
     if found is None or (clustered and full is None):
         if root.converged:
             raise FitError("no standard errors: the information about the scores is singular")
@@ -106,16 +105,16 @@ def assess(counts: Counts, units: Units, root: Root, engine: FitEngine, asked: R
     known.extra_se = np.sqrt(np.diag(found[1]))
     if clustered and full is not None:
         full = _robust(known, full, counts, units, root, asked)
+    if asked.covariance and full is not None:
+        known.covariance = full.theta
     draws = None
     if asked.bootstrap:
-        draws, full = _bootstrap(known, counts, units, root, engine, asked)
+        draws = _bootstrap(known, counts, units, root, engine, asked)
     elif asked.ranks and full is not None:
         draws = _normal_draws(root.at.theta, full.theta, asked.seed)
     if asked.ranks and draws is not None:
         lower, upper = _rank_bounds(draws, asked.level)
         known.columns |= {"rank_lower": lower, "rank_upper": upper}
-    if asked.covariance and full is not None:
-        known.covariance = full.theta
     return known
 
 
@@ -151,38 +150,40 @@ def _sandwich(model: Covariance, counts: Counts, units: Units, root: Root) -> Co
     cluster g of ``weight · (outcome - expected)`` along every parameter.
     """
     size = counts.n_items
+    width = size + len(root.at.extra)
     groups = units.n_clusters
+    who = np.asarray(units.cluster)
     won, _, tie = outcome_probabilities(root.at.gaps(counts), root.at.nu)
     expected = won if tie is None else won + tie / 2
     weight = units.weight * units.times
     surplus = weight * (units.result - expected[units.pair])
-    along = [(counts.first[units.pair], surplus), (counts.second[units.pair], -surplus)]
+
+    def along(column: Ints | int, values: Floats) -> Floats:
+        sums = np.bincount(who * width + column, values, groups * width)
+        return np.asarray(sums.reshape(groups, width), dtype=np.float64)
+
+    scores = along(counts.first[units.pair], surplus) - along(counts.second[units.pair], surplus)
     if root.at.position:
-        along.append((np.full(len(surplus), size), surplus))
+        scores += along(size, surplus)
     if tie is not None:
-        last = size + len(root.at.extra) - 1
-        along.append((np.full(len(surplus), last), weight * ((units.result == 0.5) - tie[units.pair])))
-    columns = np.concatenate([column for column, _ in along])
-    values = np.concatenate([value for _, value in along])
-    rows = np.tile(units.cluster, len(along))  # type: ignore[arg-type]
-    scores = scipy.sparse.csr_array((values, (rows, columns)), shape=(groups, size + len(root.at.extra)))
-    bread = np.block([[model.theta, model.cross], [model.cross.T, model.extra]])
-    meat = (scores.T @ scores).toarray()
-    full = bread @ meat @ bread * (groups / (groups - 1))
+        scores += along(width - 1, weight * ((units.result == 0.5) - tie[units.pair]))
+    half = scores @ np.block([[model.theta, model.cross], [model.cross.T, model.extra]])
+    full = half.T @ half * (groups / (groups - 1))
     return Covariance(full[:size, :size], full[:size, size:], full[size:, size:])
 
 
 def _bootstrap(
     known: Uncertainty, counts: Counts, units: Units, root: Root, engine: FitEngine, asked: Requested
-) -> tuple[Floats, Covariance]:
-    """Add bootstrap standard errors, and make intervals with them; the scores of the rounds, and their covariance."""
+) -> Floats:
+    """Add bootstrap standard errors, and make intervals with them; the scores of the rounds."""
     rounds = _resampled_fits(counts, units, root.at, engine, asked)
     failed = asked.bootstrap - len(rounds)
     if failed:
         said = f"{failed:,} of {asked.bootstrap:,} bootstrap rounds gave no estimate and were left out"
         known.notices.append(notice(said))
     theta = rounds[:, : counts.n_items]
-    spread = np.atleast_2d(np.cov(theta, rowvar=False)) if asked.covariance else np.empty(0)
+    if asked.covariance:
+        known.covariance = np.atleast_2d(np.cov(theta, rowvar=False))
     if asked.reference is not None:
         theta = theta - theta[:, [asked.reference]]
     # Not the quantiles of the draws: scores are a little too wide apart, resampled ones twice that, and with quantiles
@@ -190,7 +191,7 @@ def _bootstrap(
     known.interval_se = theta.std(axis=0, ddof=1)
     known.columns["se_bootstrap"] = known.interval_se
     known.extra_se = rounds[:, counts.n_items :].std(axis=0, ddof=1)
-    return theta, Covariance(spread, np.empty(0), np.empty(0))
+    return theta
 
 
 def _resampled_fits(counts: Counts, units: Units, start: Parameters, engine: FitEngine, asked: Requested) -> Floats:

@@ -19,8 +19,8 @@ from pairscale.adaptive.view import comparisons_at_target
 from pairscale.judges.names import no_grading
 from pairscale.people._guard import Guard
 from pairscale.people._pages import STATIC, add_errors, page
-from pairscale.reporting.figures import items_so_far
-from pairscale.reporting.picture import Lines, number, score_picture
+from pairscale.reporting.picture import number, run_lines, score_picture
+from pairscale.reporting.ranking import items_so_far
 from pairscale.reporting.svg import picture_css, svg
 from pairscale.runtime import recorded_prices
 from pairscale.store.labels import label_counts
@@ -200,7 +200,7 @@ def _pictures(items: Sequence[Mapping[str, Any]], refits: pl.DataFrame) -> list[
         series = {"reliability": refits["reliability"].to_list(), "rank stability": refits["rho_rank"].to_list()}
         target = refits["eap_reliability_min"].to_list()[-1]
         label = "Reliability and rank stability along the run, refit by refit"
-        progress = Lines(refits["total_pairs_done"].to_list(), series, label, target)
+        progress = run_lines(refits["total_pairs_done"].to_list(), series, label, target)
         charts.insert(0, ("Progress", svg(progress)))
     return charts
 

@@ -75,8 +75,13 @@ class ProviderError(Exception):
         may_cost: bool = False,
     ) -> None:
         super().__init__(message)
-        self.code, self.message, self.status, self.failure = code, message, status, failure
-        self.retry_after, self.raw, self.may_cost = wait, raw, may_cost
+        self.code = code
+        self.message = message
+        self.status = status
+        self.failure = failure
+        self.retry_after = wait
+        self.raw = raw
+        self.may_cost = may_cost
         self.cost: float | None = None
 
 
@@ -196,7 +201,8 @@ class LLMClient:
         Raises:
             ProviderError: when it has waited for long enough.
         """
-        if (hopeless := self._breaker.failed(reason, tried, heard=heard)) is not None:
+        hopeless = self._breaker.failed(reason, tried, heard=heard)
+        if hopeless is not None:
             words = f"{self._where()} {hopeless}"
             raise ProviderError("http_error", words, failure="judge", may_cost=may_cost) from None
 
@@ -254,10 +260,9 @@ class LLMClient:
     def refused(self, status: int | None, headers: Mapping[str, str], body: Any) -> ProviderError:
         """What a reply without success means; a line of a batch, or an error in a reply, may have no status."""
         problem = self.provider.problem(status or 0, body)
-        message, code = problem.message, problem.code
-        words = self.redactor.text(message)[:2000]  # batches come with bodies of their own
-        failure = failure_of(status, code, message)
-        filtered = failure == "question" and concerns_content(code, message)
+        words = self.redactor.text(problem.message)[:2000]  # batches come with bodies of their own
+        failure = failure_of(status, problem.code, problem.message)
+        filtered = failure == "question" and concerns_content(problem.code, problem.message)
         hint = "" if filtered else _HINTS.get((status, failure), "")
         if status is not None and 300 <= status < 400:
             words = f"it points to another address, {self.redactor.text(headers.get('Location', ''))}; correct base_url"
@@ -288,17 +293,17 @@ class LLMClient:
     async def _renewed(self, token: Callable[[], Any]) -> Key:
         """The token of now: a plain callable runs in a thread, as it may wait for a server."""
         try:
-            found = await asyncio.to_thread(token)
-            if inspect.isawaitable(found):
-                found = await found
+            renewed = await asyncio.to_thread(token)
+            if inspect.isawaitable(renewed):
+                renewed = await renewed
+            if not may_be_key(renewed):
+                raise TypeError("it gave no token")
         except Exception as error:
             words = self.redactor.text(f"{type(error).__name__}: {error}")
             message = f"{self.provider.name}: the callable given as api_key failed: {words}"
             raise ProviderError("http_error", message, failure="judge") from error
-        if not may_be_key(found):
-            message = f"{self.provider.name}: the callable given as api_key gave no token"
-            raise ProviderError("http_error", message, failure="judge")
-        self.redactor.learn(key := Key(found))
+        key = Key(renewed)
+        self.redactor.learn(key)
         return key
 
     def session(self) -> aiohttp.ClientSession:
@@ -418,7 +423,8 @@ def _is_address(url: str) -> bool:
 def _login_of(url: str | None) -> list[Key]:
     """The password of an address, and the user with it, as they are sent."""
     parts = urlsplit(url or "")
-    user, password = unquote(parts.username or ""), unquote(parts.password or "")
+    user = unquote(parts.username or "")
+    password = unquote(parts.password or "")
     return [Key(password), Key(f"{user}:{password}")] if password else []
 
 

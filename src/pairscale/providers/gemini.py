@@ -43,7 +43,6 @@ from pairscale.providers.wire import (
     send,
     stated,
     text,
-    token_logprobs,
 )
 
 _BUDGETS = {"none": 0, "minimal": 512, "low": 1024, "medium": 8192, "high": 24_576, "enabled": -1}
@@ -215,14 +214,18 @@ def _logprobs(result: Any) -> tuple[TokenLogprob, ...] | None:
     chosen = field(result, "chosenCandidates")
     if chosen is None:
         return None
+    tokens = objects(chosen)
     tops = [objects(top, "candidates") for top in objects(result, "topCandidates")]
-    rows = []
-    for place, candidate in enumerate(objects(chosen)):
-        others = tops[place] if place < len(tops) else []
-        top = [{"token": other.get("token", ""), "logprob": other.get("logProbability", 0.0)} for other in others]
-        logprob = candidate.get("logProbability")
-        rows.append({"token": candidate.get("token", ""), "logprob": logprob, "top_logprobs": top})
-    return token_logprobs(rows)
+    tops += [[]] * (len(tokens) - len(tops))
+    return tuple(
+        TokenLogprob(
+            str(token.get("token", "")),
+            float(token["logProbability"]),
+            tuple((str(other.get("token", "")), float(other.get("logProbability", 0.0))) for other in others),
+        )
+        for token, others in zip(tokens, tops, strict=False)
+        if token.get("logProbability") is not None
+    )
 
 
 def thought_signature(body: Any) -> str | None:

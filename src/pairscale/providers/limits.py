@@ -20,15 +20,26 @@ from pairscale.core.timelimit import waiting_for_turn
 _MINUTE = 60.0
 _LONGEST = 300.0
 _UNSAID_S = 20.0  # longer waits are said
-_WINDOW, _TRIAL, _COMPARED = 50, 30, 25  # requests: to look at for refusals; of a trial; before it, to compare with
-_TOLERATED, _TOO_MUCH = 0.12, 4.0  # share of refusals that is no reason to slow down; refusals beyond it that are one
+# requests: to look at for refusals; of a trial; before it, to compare with
+_WINDOW = 50
+_TRIAL = 30
+_COMPARED = 25
+# share of refusals that is no reason to slow down; refusals beyond it that are one
+_TOLERATED = 0.12
+_TOO_MUCH = 4.0
 _SETTLING = 1.0  # seconds after slowing down that a trial ignores: a limit still counts what went before
-_NO_CHANCE, _HOPELESS = 3, 0.75  # a provider refuses anyway: at least so many refusals, at most this share
+# a provider refuses anyway: at least so many refusals, at most this share
+_NO_CHANCE = 3
+_HOPELESS = 0.75
 _VALID = 1000  # requests for which the share that is refused anyway is believed
 _BELOW = 0.9  # the part of a limit that is used at first
-_ALL, _LONGEST_PROBE = 12, 16.0  # refusals in a row that mean "all"; seconds between single requests then, at most
+# refusals in a row that mean "all"; seconds between single requests then, at most
+_ALL = 12
+_LONGEST_PROBE = 16.0
 _SLOWEST = 1 / 6  # requests per second: refusals alone bring the rate no lower
-_PATIENCE, _TRIES = 900.0, 3  # seconds to wait for a provider; tries for one that was never heard of
+# seconds to wait for a provider; tries for one that was never heard of
+_PATIENCE = 900.0
+_TRIES = 3
 
 
 def retry_after(headers: Mapping[str, str], now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> float | None:
@@ -130,7 +141,9 @@ class RateLimiter:
     ) -> None:
         self._most_requests = optional(require_number, requests_per_minute, "requests_per_minute", above=0)
         self._most_tokens = optional(require_number, tokens_per_minute, "tokens_per_minute", above=0)
-        self._clock, self._sleep, self._now = clock, sleep, now
+        self._clock = clock
+        self._sleep = sleep
+        self._now = now
         self._sent: deque[tuple[float, int]] = deque()  # moment and tokens of the requests of the last minute
         self._tokens_sent = 0
         self._line: deque[asyncio.Future[None]] = deque()
@@ -139,16 +152,26 @@ class RateLimiter:
         self._reset = self._hold = -math.inf  # until when headers, and a named wait, hold all requests
         self._said_until = -math.inf  # the end of the last wait that was said
         self._has_said_unreadable = False
-        self._held_by, self._holds_all = 0, True  # the request that was told to wait; whether such a wait concerns all
+        # the request that was told to wait; whether such a wait concerns all
+        self._held_by = 0
+        self._holds_all = True
         # What was found out
         self._limit: float | None = None  # requests per second that the provider accepts
         self._limit_since = -math.inf
-        self._anyway, self._anyway_until = 0.0, 0  # share that is refused at any rate; the last request it is valid for
+        # share that is refused at any rate; the last request it is valid for
+        self._anyway = 0.0
+        self._anyway_until = 0
         self._trial: _Trial | None = None
-        self._probe_wait, self._probes_after = 0.0, 0  # seconds between single requests; the last one before them
-        self._answers, self._answers_since = 0, math.inf  # since the last time that all were refused
+        # seconds between single requests; the last one before them
+        self._probe_wait = 0.0
+        self._probes_after = 0
+        # since the last time that all were refused
+        self._answers = 0
+        self._answers_since = math.inf
         # Outcomes that count
-        self._counted_after, self._settled = 0, -math.inf  # requests after this one, sent after this moment
+        # requests after this one, sent after this moment
+        self._counted_after = 0
+        self._settled = -math.inf
         self._newest = self._newest_answer = 0  # numbers of the last request with an outcome, and with an answer
         self._refused: deque[int] = deque(maxlen=_WINDOW)  # numbers
 
@@ -227,7 +250,8 @@ class RateLimiter:
             headers: Of its reply.
             ticket: Of the request.
         """
-        now, number = self._clock(), ticket.number
+        now = self._clock()
+        number = ticket.number
         if wait is None:  # Retry-After says more: a limit resets when all of it is there again
             self._keep_to(headers, now)
         trial = self._trial
@@ -243,12 +267,15 @@ class RateLimiter:
             and now + wait > self._hold
             and (self._holds_all or self._excess() > 0)
         ):
-            self._hold, self._held_by = now + wait, number
+            self._hold = now + wait
+            self._held_by = number
         if self._probe_wait:
             if number > self._probes_after:
                 self._probe_wait = min(_LONGEST_PROBE, 2 * self._probe_wait)
         elif self._in_row() >= _ALL + 20 * self._anyway:
-            self._probe_wait, self._probes_after, self._holds_all = 1.0, self._last.number, True
+            self._probe_wait = 1.0
+            self._probes_after = self._last.number
+            self._holds_all = True
         elif trial is not None:
             self._check_trial(trial, now)
         elif self._looked_at() >= _TRIAL and self._excess() > _TOO_MUCH + 6 * self._anyway:
@@ -261,12 +288,14 @@ class RateLimiter:
             headers: Of its reply.
             ticket: Of the request.
         """
-        now, number = self._clock(), ticket.number
+        now = self._clock()
+        number = ticket.number
         self._keep_to(headers, now)
         self._answers += 1
         self._newest_answer = max(self._newest_answer, number)
         if number > self._held_by and self._hold > now:
-            self._hold, self._holds_all = -math.inf, False
+            self._hold = -math.inf
+            self._holds_all = False
         if number > self._counted_after:
             self._newest = max(self._newest, number)
         if self._probe_wait:
@@ -277,7 +306,8 @@ class RateLimiter:
 
     def _keep_to(self, headers: Mapping[str, str], now: float) -> None:
         for remaining, until in _RATE_HEADERS:
-            left, reset = headers.get(remaining), headers.get(until)
+            left = headers.get(remaining)
+            reset = headers.get(until)
             if left is not None and left.strip() == "0" and reset is not None:
                 self._reset = max(self._reset, now + self._until_reset(until, reset, now))
 
@@ -313,14 +343,16 @@ class RateLimiter:
 
     def _in_row(self) -> int:
         """How many of the last requests were all refused."""
-        refused, row = set(self._refused), 0
+        refused = set(self._refused)
+        row = 0
         while self._newest - row in refused:
             row += 1
         return row
 
     def _count_from_now(self, settle: float = 0.0) -> None:
         """Forget the outcomes until now, and those of requests that are sent in the next ``settle`` seconds."""
-        self._counted_after, self._settled = self._last.number, self._clock() + settle
+        self._counted_after = self._last.number
+        self._settled = self._clock() + settle
         self._refused.clear()
 
     # Conclusions
@@ -328,7 +360,8 @@ class RateLimiter:
     def _slow_down(self, now: float) -> None:
         """Lower the rate to what was accepted, and begin a trial."""
         requests = min(_COMPARED, self._looked_at())
-        first, refused = self._newest - requests, self._count_refused(requests)
+        first = self._newest - requests
+        refused = self._count_refused(requests)
         rate = self._sending_rate(now)
         self._trial = _Trial(self._limit, self._limit_since, rate, first, self._newest, refused)
         self._lower(self._trial, now)
@@ -339,7 +372,8 @@ class RateLimiter:
         self._set_limit(trial.rate * max(1 / 8, min(1.0, accepted)), now)
 
     def _set_limit(self, limit: float, now: float) -> None:
-        self._limit, self._limit_since = max(_SLOWEST / _BELOW, limit), now
+        self._limit = max(_SLOWEST / _BELOW, limit)
+        self._limit_since = now
 
     def _sending_rate(self, now: float) -> float:
         """Requests per second in the last second, or in a longer time when they were few."""
@@ -358,12 +392,14 @@ class RateLimiter:
         if requests < _TRIAL and (requests == 0 or now <= self._settled + _MINUTE):
             return
         refused = self._count_refused(requests)
-        before, after = trial.share, refused / requests
+        before = trial.share
+        after = refused / requests
         both = (trial.refused + refused) / (trial.requests + requests)
         chance = 2 * math.sqrt(both * (1 - both) * (1 / trial.requests + 1 / requests))
         as_before = abs(after - before) <= chance and after - self._anyway >= 0.4 * (before - self._anyway)
         if as_before and refused >= _NO_CHANCE and after <= _HOPELESS:
-            self._limit, self._limit_since = trial.limit, trial.since
+            self._limit = trial.limit
+            self._limit_since = trial.since
             self._anyway = both
         elif after <= self._anyway + _TOLERATED:
             self._limit_since = now
@@ -371,14 +407,17 @@ class RateLimiter:
         else:
             self._slow_down(now)
             return
-        self._trial, self._anyway_until = None, self._last.number + _VALID
+        self._trial = None
+        self._anyway_until = self._last.number + _VALID
         self._count_from_now()
 
     def _end_probes(self, now: float) -> None:
         """Continue at the rate that was accepted since the last time that all requests were refused."""
         self._set_limit(self._answers / max(1.0, now - self._answers_since) / _BELOW, now)
-        self._answers, self._answers_since = 0, now
-        self._probe_wait, self._trial = 0.0, None
+        self._answers = 0
+        self._answers_since = now
+        self._probe_wait = 0.0
+        self._trial = None
         self._count_from_now(_SETTLING)
 
 
@@ -436,10 +475,16 @@ class Breaker:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        self._name, self._failures, self._first_wait = name, failures, wait
-        self._clock, self._sleep = clock, sleep
-        self._in_row, self._wait, self._until = 0, wait, 0.0
-        self._tries, self._waited = 0, 0.0
+        self._name = name
+        self._failures = failures
+        self._first_wait = wait
+        self._clock = clock
+        self._sleep = sleep
+        self._in_row = 0
+        self._wait = wait
+        self._until = 0.0
+        self._tries = 0
+        self._waited = 0.0
         self._trying = self.has_answered = False
 
     @property
@@ -482,9 +527,11 @@ class Breaker:
             return None  # not down yet; or down already, and this request had gone before
         self._trying = False
         if was_open:
-            self._tries, self._waited = self._tries + 1, self._waited + self._wait
+            self._tries = self._tries + 1
+            self._waited = self._waited + self._wait
         else:
-            self._tries, self._waited = 0, 0.0
+            self._tries = 0
+            self._waited = 0.0
         if self._waited >= _PATIENCE or (not self.has_answered and self._tries >= _TRIES):
             self._until = self._clock()  # a later request need not wait again
             if self.has_answered:
@@ -499,7 +546,8 @@ class Breaker:
         """It did, whatever it said."""
         if self.is_open:
             notice(f"{self._name} answers again")
-        self._trying, self.has_answered = False, True
+        self._trying = False
+        self.has_answered = True
         self._in_row = 0
 
     def gave_up(self, tried: bool = False) -> None:

@@ -67,10 +67,8 @@ class Ollama(Provider):
         return send("/api/generate", body, request, "ollama.generate")
 
     def reply(self, call: HTTPCall, body: Any) -> Reply:
-        """What the model said, from generate or from chat."""
+        """What the model said."""
         content = field(body, "response")
-        if content is None:
-            content = field(body, "message", "content")
         if not isinstance(content, str):
             raise refused(body, "a reply of Ollama")
         inside, answer = split_thoughts(content, self.capabilities(str(call.body.get("model"))).think_tags)
@@ -79,7 +77,7 @@ class Ollama(Provider):
         return Reply(
             text=answer,
             stop_reason=_ENDS.get(body.get("done_reason"), "other"),
-            thoughts=joined_text([text(body, "thinking") or text(body, "message", "thinking"), inside], "\n\n"),
+            thoughts=joined_text([text(body, "thinking"), inside], "\n\n"),
             model=body.get("model"),
             object_type=call.endpoint or "ollama.generate",
             usage=Usage(prompt, completion, None if prompt is None or completion is None else prompt + completion),

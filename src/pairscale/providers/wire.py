@@ -29,12 +29,13 @@ from pairscale.providers.limits import duration, longest_wait
 SCHEMA_NAME = "verdict"
 """What the schema (or the tool) of structured output is called."""
 
-_MOST_LOGPROBS = 20
-_WHOLE: tuple[tuple[str, int | None, int | None], ...] = (
-    ("top_k", 1, None), ("max_tokens", 1, None), ("num_ctx", 1, None), ("logprobs", 0, _MOST_LOGPROBS),
-    ("thinking_budget", -1, None), ("seed", None, None),
+_NUMBERS: tuple[tuple[str, Any, dict[str, int]], ...] = (
+    ("temperature", require_number, {"least": 0, "most": 2}), ("top_p", require_number, {"least": 0, "most": 1}),
+    ("top_k", require_int, {"least": 1}), ("max_tokens", require_int, {"least": 1}),
+    ("num_ctx", require_int, {"least": 1}), ("logprobs", require_int, {"least": 0, "most": 20}),
+    ("thinking_budget", require_int, {"least": -1}), ("seed", require_int, {}),
 )  # fmt: skip
-"""The whole numbers of a request, and their ranges; Gemini chooses its own budget at -1."""
+"""The numbers of a request, and their ranges; Gemini chooses its own budget at -1."""
 _OPTIONAL = (
     "reasoning", "include_thoughts", "thinking_budget", "temperature", "top_p", "top_k", "max_tokens", "service_tier",
     "seed", "logprobs", "choices", "num_ctx", "store",
@@ -58,13 +59,8 @@ def checked(request: LLMRequest, provider: str, *forbidden: str) -> LLMRequest:
     optional(require_flag, request.store, "store")
     optional(require_choice, request.reasoning, "reasoning", (*LEVELS, "enabled"))
     plain: dict[str, Any] = {
-        "temperature": optional(require_number, request.temperature, "temperature", least=0, most=2),
-        "top_p": optional(require_number, request.top_p, "top_p", least=0, most=1),
+        name: optional(require, getattr(request, name), name, **bounds) for name, require, bounds in _NUMBERS
     }
-    for name, least, most in _WHOLE:
-        plain[name] = optional(require_int, getattr(request, name), name, least=least, most=most)
-    if request.choices is not None and not request.choices:
-        raise InputError("choices is empty: give the answers that are allowed, or None for free text")
     request = replace(request, **plain)  # plain numbers: JSON has no others, such as numpy's
     forbid(request, provider, *forbidden)
     return request

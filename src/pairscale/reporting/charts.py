@@ -1,172 +1,174 @@
-"""Charts of results: scores, ranks, who beats whom, studies of prompt templates and by simulation.
-
-Every function gives an altair chart that holds its data, so that it can be changed further and saved anywhere;
-:func:`save_chart` writes one to a file. Needs ``pip install "pairscale[plots]"``.
-"""
+"""Charts of results: scores, ranks, who beats whom, win rates, studies of prompt templates and by simulation."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from itertools import groupby
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import cycle, groupby
+from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
 import polars as pl
 
 from pairscale.core.errors import InputError
-from pairscale.reporting._chart_files import CHART_SUFFIXES, require_chart_file, save_chart
-from pairscale.reporting._chart_style import MARK, MOST_NAMES, SOFT, dressed, finite, load_altair, names, percent
-from pairscale.reporting._simulation_chart import simulation_chart
-from pairscale.reporting._study_chart import study_chart
-from pairscale.reporting._win_matrix import win_matrix
-from pairscale.reporting.picture import Intervals
+from pairscale.core.tables import listed
+from pairscale.reporting.picture import Axis, Marks, Picture, intervals, names, number, percent
+from pairscale.reporting.vega import drawn, require_chart_file, save_chart
 
 if TYPE_CHECKING:
+    import os
+
     import altair as alt
 
-    from pairscale.adaptive.rank import AdaptiveResult
-    from pairscale.adaptive.session import AdaptiveState
-    from pairscale.evaluate.ranking import VariantsResult
+    from pairscale.checks.templates import TemplateStudy
     from pairscale.evaluate.result import PairwiseRunResult
-    from pairscale.models.bayes.results import BayesFit
-    from pairscale.models.bradley_terry import BTFit
-    from pairscale.models.elo import EloFit
+    from pairscale.simulation.study import SimulationStudy
 
-    _Posterior: TypeAlias = BayesFit | AdaptiveState
-    _Ranking: TypeAlias = BTFit | EloFit | AdaptiveResult | VariantsResult | _Posterior
+MAX_NAMED = 120
+"""Up to this many items have a row each in a file."""
 
-__all__ = [
-    "CHART_SUFFIXES",
-    "pictures_of",
-    "rank_chart",
-    "require_chart_file",
-    "save_chart",
-    "score_chart",
-    "simulation_chart",
-    "study_chart",
-    "win_matrix",
-    "win_rate_chart",
-]
-
-_Row: TypeAlias = dict[str, Any]
-
-_WIDTH, _TALLEST = 560, 900
-MOST_INLINE = 40
-"""Up to this many items have a row each in the chart of a notebook; more are in one picture."""
+_COLOURS = ("#0b62a8", "#d2500a", "#0a7f5c", "#a8327e", "#b07a00", "#5a4fcf", "#3d8fb5", "#5c4813")
+_MAX_GROUPS = 50
+_MAX_FIGURES = 20
+_MAX_DRAWS = 1_000
+_ELO_LOGIT = math.log(10) / 400
+_PANEL = ("n_items", "ability_sd", "judge", "concurrency")
 
 
 @dataclass(frozen=True, slots=True)
-class _Items:
-    """What a chart of items shows.
+class Figure:
+    """Pictures with a title and notes, as a file shows them.
 
     Attributes:
-        rows: one per item, best first: ``item``, ``value``, ``lower``, ``upper``, ``part``.
-        axis: what the value is, in words.
+        title: above them.
+        pictures: one, or several side by side.
         notes: the lines below the title.
-        middle: where to draw a line.
-        decimals: of the figures.
-        ranks: whether the value is a rank, whose axis begins with 1.
+        columns: how many stand side by side.
     """
 
-    rows: list[_Row]
-    axis: str
-    notes: tuple[str, ...]
-    middle: float | None = None
-    decimals: int = 2
-    ranks: bool = False
+    title: str
+    pictures: Sequence[Picture]
+    notes: Sequence[str]
+    columns: int = 1
 
 
-def score_chart(fit: _Ranking, *, title: str = "Scores, best first") -> alt.TopLevelMixin:
-    """The scores with their intervals, best on top.
-
-    Groups that were never compared with each other have a panel each. Names are left out where there are more than
-    120 items.
+def plot(
+    source: Any,
+    kind: str,
+    path: str | os.PathLike[str] | None = None,
+    *,
+    title: str | None = None,
+    width: int | None = None,
+    font_size: float | None = None,
+    **more: Any,
+) -> alt.TopLevelMixin:
+    """The chart of a result.
 
     Args:
-        fit: a fitted model: the bars are the intervals of a Bradley–Terry fit, the middle 95 % of the draws of a
-            Bayesian one, and plus and minus one standard deviation over random orders of Elo ratings. Of an adaptive
-            run its last refit; of variants, those of the first comparator.
-        title: above the chart.
+        source: the result.
+        kind: one of :data:`FIGURES`.
+        path: also write it to this file: svg, png, pdf, html or json, by its ending.
+        title: above the chart; its own when None, and neither title nor notes when empty.
+        width: of the chart, or of one of its panels, in pixels.
+        font_size: of names and numbers, in pixels.
+        more: of the chart, such as ``order`` for ``wins`` and ``beside`` for ``templates``.
 
     Raises:
-        InputError: when ``fit`` is no fit.
+        InputError: when the result has no such chart.
+        FileFormatError: when the file cannot be written.
         MissingExtraError: when altair is not installed.
     """
-    return _caterpillar(_scores(fit), title, "Scores of {n} items with intervals, best on top: {first} to {last}.")
+    if path is not None:
+        require_chart_file(path)
+    chart = drawn(FIGURES[kind](source, **more), title, width, font_size)
+    if path is not None:
+        save_chart(chart, path)
+    return chart
 
 
-def rank_chart(fit: _Ranking, *, title: str = "Ranks, and how far they are open") -> alt.TopLevelMixin:
+# Scores, ranks and win rates
+
+
+def scores(source: Any, most: int = MAX_NAMED) -> Figure:
+    """The scores with their intervals, best on top; groups that were never compared have a picture each.
+
+    Args:
+        source: a fitted model: the bars are the intervals of a Bradley–Terry fit, the middle 95 % of the draws of a
+            Bayesian one, and plus and minus one standard deviation over random orders of Elo ratings. Of an adaptive
+            run its last refit; of variants, those of the first comparator.
+        most: how many items have a row each.
+    """
+    from pairscale.models.bradley_terry import BTFit
+    from pairscale.models.elo import EloFit
+
+    fit = _fit_of(source)
+    if isinstance(fit, BTFit):
+        settings = fit.provenance.settings
+        to = settings.get("reference") or "the mean"
+        bars = f"Bars: {percent(settings.get('level', 0.95))} intervals of the difference to {to}."
+        notes = [bars] if fit.theta["lower"].null_count() < fit.theta.height else []
+        notes.append("An item one logit above another wins 73 of 100 comparisons with it.")
+        columns = {"score": "theta", "lower": "lower", "upper": "upper"}
+        return _items(fit.theta, columns, "Scores, best first", "score, in logits", notes, most)
+    if isinstance(fit, EloFit):
+        ends = fit.elo.with_columns(lower=pl.col("elo") - pl.col("elo_sd"), upper=pl.col("elo") + pl.col("elo_sd"))
+        notes = [f"Mean over {fit.fit.runs:,} random orders of the decisions."]
+        if fit.fit.runs > 1:
+            notes.append("Bars: ± one standard deviation between orders, which is not how sure a rating is.")
+        columns = {"score": "elo", "lower": "lower", "upper": "upper"}
+        return _items(ends, columns, "Scores, best first", "Elo rating", notes, most, middle=fit.fit.start, digits=0)
+    table, notes = _posterior(fit, "theta_mean")
+    columns = {"score": "theta_mean", "lower": "theta_p2.5", "upper": "theta_p97.5"}
+    notes.insert(0, "Points: means of the posterior. Bars: its middle 95 %.")
+    return _items(table, columns, "Scores, best first", "score, in logits", notes, most)
+
+
+def ranks(source: Any, most: int = MAX_NAMED) -> Figure:
     """The ranks that every item may have, best on top.
 
     Args:
-        fit: a Bradley–Terry fit (repeated with rank intervals if it has none), a Bayesian one, an adaptive run, or
+        source: a Bradley–Terry fit (repeated with rank intervals if it has none), a Bayesian one, an adaptive run, or
             variants.
-        title: above the chart.
-
-    Raises:
-        InputError: when the fit cannot have rank intervals.
-        MissingExtraError: when altair is not installed.
+        most: how many items have a row each.
     """
-    return _caterpillar(_ranks(fit), title, "Rank intervals of {n} items, best on top: {first} to {last}.")
+    from pairscale.models.bradley_terry import BTFit, with_rank_intervals
+    from pairscale.models.elo import EloFit
 
-
-def win_rate_chart(result: PairwiseRunResult, *, title: str | None = None) -> alt.TopLevelMixin:
-    """How often B wins, with intervals, a row for each comparator; ties and flips count as half.
-
-    Args:
-        result: of :func:`pairscale.run_pairwise` or :func:`pairscale.evaluate_pairwise`.
-        title: above the chart.
-
-    Raises:
-        InputError: when no case was answered.
-        MissingExtraError: when altair is not installed.
-    """
-    a, b = names([result.variant_a, result.variant_b])
-    return _caterpillar(
-        _win_rates(result),
-        title or f"How often {b} beats {a}",
-        "Win rates of {n} comparators with intervals: {first} to {last}.",
-    )
-
-
-def pictures_of(result: Any) -> tuple[list[Intervals], tuple[str, ...]]:
-    """The first chart of a result as a report has it: a picture for each group of items, and the notes on them.
-
-    Raises:
-        InputError: when there is nothing to draw.
-    """
-    from pairscale.evaluate.result import PairwiseRunResult
-
-    rates = isinstance(result, PairwiseRunResult)
-    items = _win_rates(result) if rates else _scores(result)
-    middle = math.nan if items.middle is None else items.middle
-    label = f"{'Win rates' if rates else 'Scores'} with intervals; the table holds the same figures"
-    pictures = []
-    for _, members in groupby(items.rows, key=lambda row: row["part"]):
-        rows = [
-            {"ID": row["item"], "score": row["value"], "lower": row["lower"], "upper": row["upper"]} for row in members
+    fit = _fit_of(source)
+    if isinstance(fit, EloFit):
+        raise InputError("rank intervals come from a Bradley-Terry or Bayesian fit, not EloFit")
+    columns = {"score": "rank_mean", "lower": "rank_p2.5", "upper": "rank_p97.5"}
+    if isinstance(fit, BTFit):
+        if len(fit.components) > 1:
+            raise InputError("items that were never compared with each other have no ranks; draw their scores")
+        table = with_rank_intervals(fit).theta
+        notes = [
+            f"Bars: the ranks that an item may have, {percent(fit.provenance.settings.get('level', 0.95))} intervals."
         ]
-        picture = Intervals(rows, label, items.axis, middle=middle, many=len(rows) > MOST_INLINE)
-        pictures.append(replace(picture, in_percent=True, span=(0.0, 1.0)) if rates else picture)
-    return pictures, tuple(note for note in items.notes if note)
+        columns = {"score": "rank", "lower": "rank_lower", "upper": "rank_upper"}
+    else:
+        table, notes = _posterior(fit, "rank_mean")
+        notes.insert(0, "Points: mean rank over the draws of the posterior. Bars: the middle 95 % of its ranks.")
+    title = "Ranks, and how far they are open"
+    return _items(table, columns, title, "rank (1 is the best)", notes, most, middle=None, digits=1)
 
 
-def _win_rates(result: PairwiseRunResult) -> _Items:
-    a, b = names([result.variant_a, result.variant_b])
-    kind = "confidence sequences" if result.sequential else "intervals"
-    rows = []
-    for key, name in zip(result.keys, names(result.keys), strict=True):
-        found = result.win_rate(key)
-        if found.rate is not None and found.ci is not None:
-            rows.append({"item": name, "value": found.rate, "lower": found.ci[0], "upper": found.ci[1], "part": 1})
+def win_rates(source: PairwiseRunResult, most: int = MAX_NAMED) -> Figure:
+    """How often B wins, with intervals, a row for each comparator; ties and flips count as half."""
+    rates = {key: source.win_rate(key) for key in source.keys}
+    rows = [
+        {"ID": key, "score": rate.rate, "lower": rate.ci[0], "upper": rate.ci[1]}
+        for key, rate in rates.items()
+        if rate.rate is not None and rate.ci is not None
+    ]
     if not rows:
         raise InputError("no case was answered, so there is no win rate to draw")
-    notes = f"Ties and flips count as half. Bars: 95% {kind}.", f"Dashed line: {b} wins as often as {a}."
-    return _Items(rows, f"win rate of {b} against {a}", notes, 0.5)
-
-
-# Scores and ranks
+    axis = f"win rate of {source.variant_b} against {source.variant_a}"
+    picture = intervals(rows, "Win rates with intervals", axis, middle=0.5, span=(0, 1), in_percent=True, most=most)
+    bars = "confidence sequences" if source.sequential else "intervals"
+    notes = [f"Ties and flips count as half. Bars: 95 % {bars}."]
+    return Figure(f"How often {source.variant_b} beats {source.variant_a}", [picture], notes)
 
 
 def _fit_of(source: Any) -> Any:
@@ -179,156 +181,272 @@ def _fit_of(source: Any) -> Any:
     return source.state if isinstance(source, AdaptiveResult) else source
 
 
-def _is_posterior(fit: Any) -> bool:
-    from pairscale.adaptive.session import AdaptiveState
-    from pairscale.models.bayes.results import BayesFit
-
-    return isinstance(fit, BayesFit | AdaptiveState)
-
-
-def _scores(fit: Any) -> _Items:
-    from pairscale.models.bayes.logs import summarize_items
-    from pairscale.models.bradley_terry import BTFit
-    from pairscale.models.elo import EloFit
-
-    fit = _fit_of(fit)
-    if isinstance(fit, BTFit):
-        settings = fit.provenance.settings
-        other = settings.get("reference")
-        to = "the mean" if other is None else names([str(other)])[0]
-        note = (
-            f"Bars: {percent(settings.get('level', 0.95))} intervals of the difference to {to}." if _known(fit) else ""
-        )
-        more = "An item one logit above another wins 73 of 100 comparisons with it."
-        part = "component" if "component" in fit.theta.columns else None
-        rows = _rows(fit.theta, "theta", "lower", "upper", part)
-        return _Items(rows, "score, in logits", (note, more), 0.0)
-    if _is_posterior(fit):
-        table = summarize_items(fit, sort_by="theta_mean")
-        note = "Points: means of the posterior. Bars: its middle 95%."
-        rows = _rows(table, "theta_mean", "theta_p2.5", "theta_p97.5")
-        return _Items(rows, "score, in logits", (note, *_unsure(fit)), 0.0)
-    if isinstance(fit, EloFit):
-        ends = fit.elo.with_columns(lower=pl.col("elo") - pl.col("elo_sd"), upper=pl.col("elo") + pl.col("elo_sd"))
-        note = f"Mean over {fit.fit.runs:,} random order{'s' * (fit.fit.runs != 1)} of the decisions."
-        bars = "Bars: ± one standard deviation between orders, which is not how sure a rating is."
-        apart = any("never compared" in said for said in fit.notices)
-        more = "Some items were never compared, not even through others: their ratings share no scale." if apart else ""
-        return _Items(
-            _rows(ends, "elo", "lower", "upper"),
-            "Elo rating",
-            (note, bars if fit.fit.runs > 1 else "", more),
-            fit.fit.start,
-            0,
-        )
-    raise InputError(f"a chart needs a Bradley-Terry, Bayesian or Elo fit, not {type(fit).__name__}")
-
-
-def _ranks(fit: Any) -> _Items:
-    from pairscale.models.bayes.logs import summarize_items
-    from pairscale.models.bradley_terry import BTFit, with_rank_intervals
-
-    fit = _fit_of(fit)
-    axis = "rank (1 is the best)"
-    if _is_posterior(fit):
-        note = "Points: mean rank over the draws of the posterior. Bars: the middle 95% of its ranks."
-        rows = _rows(summarize_items(fit), "rank_mean", "rank_p2.5", "rank_p97.5")
-        return _Items(rows, axis, (note, *_unsure(fit)), None, 1, ranks=True)
-    if not isinstance(fit, BTFit):
-        raise InputError(f"rank intervals come from a Bradley-Terry or Bayesian fit, not {type(fit).__name__}")
-    if len(fit.components) > 1:
-        raise InputError("items that were never compared with each other have no ranks; see score_chart")
-    fit = with_rank_intervals(fit)
-    note = f"Bars: the ranks that an item may have, {percent(fit.provenance.settings.get('level', 0.95))} intervals."
-    return _Items(_rows(fit.theta, "rank", "rank_lower", "rank_upper"), axis, (note,), None, 0, ranks=True)
-
-
-def _rows(table: pl.DataFrame, value: str, lower: str, upper: str, part: str | None = None) -> list[_Row]:
-    """The rows of a chart of items; without an interval, its ends are the value."""
-    rows = []
-    for name, row in zip(names(table["ID"].to_list()), table.iter_rows(named=True), strict=True):
-        middle = finite(row[value])
-        if middle is None:
-            continue
-        ends = {"lower": finite(row[lower]), "upper": finite(row[upper])}
-        given = {"item": name, "value": middle, "part": 1 if part is None else row[part]}
-        rows.append(given | {end: middle if at is None else at for end, at in ends.items()})
-    if not rows:
-        raise InputError("there is no item with a score to draw")
-    return rows
-
-
-def _known(fit: BTFit) -> bool:
-    return fit.theta["lower"].null_count() < fit.theta.height
-
-
-def _unsure(fit: _Posterior) -> tuple[str, ...]:
-    from pairscale.models.bayes.logs import summarize_refits
+def _posterior(fit: Any, sort_by: Literal["theta_mean", "rank_mean"]) -> tuple[pl.DataFrame, list[str]]:
+    """The items of a posterior, and a warning where its sampler failed."""
+    from pairscale.models.bayes.logs import summarize_items, summarize_refits
 
     passed = summarize_refits(fit, last_n=1)["diagnostics_pass"].to_list() != [False]
-    return () if passed else ("The sampler's diagnostics failed: take these figures as provisional.",)
+    notes = [] if passed else ["The sampler's diagnostics failed: take these figures as provisional."]
+    return summarize_items(fit, sort_by=sort_by), notes
 
 
-def _caterpillar(items: _Items, title: str, description: str) -> alt.TopLevelMixin:
-    """Points with bars, best on top; a panel for each part."""
-    alt = load_altair()
-    rows = items.rows
-    parts = [list(members) for _, members in groupby(rows, key=lambda row: row["part"])]
-    notes = [note for note in items.notes if note]
-    if len(parts) > 1:
+def _items(
+    table: pl.DataFrame,
+    columns: Mapping[str, str],
+    title: str,
+    axis: str,
+    notes: list[str],
+    most: int,
+    middle: float | None = 0.0,
+    digits: int = 2,
+) -> Figure:
+    """A picture of items with intervals for each group that was compared."""
+    part = pl.col("component") if "component" in table.columns else pl.lit(1)
+    chosen = table.select("ID", part=part, **{name: pl.col(column).cast(float) for name, column in columns.items()})
+    rows = chosen.filter(pl.col("score").is_finite()).to_dicts()
+    if not rows:
+        raise InputError("there is no item with a score to draw")
+    groups = [list(members) for _, members in groupby(rows, key=lambda row: row["part"])]
+    if len(groups) > 1:
         notes.append("Groups without a comparison between them: a score compares only with those of its own group.")
-    if hidden := sum(len(part) > MOST_NAMES for part in parts):
-        what = f"{len(rows):,} items" if len(parts) == 1 else f"{hidden} of the groups"
-        notes.append(f"Too many for names ({what}): see the table for them, or point at a mark in the HTML file.")
-    panels = [_panel(part, items, f"Group {at}" if len(parts) > 1 else None) for at, part in enumerate(parts, 1)]
-    chart = panels[0] if len(panels) == 1 else alt.vconcat(*panels, spacing=24)
-    said = description.format(n=f"{len(rows):,}", first=rows[0]["item"], last=rows[-1]["item"])
-    return dressed(chart, title, notes, said)
+    options: dict[str, Any] = {"middle": middle, "digits": digits, "most": most}
+    pictures = [
+        intervals(group, title, axis, heading=f"Group {at}" if len(groups) > 1 else "", **options)
+        for at, group in enumerate(groups, start=1)
+    ]
+    return Figure(title, pictures, notes)
 
 
-def _panel(rows: Sequence[_Row], items: _Items, title: str | None) -> Any:
-    alt = load_altair()
-    n = len(rows)
-    step = 20 if n <= 40 else 15
-    named = n <= MOST_NAMES
-    data = alt.InlineData(values=[row | {"place": at} for at, row in enumerate(rows, start=1)])
-    if named:
-        labels = alt.Axis(title=None, labelLimit=230, labelPadding=8, domain=False, ticks=False)
-        y = alt.Y("item:N", sort=None, axis=labels, scale=alt.Scale(paddingOuter=0.3))
+# Who beats whom
+
+
+def wins(source: Any, order: Any = None) -> Figure:
+    """Who beats whom, as a heat map with the best on top and at the left; many items in groups of neighbours.
+
+    Args:
+        source: results of any shape, for the shares of the comparisons that were won; or a fit, for the probabilities
+            that it gives.
+        order: for results: the fit to sort the items by. Default: Bradley–Terry scores.
+    """
+    from pairscale.models.bayes.results import BayesFit
+    from pairscale.models.bradley_terry import BTFit, fit_bt_model
+    from pairscale.models.elo import EloFit
+
+    fitted = isinstance(source, BTFit | BayesFit | EloFit)
+    fit = source if fitted else order or fit_bt_model(source, unconnected="separate")
+    ids, draws, parts = _order(fit)
+    n = len(ids)
+    size = math.ceil(n / _MAX_GROUPS) if n > MAX_NAMED else 1
+    group = np.arange(n) // size
+    if fitted:
+        share = _fitted_shares(fit, draws, parts, group)
+        notes = ["Probabilities of the fitted model. Empty: on no common scale. Best on top and at the left."]
     else:
-        places = alt.Axis(title="place", grid=False, values=_places(n))
-        y = alt.Y("place:Q", axis=places, scale=alt.Scale(domain=[0.5, n + 0.5], nice=False, reverse=True))
-    figure = f",.{items.decimals}f"
-    scale = alt.Scale(zero=False, nice=False, padding=12)
-    ticks = {"values": _places(n)} if items.ranks else {"tickCount": 8}
-    x = alt.X("lower:Q", title=items.axis, scale=scale, axis=alt.Axis(orient="top", **ticks))
-    tips = [
-        alt.Tooltip("item:N", title="item"),
-        alt.Tooltip("value:Q", title=items.axis, format=figure),
-        alt.Tooltip("lower:Q", title="from", format=figure),
-        alt.Tooltip("upper:Q", title="to", format=figure),
+        share = _observed_shares(source, ids, group)
+        notes = ["Shares of the comparisons that were decided. Empty: never compared. Best on top and at the left."]
+    labels = names(ids)
+    if size > 1:
+        labels = [f"{first + 1:,}–{min(first + size, n):,}" for first in range(0, n, size)]
+        notes.append(f"{n:,} items in groups of {size} neighbours by score; the labels are places, 1 the best.")
+    cells = [
+        _cell(int(i), int(j), float(share[i, j]), labels) for i, j in zip(*np.nonzero(np.isfinite(share)), strict=True)
     ]
-    base = alt.Chart(data)
-    thick, size, faint = (3.0, 55, 0.4) if named else (max(0.7, min(2.5, 400 / n)), max(4, min(20, 3000 / n)), 0.35)
-    bars = base.mark_rule(color=MARK, opacity=faint, strokeWidth=thick, strokeCap="round" if named else "butt")
-    points = base.mark_circle(color=MARK, opacity=1, size=size)
-    layers: list[Any] = [
-        bars.encode(x=x, x2="upper:Q", y=y, tooltip=tips),
-        points.encode(x=alt.X("value:Q", scale=scale), y=y, tooltip=tips),
-    ]
-    ends = [row[end] for row in rows for end in ("lower", "upper")]
-    if items.middle is not None and min(ends) <= items.middle <= max(ends):
-        at = alt.Chart(alt.InlineData(values=[{"lower": items.middle}]))
-        layers.insert(0, at.mark_rule(color=SOFT, strokeWidth=1, strokeDash=[4, 3], aria=False).encode(x=x))
-    chart = alt.layer(*layers).properties(width=_WIDTH, height=alt.Step(step) if named else _TALLEST)
-    return (
-        chart
-        if title is None
-        else chart.properties(title=alt.TitleParams(title, fontSize=13, color=SOFT, anchor="start"))
+    if not cells:
+        raise InputError("no two items were compared; there is nothing to draw")
+    side = 22 * len(labels)
+    axis = Axis(names=labels)
+    label = f"Heat map of who beats whom among {n:,} items"
+    return Figure(
+        "How often the row beats the column", [Picture(label, axis, axis, [Marks("cells", cells)], width=side)], notes
     )
 
 
-def _places(n: int) -> list[int]:
-    """The first place, and ten or fewer round ones."""
-    step = next(step for power in range(10) for step in (10**power, 2 * 10**power, 5 * 10**power) if n / step <= 12)
-    return [1, *range(step if step > 1 else 2, n + 1, step)]
+def _cell(i: int, j: int, share: float, labels: Sequence[str]) -> dict[str, Any]:
+    dark = abs(share - 0.5) > 0.32
+    return {
+        "x": j,
+        "y": i,
+        "share": round(share, 4),
+        "text": f"{100 * share:.0f}" if len(labels) <= _MAX_FIGURES else "",
+        "ink": "#ffffff" if dark else "#1c2430",
+        "tip": f"{labels[i]} beats {labels[j]}: {percent(share)}",
+    }
+
+
+def _order(fit: Any) -> tuple[list[str], Any, Any]:
+    """The items best first; their scores in logits, one row per draw; and the part that each belongs to."""
+    from pairscale.models.bayes.results import BayesFit
+    from pairscale.models.elo import EloFit
+
+    if isinstance(fit, BayesFit):
+        posterior = fit.fit.posterior
+        best = posterior.items.order
+        draws = posterior.theta[:: math.ceil(posterior.n_draws / _MAX_DRAWS), best]
+        return [posterior.ids[at] for at in best], draws, np.zeros(len(best))
+    if isinstance(fit, EloFit):
+        return fit.elo["ID"].to_list(), fit.elo["elo"].to_numpy()[None, :] * _ELO_LOGIT, np.zeros(fit.elo.height)
+    table = fit.theta
+    parts = table["component"].to_numpy() if "component" in table.columns else np.zeros(table.height)
+    return table["ID"].to_list(), table["theta"].to_numpy()[None, :], parts
+
+
+def _fitted_shares(fit: Any, draws: Any, parts: Any, group: Any) -> Any:
+    """The mean over the draws of the probability that a row beats a column; of groups, that of their mean scores."""
+    from pairscale.models.likelihood import outcome_probabilities
+
+    first = np.unique(group, return_index=True)[1]
+    means = np.add.reduceat(draws, first, axis=1) / np.bincount(group)
+    ties = getattr(fit, "ties", None)
+    nu = 0.0 if ties is None else ties.nu
+    share = np.stack([outcome_probabilities(one[:, None] - means, nu)[0].mean(axis=0) for one in means.T])
+    apart = parts[first][:, None] != parts[first]
+    share[apart | np.eye(len(first), dtype=bool)] = np.nan
+    return share
+
+
+def _observed_shares(results: Any, ids: Sequence[str], group: Any) -> Any:
+    """The share of their comparisons that a row won of a column."""
+    from pairscale.core.comparisons import OF_ITS_PAIR, as_comparisons
+
+    frame = as_comparisons(results).filter(OF_ITS_PAIR)
+    place = dict(zip(ids, group.tolist(), strict=True))
+    strange = sorted({*frame["ID1"], *frame["ID2"]} - set(place))
+    if strange:
+        raise InputError(f"order has no score for {listed(strange)}")
+    loser = pl.when(pl.col("better_id") == pl.col("ID1")).then("ID2").otherwise("ID1")
+    won = frame.select(pl.col("better_id").replace_strict(place), loser=loser.replace_strict(place)).to_numpy()
+    size = int(group[-1]) + 1
+    wins = np.zeros((size, size))
+    np.add.at(wins, (won[:, 0], won[:, 1]), 1)
+    times = wins + wins.T
+    np.fill_diagonal(times, 0)
+    return np.divide(wins, times, out=np.full(times.shape, np.nan), where=times > 0)
+
+
+# Studies
+
+
+def templates(source: TemplateStudy, beside: TemplateStudy | None = None) -> Figure:
+    """Consistency against the wins of the first position: a panel a template, a point a judge.
+
+    Args:
+        source: one's own study, or a published one.
+        beside: another one behind it on the same axes, such as :func:`pairscale.published_template_study`.
+    """
+    studies = [source] if beside is None else [source, beside]
+    panels = [
+        (template if study.source is None else f"{template} (published)", _judge_points(study, template))
+        for study in studies
+        for template in study.ranking["template_id"]
+    ]
+    points = [point for _, rows in panels for point in rows]
+    if not points:
+        raise InputError("the study has no row with both prop_consistent and prop_pos1; there is nothing to draw")
+    low = min(0.9, math.floor(20 * min(point["y_low"] for point in points)) / 20)
+    away = max([0.05, *(0.5 - point["x_low"] for point in points), *(point["x_high"] - 0.5 for point in points)])
+    x = Axis("wins of the first position", 0.5 - away, 0.5 + away, in_percent=True)
+    y = Axis("same winner in both orders", low, 1, in_percent=True)
+    # No point can lie outside: on the line, every inconsistent pair went to the same position.
+    edge = [{"x": low / 2, "y": low}, {"x": 0.5, "y": 1}, {"x": 1 - low / 2, "y": low}]
+    behind = [Marks("line", edge, "line"), Marks("rule", [{"x": 0.5}], "soft")]
+    pictures = [
+        Picture(f"Judges under {name}", x, y, [*behind, Marks("dots", rows)], name, height=185, width=185)
+        for name, rows in panels
+        if rows
+    ]
+    notes = [
+        "A panel a template, a point a judge; good is at the top, in the middle, and grey lines bound what can be."
+    ]
+    notes.append(f"Bars: {percent(source.level)} intervals.")
+    sources = dict.fromkeys(study.source for study in studies if study.source is not None)
+    notes += [f"Published: {text}." for text in sources]  # which says that the wordings were others
+    return Figure("How consistent judges are, and which position they favour", pictures, notes, columns=5)
+
+
+def _judge_points(study: TemplateStudy, template: str) -> list[dict[str, Any]]:
+    """The judges of a template that have both figures; a missing end of an interval is the figure itself."""
+    points = []
+    for row in study.table.filter(template_id=template).iter_rows(named=True):
+        same, first = row["prop_consistent"], row["prop_pos1"]
+        if same is None or first is None:
+            continue
+        ends = {
+            f"{side}_{end}": value if row[f"{name}_{column}"] is None else row[f"{name}_{column}"]
+            for side, name, value in (("x", "pos1", first), ("y", "consistent", same))
+            for end, column in (("low", "lower"), ("high", "upper"))
+        }
+        who = row["judge"] or " ".join(part for part in (row["model"], row["thinking"]) if part) or row["backend"]
+        tip = f"{who}: same winner {percent(same)}, first position {percent(first)}, {row['n_pairs']} pairs"
+        points.append({"x": first, "y": same, **ends, "r": 4.0, "tip": tip})
+    return points
+
+
+def selectors(source: SimulationStudy) -> Figure:
+    """A study by simulation: correlation with the truth, and reliability claimed and true, along the comparisons.
+
+    There are two panels for each number of items, spread, judge and number in flight, a line for each selector, and a
+    band for the 95 % interval of the mean.
+    """
+    names_of = source.stops["selector"].unique(maintain_order=True).to_list()
+    settings = source.stops.select(_PANEL).unique(maintain_order=True).rows(named=True)
+    pictures = []
+    for axis, table, figures in (
+        ("Spearman with the truth", source.summary, ("spearman_map",)),
+        ("reliability", source.reliability, ("reliability_claimed", "reliability_true")),
+    ):
+        panels = []
+        for setting in settings:
+            part = table.filter(**setting).drop_nulls(list(figures))
+            heading = f"{setting['n_items']:,} items, sd {setting['ability_sd']:g}, {setting['judge']}"
+            heading += f", {setting['concurrency']} in flight" if setting["concurrency"] > 1 else ""
+            marks = [
+                one
+                for name, colour in zip(names_of, cycle(_COLOURS), strict=False)
+                for figure in figures
+                for one in _series(part.filter(selector=name), figure, name, colour)
+            ]
+            panels.append((heading, marks))
+        points = [row for _, marks in panels for one in marks for row in one.rows]
+        if points:
+            x = Axis("comparisons per item", 0, max(row["x"] for row in points))
+            y = Axis(axis, max(-1.0, min(row["y"] for row in points) - 0.1), 1.0)
+            pictures += [
+                Picture(f"{axis}: {heading}", x, y, marks, heading, height=200, width=300) for heading, marks in panels
+            ]
+    if not pictures:
+        raise InputError("no checkpoint and no refit was reached by all runs of the study; there is nothing to draw")
+    notes = [
+        "Lines: means over the seeds. Bands: 95 % intervals.",
+        "Reliability: solid is what the run claims, dashed is the squared correlation with the truth.",
+    ]
+    title = "How near the truth, after how many comparisons"
+    return Figure(title, pictures, notes, columns=min(3, len(settings)))
+
+
+def _series(table: pl.DataFrame, figure: str, name: str, colour: str) -> list[Marks]:
+    """A line with its band and its dots."""
+    if not table.height:
+        return []
+    rows = [
+        {"x": x, "y": y, "y_low": y if low is None else low, "y_high": y if high is None else high, "r": 2.2}
+        | {"tip": f"{name}, {figure}: {number(y, 3)} after {x:,.1f} comparisons per item"}
+        for x, y, low, high in table.select("per_item", figure, f"{figure}_lower", f"{figure}_upper").rows()
+    ]
+    dots = [{key: row[key] for key in ("x", "y", "r", "tip")} for row in rows]
+    dashed = figure == "reliability_true"
+    return [
+        Marks("band", rows, colour),
+        Marks("line", rows, colour, name, dashed=dashed),
+        Marks("dots", dots, colour),
+    ]
+
+
+FIGURES: dict[str, Callable[..., Figure]] = {
+    "scores": scores,
+    "ranks": ranks,
+    "wins": wins,
+    "win rates": win_rates,
+    "templates": templates,
+    "selectors": selectors,
+}
+"""By kind, what makes the figure of a result."""

@@ -1,32 +1,55 @@
-"""``export``: a run out again, as a table of its comparisons or as preference pairs."""
+"""``export``: a run out again, as a table of its comparisons or as preference pairs for training.
+
+Preference pairs have the columns that TRL's trainers take, ``prompt chosen rejected``, plain or as messages, or with
+the prompt inside of both texts. Behind them are ``probability`` (that the chosen text is better, as the judge stated
+it), ``margin`` (how far its score is above that of the rejected one, in logits), ``both_orders`` (true where both
+orders were asked and agree; null where one was), ``chosen_id`` and ``rejected_id``.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
+import polars as pl
+from sqlalchemy import select
+
+from pairscale.core.comparisons import Outcome
 from pairscale.core.counting import is_pattern
-from pairscale.core.errors import InputError
+from pairscale.core.errors import FitError, InputError
 from pairscale.core.files import TABLE_SUFFIXES, replacing, write_table
-from pairscale.core.notices import notice
+from pairscale.core.notices import notice, plural
 from pairscale.core.options import checked, require_choice, require_suffix
-from pairscale.core.tables import Table
+from pairscale.core.tables import Table, listed
 from pairscale.evaluate.store import saved_result
-from pairscale.reporting.preferences import (
-    PreferencePairs,
-    as_trl,
-    asked_in_both_orders,
-    preferences_of_ab,
-    preferences_of_texts,
-)
+from pairscale.judges.orders import merge_orders
 from pairscale.reporting.results import ResultsReading
 from pairscale.store.marks import RESULTS
 from pairscale.store.reading import is_run, read_comparisons
 from pairscale.store.runfile import open_run
+from pairscale.store.schema import conditions
 from pairscale.store.several import named_runs
 from pairscale.store.transfer import export_results
+
+if TYPE_CHECKING:
+    from pairscale.evaluate.result import PairwiseRunResult
+    from pairscale.evaluate.store import Compared
+    from pairscale.store.runfile import RunFile
+
+_SCHEMA: dict[str, Any] = {
+    "prompt": pl.String(), "chosen": pl.String(), "rejected": pl.String(), "probability": pl.Float64(),
+    "margin": pl.Float64(), "both_orders": pl.Boolean(), "chosen_id": pl.String(), "rejected_id": pl.String(),
+}  # fmt: skip
+_REASONS = {
+    Outcome.TIE: "ties",
+    Outcome.FLIP: "flips (another answer in another order, or when asked again)",
+    Outcome.ABSTENTION: "without an answer",
+    Outcome.ERROR: "without an answer",
+}
+_MARGIN_DIGITS = 9  # equal scores differ by less, and that is no preference
 
 ExportKind: TypeAlias = Literal["results", "preferences"]
 """What a run may be exported as."""
@@ -102,54 +125,61 @@ def export(
         'pairs.jsonl'
     """
     require_choice(kind, "kind", get_args(ExportKind))
-    if copy:
-        tables_only = {
-            "kind": kind != "results", "condition": condition, "prompt": prompt, "input_col": input_col,
-            "conversational": conversational, "implicit_prompt": implicit_prompt, "samples": samples, "a_col": a_col,
-            "b_col": b_col, "winner_col": winner_col, "encoding": encoding, "key": key,
-        }  # fmt: skip
-        return _copied(run, Path(path), [name for name, value in tables_only.items() if value not in (None, False)])
-    require_suffix(path, "path", TABLE_SUFFIXES)
+    of_preferences = {
+        "condition": condition, "prompt": prompt, "input_col": input_col, "conversational": conversational or None,
+        "implicit_prompt": implicit_prompt or None, "samples": samples,
+    }  # fmt: skip
     reading = ResultsReading(samples, a_col, b_col, winner_col, encoding, key)
+    if copy:
+        _require_none(reading.given | of_preferences, "a copy holds everything")
+        return _copied(run, Path(path))
+    require_suffix(path, "path", TABLE_SUFFIXES)
     run, files = named_runs(run)
     named = None
     if files is None and isinstance(run, str | os.PathLike) and is_run(run) and not is_pattern(run):
         named = run
-    if named is not None:
         reading.require_none("a run file knows its columns and its texts")
     if kind == "results":
-        given = {
-            "condition": condition if named is not None else None, "samples": samples, "prompt": prompt,
-            "input_col": input_col, "conversational": conversational or None,
-            "implicit_prompt": implicit_prompt or None,
-        }  # fmt: skip
-        if wrong := next((name for name, value in given.items() if value is not None), None):
-            raise InputError(f"`{wrong}=` belongs to `kind=preferences`, not to `kind=results`; leave it out")
+        chosen = {} if named is not None else {"condition": None}
+        _require_none(of_preferences | chosen, "it belongs to `kind=preferences`")
         if named is not None:
             return export_results(named, path)
         return write_table(reading.comparisons(run, condition, every_judge=True).table, path)
     if named is not None:
-        found = _preferences(named, condition, prompt, input_col)
-    elif samples is None and files is None:
-        raise InputError("preferences are pairs of texts, and results in a table have none; give them with `samples=`")
+        with open_run(named) as store, store.snapshot():
+            pairs, left_out = _preferences_of_run(store, condition, prompt, input_col)
     else:
         known = reading.comparisons(run, condition)
-        assert known.samples is not None  # noqa: S101 - they were given
-        found = preferences_of_texts(known.table, known.samples, (), prompt, input_col)
-    notice(found.line)
-    if not found.table.height:
+        if known.samples is None:
+            raise InputError(
+                "preferences are pairs of texts, and results in a table have none; give them with `samples=`"
+            )
+        pairs, left_out = _preferences_of_texts(known.table, known.samples, (), prompt, input_col)
+    table = pl.DataFrame(pairs, schema=_SCHEMA)
+    told = [plural(table.height, "preference pair")]
+    if left_out:
+        told.append("left out: " + ", ".join(f"{times:,} {why}" for why, times in left_out.items()))
+    against = int((table["margin"] < 0).sum())
+    if against:
+        told.append(f"{against:,} with a margin below 0, where the scores say the opposite")
+    notice("; ".join(told))
+    if not table.height:
         raise InputError("there is no preference to export: no pair has a winner")
-    if found.table["prompt"].null_count():
+    if table["prompt"].null_count():
         notice(
             "without a prompt: TRL takes such pairs as having theirs inside (name it with `prompt=` or `input_col=`)"
         )
-    return write_table(as_trl(found.table, conversational=conversational, implicit_prompt=implicit_prompt), path)
+    return write_table(_as_trl(table, conversational=conversational, implicit_prompt=implicit_prompt), path)
 
 
-def _copied(run: Table | str | os.PathLike[str], path: Path, extra: Sequence[str]) -> Path:
+def _require_none(options: Mapping[str, object], why: str) -> None:
+    given = [name for name, value in options.items() if value is not None]
+    if given:
+        raise InputError(f"`{given[0]}=` does not belong here: {why}; leave it out")
+
+
+def _copied(run: Table | str | os.PathLike[str], path: Path) -> Path:
     """A copy of a run file, whole or not at all."""
-    if extra:
-        raise InputError(f"`{extra[0]}=` does not belong to a copy, which holds everything; leave it out")
     if not isinstance(run, str | os.PathLike):
         raise InputError("a table in memory has no run file to copy; name the run file")
     if path.suffix.lower() in TABLE_SUFFIXES:
@@ -162,16 +192,165 @@ def _copied(run: Table | str | os.PathLike[str], path: Path, extra: Sequence[str
     return path
 
 
-def _preferences(
-    run: str | os.PathLike[str], condition: str | None, prompt: str | None, input_col: str | None
-) -> PreferencePairs:
-    with open_run(run) as store, store.snapshot():
-        if store.log_length(RESULTS):
-            if prompt is not None or input_col is not None:
-                raise InputError("`prompt=` and `input_col=` belong to texts; the tasks of an A/B run are the prompts")
-            kept = saved_result(store)
-            if kept is None:
-                raise InputError("the run file keeps no result of a comparison of two variants")
-            return preferences_of_ab(*kept, condition)
-        known = read_comparisons(store, condition)
-        return preferences_of_texts(known.table, store.items(), asked_in_both_orders(store), prompt, input_col)
+# Preference pairs
+
+_Pairs: TypeAlias = tuple[Sequence[Mapping[str, Any]], Mapping[str, int]]
+
+
+def _preferences_of_run(store: RunFile, condition: str | None, prompt: str | None, input_col: str | None) -> _Pairs:
+    if store.log_length(RESULTS):
+        _require_none({"prompt": prompt, "input_col": input_col}, "the tasks of an A/B run are the prompts")
+        kept = saved_result(store)
+        if kept is None:
+            raise InputError("the run file keeps no result of a comparison of two variants")
+        return _preferences_of_ab(*kept, condition)
+    known = read_comparisons(store, condition)
+    with store.transaction() as connection:
+        rows = connection.execute(select(conditions.c.condition_id, conditions.c.settings)).all()
+    twice = [name for name, settings in rows if (settings or {}).get("both_orders")]
+    return _preferences_of_texts(known.table, store.items(), twice, prompt, input_col)
+
+
+def _preferences_of_texts(
+    results: pl.DataFrame, items: pl.DataFrame, asked_twice: Sequence[str], prompt: str | None, input_col: str | None
+) -> _Pairs:
+    """Preference pairs of texts that were compared, and by reason how many were left out.
+
+    The answers of one judge to one pair are merged as two orders are: only a pair that the same text won each time is a
+    win. Several judges vote.
+
+    Args:
+        results: the comparisons.
+        items: the texts, ``ID text`` and their other columns.
+        asked_twice: the conditions whose every answer is of both orders.
+        prompt: the prompt of all texts.
+        input_col: the column of the texts that holds the prompt of each.
+    """
+    if prompt is not None and input_col is not None:
+        raise InputError("give `prompt=` or `input_col=`, not both")
+    if input_col is not None and input_col not in items.columns:
+        raise InputError(f"the texts have no column {input_col!r}; they have {listed(items.columns, 20)}")
+    texts = dict(items.select("ID", "text").iter_rows()) if "text" in items.columns else {}
+    prompts = dict.fromkeys(texts, prompt)
+    if input_col is not None:
+        prompts = dict(items.select("ID", pl.col(input_col).cast(pl.String)).iter_rows())
+    scores = _scores(results)
+    groups: dict[tuple[str, str], dict[str, list[dict[str, Any]]]] = {}
+    for row in results.iter_rows(named=True):
+        one, two = sorted((row["ID1"], row["ID2"]))
+        groups.setdefault((one, two), {}).setdefault(str(row.get("judge_id", row.get("judge"))), []).append(row)
+    left_out: Counter[str] = Counter()
+    pairs = []
+    for (one, two), judges in groups.items():
+        outcome, winner = _voted([_merged(answers) for answers in judges.values()])
+        if one not in texts or two not in texts or one == two:
+            left_out["without two texts"] += 1
+        elif prompts[one] != prompts[two]:
+            left_out["of texts with different prompts"] += 1
+        elif winner is None:
+            left_out[_REASONS[outcome]] += 1
+        else:
+            loser = two if winner == one else one
+            margin = None
+            if winner in scores and loser in scores:
+                margin = round(scores[winner] - scores[loser], _MARGIN_DIGITS) + 0.0
+            stated = [
+                row["probability"] if row["ID1"] == winner else 1 - row["probability"]
+                for answers in judges.values()
+                for row in answers
+                if row.get("probability") is not None
+            ]
+            both = all(
+                len({row["ID1"] for row in answers if row["better_id"] is not None}) > 1
+                or all(row.get("condition_id") in asked_twice for row in answers)
+                for answers in judges.values()
+            )
+            pairs.append(
+                {"prompt": prompts[one], "chosen": texts[winner], "rejected": texts[loser], "margin": margin}
+                | {"probability": sum(stated) / len(stated) if stated else None, "both_orders": both or None}
+                | {"chosen_id": winner, "rejected_id": loser}
+            )
+    return pairs, left_out
+
+
+def _scores(results: pl.DataFrame) -> dict[str, float]:
+    """The score of every text, by the model that always has an answer."""
+    from pairscale.models.bradley_terry import fit_bt_model
+
+    try:
+        found = fit_bt_model(results, engine="map", ties="half", repeats="learned", se=False, unconnected="separate")
+    except FitError:  # no pair has a winner
+        return {}
+    return dict(found.theta.select("ID", "theta").iter_rows())
+
+
+def _merged(answers: Iterable[Mapping[str, Any]]) -> tuple[Outcome, str | None]:
+    """What one judge said of a pair, however often it was asked."""
+    said: list[tuple[Outcome, str | None]] = []
+    for row in answers:
+        if row["better_id"] in (row["ID1"], row["ID2"]):
+            said.append((Outcome.WIN, row["better_id"]))
+        else:
+            kind = Outcome(row.get("outcome") or Outcome.ABSTENTION)
+            said.append((Outcome.ABSTENTION if kind is Outcome.WIN else kind, None))
+    return merge_orders(said)
+
+
+def _voted(votes: list[tuple[Outcome, str | None]]) -> tuple[Outcome, str | None]:
+    """The majority of the judges."""
+    counts = Counter(winner for _, winner in votes if winner is not None).most_common()
+    if not counts:
+        return votes[0]
+    if len(counts) == 1 or counts[0][1] > counts[1][1]:
+        return Outcome.WIN, counts[0][0]
+    return Outcome.TIE, None
+
+
+def _preferences_of_ab(result: PairwiseRunResult, shown: Mapping[tuple[str, int], Compared], key: str | None) -> _Pairs:
+    """Preference pairs of two variants: the task is the prompt, and the better answer is chosen."""
+    if key is None and len(result.keys) > 1:
+        raise InputError(f"the run has several comparators; choose one by `condition=`: {listed(result.keys)}")
+    left_out: Counter[str] = Counter()
+    pairs = []
+    for case in result.of(key or result.keys[0]):
+        texts = shown.get((case.task_id, case.repeat))
+        if case.winner not in {"a", "b"}:
+            left_out[_REASONS.get(case.outcome, "without an answer")] += 1
+        elif texts is None or texts.a is None or texts.b is None:
+            left_out["without two texts"] += 1
+        else:
+            sides = [(texts.a, result.variant_a, case.probability), (texts.b, result.variant_b, case.preference)]
+            if case.winner == "b":
+                sides.reverse()
+            (chosen, chosen_id, probability), (rejected, rejected_id, _) = sides
+            pairs.append(
+                {"prompt": texts.task_input, "chosen": chosen, "rejected": rejected, "probability": probability}
+                | {"both_orders": True if len(case.detail.get("orders", ())) > 1 else None}
+                | {"chosen_id": chosen_id, "rejected_id": rejected_id}
+            )
+    return pairs, left_out
+
+
+def _as_trl(table: pl.DataFrame, *, conversational: bool, implicit_prompt: bool) -> pl.DataFrame:
+    """Preference pairs in one of TRL's forms: plain or as messages, with a prompt of their own or inside the texts."""
+    has_prompt = table["prompt"].null_count() == 0
+    inside = implicit_prompt and has_prompt
+    columns: dict[str, Any] = {name: pl.col(name) for name in ("prompt", "chosen", "rejected")}
+    if conversational:
+        before = ["prompt"] if inside else []
+        columns = {name: _messages([*(before if name != "prompt" else []), name]) for name in columns}
+    elif inside:
+        # A blank line follows the prompt unless it ends in a blank itself.
+        prompt = pl.col("prompt")
+        start = pl.when(prompt.str.contains(r"\S\z")).then(prompt + "\n\n").otherwise(prompt)
+        columns |= {name: start + pl.col(name) for name in ("chosen", "rejected")}
+    if inside or not has_prompt:
+        del columns["prompt"]
+    return table.select(**columns, **{name: pl.col(name) for name in list(_SCHEMA)[3:]})
+
+
+def _messages(columns: list[str]) -> pl.Expr:
+    roles = [
+        pl.struct(role=pl.lit("user" if name == "prompt" else "assistant"), content=pl.col(name)) for name in columns
+    ]
+    return pl.concat_list(roles)

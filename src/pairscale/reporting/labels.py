@@ -1,9 +1,7 @@
-"""Labels of people in a run file: how far they agree, and their part of a report."""
+"""Labels of people in a run file: how far they agree."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,80 +9,47 @@ import polars as pl
 
 from pairscale.core.errors import InputError
 from pairscale.core.notices import without_notices
-from pairscale.reporting._disguise import other_names, renamed
-from pairscale.reporting._shell import table_of
-from pairscale.reporting.picture import number
+from pairscale.reporting.page import other_names, renamed
 from pairscale.store.label_keys import known_key
+from pairscale.store.labels import label_counts
 
 if TYPE_CHECKING:
-    from pairscale.reporting._shell import Facts, Page, Part
+    from collections.abc import Mapping, Sequence
+
+    from pairscale.store.runfile import RunFile
 
 _BOOT = 200
 
 
-@dataclass(frozen=True, slots=True)
-class FactsWithLabels:
-    """What is known of a run whose file also holds labels of people.
-
-    Attributes:
-        facts: of the run itself.
-        labels: see :meth:`RunFile.labels`.
-        counts: see :func:`pairscale.store.labels.label_counts`.
-    """
-
-    facts: Facts
-    labels: pl.DataFrame
-    counts: Mapping[str, int]
-
-    def rows(self, *, texts: bool) -> pl.DataFrame:
-        """What goes into a spreadsheet: that of the run."""
-        return self.facts.rows(texts=texts)
-
-    def page(self, *, texts: bool) -> Page:
-        """The report of the run, with a section on its labels."""
-        return replace(self.facts.page(texts=texts), labels=_part(self.labels, self.counts))
-
-    def disguised(self) -> Facts:
-        """The same under other names, also for the labellers."""
-        people = other_names(set(self.labels["labeller"]), "L")
-        return replace(self, facts=self.facts.disguised(), labels=renamed(self.labels, people, "labeller"))
-
-    def write_again(self, path: Path) -> int:
-        """Write what to look at again for people to label, and say how many cases there are."""
-        return self.facts.write_again(path)
-
-
-def _part(labels: pl.DataFrame, counts: Mapping[str, int]) -> Part:
-    """The section: who labelled how much, and how far they agree on each criterion."""
+def labels_of_run(store: RunFile, *, pseudonyms: bool) -> dict[str, Any] | None:
+    """Who labelled how much, and how far they agree on each criterion; None where no one was asked."""
+    counts = label_counts(store)
+    if counts is None:
+        return None
+    labels = _with_key(store.labels(), store.name)
+    if pseudonyms:
+        labels = renamed(labels, other_names(labels["labeller"], "L"), "labeller")
     chosen = pl.col("preferred")
-    by_labeller = labels.group_by("labeller", maintain_order=True).agg(
+    people = labels.group_by("labeller", maintain_order=True).agg(
         labels=chosen.count(), ties=(chosen == "tie").sum(), skipped=pl.col("skipped").count()
     )
-    columns = [("labeller", False), ("labels", True), ("ties", True), ("skipped", True)]
-    lead = f"{counts['complete']:,} of {counts['wanted']:,} labels of {counts['cases']:,} cases are in the run file."
-    agreed, by = [], _by(labels)
-    for (criterion,), part in labels.group_by("criterion", maintain_order=True):
-        alpha, interval, units = label_alpha(part.to_dicts())
-        if alpha is not None:
-            ends = "" if interval is None else f" (95 % interval {number(interval[0], 2)} to {number(interval[1], 2)})"
-            agreed.append(f"{criterion}: Krippendorff's alpha{by} {number(alpha, 2)}{ends} on {units:,} cases.")
-    return {"lead": lead, "agreement": agreed, **table_of(columns, by_labeller.rows())}
+    agreement = {
+        criterion: label_alpha(part.to_dicts())
+        for (criterion,), part in labels.group_by("criterion", maintain_order=True)
+    }
+    by = "position" if labels["ID1"].null_count() == labels.height else ""
+    if "first_variant" in labels.columns:
+        by = "variant"
+    return {"counts": counts, "rows": people.rows(), "agreement": agreement, "by": by}
 
 
-def with_key(labels: pl.DataFrame, run: str) -> pl.DataFrame:
+def _with_key(labels: pl.DataFrame, run: str) -> pl.DataFrame:
     """Labels with ``first_variant``, where the key lies beside their run file."""
     key = known_key(Path(run), []) if "://" not in run else None
     if key is None or not set(labels["case_id"]) <= set(key):
         return labels
     firsts = {name: str(row["first_variant"]) for name, row in key.items()}
     return labels.with_columns(first_variant=pl.col("case_id").replace_strict(firsts, return_dtype=pl.String()))
-
-
-def _by(labels: pl.DataFrame) -> str:
-    """What agreement compares, in words; of texts with ids of their own there are no variants."""
-    if "first_variant" in labels.columns:
-        return " by variant"
-    return " by position (which side was chosen)" if labels["ID1"].null_count() == labels.height else ""
 
 
 def label_alpha(
@@ -99,7 +64,7 @@ def label_alpha(
         table = _agreement(labels, n_boot=_BOOT).table
     except InputError:  # there are not yet two labels of one case
         return None, None, 0
-    row = next(row for row in table.iter_rows(named=True) if row["statistic"] == "krippendorff_alpha")
+    row = table.row(by_predicate=pl.col("statistic") == "krippendorff_alpha", named=True)
     interval = None if row["lower"] is None else (row["lower"], row["upper"])
     return row["estimate"], interval, row["n_units"]
 

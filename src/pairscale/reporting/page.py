@@ -1,121 +1,93 @@
-"""The report of a run or a result: one HTML file that opens from the disk, needs no network, and prints well."""
+"""What the reports of all kinds share: one HTML file that opens from the disk, needs no network, and prints well."""
 
 from __future__ import annotations
 
-import os
+import base64
+import gzip
+import hashlib
+import json
+import re
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from secrets import token_bytes
+from typing import TYPE_CHECKING, Any
 
-from pairscale.core.errors import InputError
+import polars as pl
+from markupsafe import Markup
+
+from pairscale._version import __version__, __year__
 from pairscale.core.files import replacing
-from pairscale.reporting._chart_files import require_drawing
-from pairscale.reporting._shell import Facts, render
-from pairscale.store.labels import label_counts
-from pairscale.store.marks import RESULTS, RUNS, STUDY_MARK, VARIANTS
-from pairscale.store.reading import read_comparisons
-from pairscale.store.runfile import RunFile, open_run
+from pairscale.core.notices import plural
+from pairscale.judges.names import judged_by, no_grading
+from pairscale.providers.catalog import price_note
+from pairscale.reporting.picture import calibration_picture, number, percent
+from pairscale.reporting.svg import asset, picture_css, svg
+from pairscale.store.audit import closing_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from pairscale.checks.calibration import Calibration
+    from pairscale.store.runfile import RunFile
 
-    from pairscale.adaptive.rank import AdaptiveResult
-    from pairscale.checks.card import JudgeCard
-    from pairscale.checks.position import PositionalBias
-    from pairscale.checks.templates import TemplateStudy
-    from pairscale.core.tables import Table
-    from pairscale.evaluate.ranking import VariantsResult
-    from pairscale.evaluate.result import PairwiseRunResult
-    from pairscale.models.bradley_terry import BTFit
+CITATION = (
+    f"The pairscale authors ({__year__}). pairscale: pairwise judging of texts by language models and people (version "
+    f"{__version__}) [computer program]."
+)
+"""How to cite the program."""
 
-Kind: TypeAlias = Literal["ranking", "bias", "ab", "variants"]
-KINDS: tuple[Kind, ...] = ("ranking", "bias", "ab", "variants")
-"""What a run may be: texts that are ranked, a study of position bias, or a comparison of two variants or of more."""
+_PREVIEW = 120
+_LONGEST_WORDS = 4_000
+_LONGEST_CELL = 32_000  # characters; an Excel cell holds a few more
+_TAG = re.compile(r"<(\w+)>\s*SAMPLE_[12]\s*</\1>")  # the verdict itself, which the page says in words
+_HEADING = re.compile(r'<h2 id="(\w+)">([^<]*)</h2>')
+_PROSE = re.compile(r'<p class="(lead|method)">(.*?)</p>', re.DOTALL)
+_NAV = '<nav aria-label="Sections"></nav>'
+_FILES = ("samples", "key")
 
 
-def write_report(
-    source: str
-    | os.PathLike[str]
-    | RunFile
-    | AdaptiveResult
-    | BTFit
-    | PositionalBias
-    | TemplateStudy
-    | PairwiseRunResult
-    | VariantsResult
-    | JudgeCard,
-    path: str | os.PathLike[str] | None = None,
-    samples: Table | None = None,
-    *,
-    title: str | None = None,
-    judge: str | None = None,
-    condition_id: str | None = None,
-    kind: Kind | None = None,
-    texts: bool = True,
-    pseudonyms: bool = False,
-    interactive: bool = False,
-) -> Path:
-    """Write a ranking, a study of position bias, a comparison of variants or a judge card as one HTML file.
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What is known of a run or a result, of whichever kind, before it is laid out.
 
-    It says what was found and how sure that is, holds charts, a table to search and sort, the texts side by side with
-    the judge's words, what it cost, what to look at again, a paragraph on the method, and where everything comes from;
-    of a result that is kept in no file, what can be known from it alone. It loads nothing, and whatever comes from
-    outside stays text.
-
-    Args:
-        source: a run file of any kind, or a result that has a report.
-        path: where to write; beside the run file under its name with ``.html`` when None.
-        samples: of a ranking, the texts, where the source does not have them.
-        title: what was asked.
-        judge: who judged, where the source does not know.
-        condition_id: of a run file with several judges, the one whose answers count; all together when None.
-        kind: what to read a run file as: ``ranking``, ``bias``, ``ab`` or ``variants``; it knows by itself when None.
-        texts: whether the texts and the judge's words are in it; leave them out before you pass the page on.
-        pseudonyms: call the texts or tasks T1, T2 and so on, in an order that says nothing.
-        interactive: also have altair draw the charts, with all they need in the page (0.9 MB): they respond to the
-            pointer, and many scores can be searched and zoomed. On paper and without scripts the page is the same.
-
-    Returns:
-        The file that was written.
-
-    Raises:
-        InputError: when nothing was decided yet, or an option does not fit the source.
-        MissingExtraError: when ``interactive`` is wanted, and altair is not installed.
+    Attributes:
+        template: the file in ``assets``, which holds the prose.
+        title: if no other is given.
+        table: what goes into a spreadsheet: one row per text, template, case, variant or measure.
+        content: what the template uses.
+        provenance: names and values.
+        judges: the names of those who judged.
+        notices: what to be careful with.
+        spending: by model, template and day; None when it is not known.
+        n_results: how many results were paid for.
+        packed: texts and words to be read side by side; None without texts.
+        answers: one row per answer, for a sheet of their own.
+        write_again: writes what to look at again for people to label, and says how many cases that is; None where it
+            cannot be written.
+        labels: people's labels in the same run file; None without any.
     """
-    if interactive:
-        require_drawing("an interactive report")
-    run: str | None = None
-    if isinstance(source, RunFile):
-        facts, run = facts_of(source, kind, condition_id), source.name
-    elif isinstance(source, str | os.PathLike):
-        with open_run(source) as store:
-            facts, run = facts_of(store, kind, condition_id), str(source)
-    else:
-        if kind is not None or condition_id is not None:
-            raise InputError("kind and condition_id choose what to read of a run file; leave them out with a result")
-        facts = _facts_of_result(source, samples, judge)
-    target = page_of(run) if path is None else Path(path)
-    if pseudonyms:
-        facts, run = facts.disguised(), None
-    options = {"kind": kind, "condition": condition_id}
-    return write_page(facts, target, title=title, texts=texts, run=run, options=options, interactive=interactive)
+
+    template: str
+    title: str
+    table: pl.DataFrame
+    content: Mapping[str, Any]
+    provenance: Mapping[str, str]
+    judges: Sequence[str]
+    notices: Sequence[str] = ()
+    spending: pl.DataFrame | None = None
+    n_results: int = 0
+    packed: Mapping[str, Any] | None = None
+    answers: pl.DataFrame | None = None
+    write_again: Callable[[Path], int] | None = None
+    labels: Mapping[str, Any] | None = field(default=None, kw_only=True)
 
 
-def page_of(run: str | None) -> Path:
-    """Where the page of a file, or of a folder of run files, goes by default: beside it.
-
-    Raises:
-        InputError: when it is no file.
-    """
-    if run is not None and Path(run).is_dir():
-        return Path(run).with_name(f"{Path(run).name}.html")
-    if run is None or not Path(run).is_file():
-        raise InputError("name the file to write the report to; only that of a file has a place of its own, beside it")
-    return Path(run).with_suffix(".html")
+# Pages and workbooks
 
 
 def write_page(
-    facts: Facts,
-    path: str | os.PathLike[str],
+    report: Report,
+    path: Path,
     *,
     title: str | None = None,
     texts: bool = True,
@@ -123,110 +95,238 @@ def write_page(
     options: Mapping[str, Any] | None = None,
     interactive: bool = False,
 ) -> Path:
-    """Write the page of what is known already.
+    """Write a report as HTML.
 
     Args:
-        facts: what is known.
+        report: what it holds.
         path: where to write.
         title: what was asked.
         texts: whether the texts are in it.
-        run: the run file that it comes from; None where it must not be named.
-        options: of the command, by which the file was read.
-        interactive: whether altair also draws the charts.
+        run: the run file that it comes from, for the lines that make it again; None where it must not be named.
+        options: of the command, by which the file was read; those that are None were not given.
+        interactive: whether altair draws the charts as well.
     """
-    named = run if run is not None and Path(run).is_file() else None  # an address may hold a password
-    target, page = Path(path), facts.page(texts=texts)
-    source = render(page, title=title, run=named, options=options, texts=texts, interactive=interactive)
-    with replacing(target) as temporary:
-        temporary.write_text(source, "utf-8", "replace")
-    return target
+    css = asset("report.css") + picture_css()
+    scripts = [asset("report.js")]
+    if interactive:
+        from pairscale.reporting.vega import libraries
+
+        css += asset("interactive.css")
+        scripts += [libraries(), asset("interactive.js")]
+    source = ""
+    if run is not None and Path(run).is_file():  # an address may hold a password
+        source = f"{shlex.quote(Path(run).name)}{_as_options(options or {})}"
+    shape = _as_options({"title": title}) + " --without-texts" * (not texts) + " --interactive" * interactive
+    page = _rendered(
+        report,
+        interactive=interactive,
+        title=title or report.title,
+        packed="" if report.packed is None else _packed(report.packed),
+        source=source,
+        line=f"pairscale report {source}{shape}",
+        css=css,
+        scripts=scripts,
+        hashes=[_hash(text) for text in (css, *scripts)],
+    )
+    links = "".join(f'<a href="#{anchor}">{name}</a>' for anchor, name in _HEADING.findall(page))
+    with replacing(path) as temporary:
+        temporary.write_text(page.replace(_NAV, _NAV.replace("></", f">{links}</"), 1), "utf-8", "replace")
+    return path
 
 
-def kind_of(store: RunFile) -> Kind:
-    """What a run file holds."""
-    if rankings := store.read_log(VARIANTS, last=1):
-        compared = store.read_log(RESULTS, last=1)
-        return "ab" if compared and compared[0]["result"]["created_at"] > rankings[0]["created_at"] else "variants"
-    if store.log_length(RESULTS) or store.log_length(RUNS):
-        return "ab"
-    return "bias" if store.get_meta(STUDY_MARK) is not None else "ranking"
+def sheets_of(report: Report) -> dict[str, pl.DataFrame]:
+    """The sheets of a workbook: what was found, the answers, and the method."""
+    sheets = {report.template.partition(".")[0]: report.table}
+    if report.answers is not None:
+        sheets["comparisons"] = report.answers.with_columns(pl.col(pl.String).str.head(_LONGEST_CELL))
+    page = _rendered(report)
+    rows = [(name, Markup(text).striptags()) for name, text in _PROSE.findall(page)]  # noqa: S704 - nothing is shown
+    rows += [*report.provenance.items(), *(("notice", text) for text in report.notices), ("to cite", CITATION)]
+    sheets["method"] = pl.DataFrame(rows, schema={"what": pl.String(), "value": pl.String()}, orient="row")
+    return sheets
 
 
-def facts_of(
-    store: RunFile, kind: Kind | None = None, condition_id: str | None = None, people: str | None = None
-) -> Facts:
-    """What there is to say of a run file.
+def _rendered(report: Report, *, interactive: bool = False, **frame: Any) -> str:
+    """The page; without a frame of its own, for its prose."""
+    empty = {"title": report.title, "packed": "", "source": "", "line": "", "css": "", "scripts": [], "hashes": [""]}
+    template = _environment(interactive=interactive).get_template(report.template)
+    text: str = template.render(_context(report) | empty | frame)
+    return text.lstrip()
+
+
+def _context(report: Report) -> dict[str, Any]:
+    """What every template may use."""
+    spending = () if report.spending is None else report.spending.iter_rows(named=True)
+    paid = [row for row in spending if (row["cost"] or 0) > 0]
+    return {
+        "report": report,
+        "judged_by": judged_by(report.judges),
+        "banner": no_grading(report.judges),
+        "paid": paid,
+        "cost": sum(row["cost"] for row in paid),
+        "prices": price_note(row["prices_as_of"] for row in paid),
+        "cite": CITATION,
+        "version": __version__,
+        **report.content,
+    }
+
+
+def _environment(*, interactive: bool) -> Any:
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FunctionLoader(asset), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    drawn: Callable[..., Any] = svg
+    if interactive:
+        from pairscale.reporting.vega import drawn_twice
+
+        drawn = drawn_twice
+    environment.filters |= {
+        "drawn": drawn, "number": number, "percent": percent, "figure": _figure, "sortable": _sortable,
+        "sentence": sentence, "counted": plural, "listing": _listing,
+    }  # fmt: skip
+    return environment
+
+
+def _figure(value: object) -> str:
+    """A value as a table shows it."""
+    if isinstance(value, float):
+        return number(value).replace("inf", "∞")
+    if isinstance(value, int):
+        return f"{value:,}"
+    return "" if value is None else str(value)
+
+
+def _sortable(value: float) -> str:
+    """A number as JavaScript reads it."""
+    return f"{value:.6g}".replace("inf", "Infinity")
+
+
+def sentence(text: str) -> str:
+    """A finding as a sentence."""
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def _listing(names: Sequence[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
+
+
+def _as_options(given: Mapping[str, Any]) -> str:
+    """Options as the shell takes them, each with a blank before it; of a file its name, as its folder may differ."""
+    said = ""
+    for name, value in given.items():
+        if value is not None:
+            word = Path(value).name if name in _FILES else str(value)
+            said += f" --{name.replace('_', '-')} {shlex.quote(word)}"
+    return said
+
+
+def _hash(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+def _packed(content: Mapping[str, Any]) -> str:
+    """Texts and words, small: they are the bulk of a page."""
+    raw = json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+    return base64.b64encode(gzip.compress(raw, mtime=0)).decode()
+
+
+# What the kinds share
+
+
+def preview(text: str) -> str:
+    """The beginning of a text on one line."""
+    return " ".join(text[:_PREVIEW].split())
+
+
+def pairs_to_read(ids: Sequence[str], texts: Mapping[str, str], judgements: pl.DataFrame | None) -> dict[str, Any]:
+    """Texts and the judgements between them, to be read two by two.
 
     Args:
-        store: the run file.
-        kind: what it is read as; what it is when None.
-        condition_id: which answers count; None for all.
-        people: of a ranking by people's labels: ``people``, or the criterion.
-
-    Raises:
-        InputError: when there is nothing to say of it.
+        ids: in the order in which they are listed.
+        texts: by ID.
+        judgements: ``ID1 ID2 better_id judge_id content thoughts``, one row per answer.
     """
-    facts = _facts_of_run(store, kind or kind_of(store), condition_id, people)
-    counts = label_counts(store)
-    if counts is None:
-        return facts
-    from pairscale.reporting.labels import FactsWithLabels, with_key
+    place = {name: at for at, name in enumerate(ids)}
+    answers = []
+    for row in () if judgements is None else judgements.iter_rows(named=True):
+        if row["ID1"] in place and row["ID2"] in place:
+            parts = (row["thoughts"], _TAG.sub("", row["content"] or "").strip())
+            words = "\n\n".join(part for part in parts if part)[:_LONGEST_WORDS]
+            answers.append((place[row["ID1"]], place[row["ID2"]], place.get(row["better_id"]), row["judge_id"], words))
+    return {"ids": ids, "texts": [texts.get(name, "") for name in ids], "answers": answers}
 
-    return FactsWithLabels(facts, with_key(store.labels(), store.name), counts)
 
+def pair_writer(pairs: Iterable[tuple[str, str]], texts: Mapping[str, str], criterion: str) -> Callable[[Path], int]:
+    """Writes pairs of texts as cases for people to label, one JSON line each, as ``pairscale label`` takes them."""
 
-def _facts_of_run(store: RunFile, kind: Kind, condition_id: str | None, people: str | None) -> Facts:
-    if kind in {"ab", "variants"}:
-        from pairscale.reporting._ab_figures import ab_of_run
-        from pairscale.reporting._variants import variants_of_run
-
-        if condition_id is not None:
-            raise InputError(
-                "a condition is a judge of a ranking or a study; a comparison of variants shows all of its own"
+    def write(path: Path) -> int:
+        chosen = dict.fromkeys((min(pair), max(pair)) for pair in pairs)
+        lines = [
+            json.dumps(
+                {"case_id": f"{one}::{two}", "task_id": f"{one}::{two}", "criterion": criterion, "task_input": ""}
+                | {"response_1": texts.get(one, ""), "response_2": texts.get(two, "")},
+                ensure_ascii=False,
             )
-        return ab_of_run(store) if kind == "ab" else variants_of_run(store)
-    if kind == "bias":
-        from pairscale.reporting._bias_figures import bias_of_run
+            for one, two in chosen
+        ]
+        with replacing(path) as temporary:
+            temporary.write_text("".join(f"{line}\n" for line in lines), "utf-8")
+        return len(lines)
 
-        return bias_of_run(store, condition_id)
-    from pairscale.reporting._origin import origin_of
-    from pairscale.reporting.figures import facts_of_results, facts_of_run
-
-    of_people = label_counts(store) is not None and not store.counts()["comparisons"]
-    if people is not None or of_people:
-        with store.snapshot():
-            return facts_of_results(read_comparisons(store, people), origin_of(store))
-    return facts_of_run(store, condition_id)
+    return write
 
 
-def _facts_of_result(source: Any, samples: Table | None, judge: str | None) -> Facts:
-    from pairscale.adaptive.rank import AdaptiveResult
-    from pairscale.checks.card import JudgeCard
-    from pairscale.checks.position import PositionalBias
-    from pairscale.checks.templates import TemplateStudy
-    from pairscale.core.samples import read_samples_df
-    from pairscale.evaluate.ranking import VariantsResult
-    from pairscale.evaluate.result import PairwiseRunResult
-    from pairscale.models.bradley_terry import BTFit
-    from pairscale.reporting import _ab_figures, _bias_figures, figures
-    from pairscale.reporting._card import CardFacts
-    from pairscale.reporting._variants import variants_of_result
+def calibration_parts(found: Iterable[tuple[str, Calibration]]) -> list[dict[str, Any]]:
+    """A judge's probabilities held against people, or against its own reversed answers: a section each.
 
-    if samples is not None and not isinstance(source, AdaptiveResult | BTFit):
-        raise InputError("samples are the texts of a ranking; a study and a comparison have theirs in the run file")
-    alone: dict[type, Callable[[Any], Facts]] = {
-        PairwiseRunResult: _ab_figures.ab_of_result,
-        VariantsResult: variants_of_result,
-        JudgeCard: CardFacts,
-        TemplateStudy: _bias_figures.bias_of_study,
+    Args:
+        found: who states the probabilities (empty where there is only one), and how right they are.
+    """
+    up = {
+        "people": "share in which people choose the first text",
+        "reversed": "share in which the reversed answer chooses that text",
     }
-    if (facts := alone.get(type(source))) is not None:
-        return facts(source)
-    if isinstance(source, PositionalBias):
-        return _bias_figures.bias_of_check(source, judge)
-    known = None if samples is None else read_samples_df(samples, "ID", "text")
-    if isinstance(source, AdaptiveResult):
-        return figures.facts_of_result(source, known, judge)
-    if isinstance(source, BTFit):
-        return figures.facts_of_fit(source, known, judge)
-    raise InputError(f"a {type(source).__name__} has no report; name a run file, a ranking, a study or a comparison")
+    label = "Stated probabilities against what was observed"
+    across = "stated for the text shown first"
+    return [
+        {"who": who, "found": one, "chart": calibration_picture(one.bins.to_dicts(), label, across, up[one.against])}
+        for who, one in found
+    ]
+
+
+def moment(at: object) -> str:
+    """A time as it is shown."""
+    return f"{str(at)[:16].replace('T', ' ')} UTC"
+
+
+def origin_of(store: RunFile, *, pseudonyms: bool) -> dict[str, str]:
+    """Who made a run file and when; and the last command with every setting that held, which may name files."""
+    digest = closing_of(store) or "none yet: the run file is being written, or its process was killed"
+    origin = {"run file made by": f"{store.get_meta('created_by')}, {moment(store.get_meta('created_at'))}"}
+    origin["digest"] = digest
+    for row in store.read_log("commands", last=1):
+        origin["last command"] = f"pairscale {row['command']}, version {row['version']}, {moment(row['at'])}"
+        if not pseudonyms:
+            origin["settings"] = "; ".join(
+                f"{name} = {', '.join(map(str, value)) if isinstance(value, list) else value}"
+                for name, value in row["settings"].items()
+                if value not in ([], "", None)
+            )
+        if row["command"] == "rank" and not pseudonyms and Path(store.name).is_file():
+            name = shlex.quote(Path(store.name).name)
+            origin["to repeat it"] = f"pairscale init study.toml --from {name}, then pairscale rank study.toml"
+    return origin
+
+
+def other_names(names: Iterable[str], letter: str = "T") -> dict[str, str]:
+    """T1, T2 and so on, in an order that says nothing: that of a hash that no one else can compute."""
+    salt = token_bytes(16)
+    order = sorted(set(names), key=lambda name: hashlib.sha256(salt + name.encode("utf-8", "replace")).digest())
+    return {name: f"{letter}{place}" for place, name in enumerate(order, start=1)}
+
+
+def renamed(table: pl.DataFrame, other: Mapping[str, str], *columns: str) -> pl.DataFrame:
+    """A table whose columns hold the other names."""
+    return table.with_columns(pl.col(column).replace(dict(other)) for column in columns)

@@ -1,19 +1,24 @@
-"""What the charts of a report show, drawn as SVG of our own, or by altair on request."""
+"""A chart before it is drawn: marks on two axes. Pages and notebooks draw it as SVG, files by altair."""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from typing import Any
 
-SINGLE_ROWS = 300
-"""Up to this many items, each has a row of its own with its name."""
+MAX_ROWS = 300
+"""Up to this many items, each has a row of its own with its name on a page."""
 
+_LONGEST_NAME = 200
 _SPOKEN = 6
+_NARROW_PLOT = 190  # pixels: what the number in a bar must fit into
+
+Row: TypeAlias = "Mapping[str, Any]"
+Kind: TypeAlias = Literal["dots", "line", "band", "bars", "cells", "rule"]
 
 
 def number(value: float | None, digits: int = 2) -> str:
@@ -21,165 +26,227 @@ def number(value: float | None, digits: int = 2) -> str:
     return "" if value is None else f"{value:z.{digits}f}".replace("-", "−")
 
 
-def percent(value: float | None) -> str:
+def percent(value: float | None, digits: int = 0) -> str:
     """A share as it is shown."""
-    return "" if value is None else f"{value:.0%}".replace("%", " %")
+    return "" if value is None else f"{100 * value:.{digits}f} %"
+
+
+def names(ids: Sequence[str]) -> list[str]:
+    """Ids as a chart can show them: on one line, of printable characters, not endless, and still all different."""
+    shown = []
+    for name in ids:
+        plain = "".join(letter if letter.isprintable() else "�" for letter in " ".join(name.split())) or "�"
+        shown.append(plain if len(plain) <= _LONGEST_NAME else plain[: _LONGEST_NAME - 1] + "…")
+    often = Counter(shown)
+    return [name if often[name] == 1 else f"{name} ({at})" for at, name in enumerate(shown, start=1)]
 
 
 @dataclass(frozen=True, slots=True)
-class Intervals:
-    """Figures with their intervals.
+class Axis:
+    """An axis of numbers, or of names.
 
     Attributes:
-        rows: ``ID score lower upper`` in the order in which they are shown, and ``rank rank_lower rank_upper`` where
-            they are known; an end may be infinite, or None.
-        label: what the picture shows, for those who do not see it.
-        axis: what the figures are.
-        in_percent: whether they are shares of one.
-        span: the ends of the axis; those of the figures when None.
-        middle: the value that is marked, such as no difference.
-        many: whether all are in one picture, from left to right, rather than in a row each.
+        title: what it shows; an axis of numbers without one is not drawn.
+        low: where it begins.
+        high: where it ends.
+        names: of its rows or columns; a mark then has their place, from 0.
+        ticks: where numbers stand; round ones by default.
+        in_percent: whether its numbers are shares.
     """
 
-    rows: Sequence[Mapping[str, Any]]
-    label: str
-    axis: str
+    title: str = ""
+    low: float = 0.0
+    high: float = 1.0
+    names: Sequence[str] = ()
+    ticks: Sequence[float] = ()
     in_percent: bool = False
-    span: tuple[float, float] | None = None
-    middle: float = 0.0
-    many: bool = False
-
-    def ends(self, row: Mapping[str, Any]) -> tuple[float, float]:
-        """Where the interval of a row begins and ends; an end that is not known is the figure itself."""
-        score = row["score"]
-        return score if row["lower"] is None else row["lower"], score if row["upper"] is None else row["upper"]
-
-    def domain(self) -> tuple[float, float]:
-        """The ends of the axis."""
-        if self.span is not None:
-            return self.span
-        known = [x for row in self.rows for x in (row["score"], *self.ends(row)) if math.isfinite(x)]
-        return room_around(min(known, default=self.middle), max(known, default=self.middle))
-
-    def said(self, row: Mapping[str, Any]) -> str:
-        """A row in words."""
-        write = percent if self.in_percent else number
-        lower, upper = (write(end) if math.isfinite(end) else "no limit" for end in self.ends(row))
-        said = f"{row['ID']}: {write(row['score'])} ({lower} to {upper})"
-        if row.get("rank") is None:
-            return said
-        open_to = "" if row["rank_lower"] is None else f" ({row['rank_lower']:,} to {row['rank_upper']:,})"
-        return f"{said}, rank {row['rank']:,}{open_to}"
-
-    def spoken(self) -> str:
-        """The picture in words: its ends, and that there is more between them."""
-        if len(self.rows) <= _SPOKEN:
-            return "; ".join(map(self.said, self.rows))
-        return f"{len(self.rows):,} in all; the first is {self.said(self.rows[0])}, the last {self.said(self.rows[-1])}"
 
 
 @dataclass(frozen=True, slots=True)
-class Shares:
+class Marks:
+    """Marks of one kind and colour.
+
+    Attributes:
+        kind: ``dots``, with bars where a row has ends; a ``line``; a ``band``; ``bars``; ``cells``; or a ``rule``
+            through the whole picture.
+        rows: where each is: ``x`` and ``y``, the ends ``x_low x_high`` or ``y_low y_high``, the radius ``r`` of a dot,
+            the ``text`` on it with its colour ``ink``, and the ``tip`` for whoever points at it.
+        colour: a colour of the style sheet, or a colour.
+        name: in the legend; none when empty.
+        dashed: whether a line is.
+    """
+
+    kind: Kind
+    rows: Sequence[Row]
+    colour: str = "mark"
+    name: str = ""
+    dashed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A chart.
+
+    Attributes:
+        label: what it shows, for those who do not see it.
+        x: the axis from left to right.
+        y: the axis from top to bottom if it has names, else from bottom to top.
+        marks: in the order in which they are drawn.
+        heading: above it, where there are several.
+        height: in pixels; that of its rows where it has names.
+        width: in pixels, in a file.
+    """
+
+    label: str
+    x: Axis
+    y: Axis
+    marks: Sequence[Marks]
+    heading: str = ""
+    height: int = 260
+    width: int = 560
+
+    @property
+    def spoken(self) -> str:
+        """The picture in words: what its marks say, or the first and the last of many."""
+        tips = [row["tip"] for marks in self.marks for row in marks.rows if "tip" in row]
+        if len(tips) <= _SPOKEN:
+            return "; ".join(tips)
+        return f"{len(tips):,} in all; the first is {tips[0]}, the last {tips[-1]}"
+
+
+def intervals(
+    rows: Sequence[Row],
+    label: str,
+    axis: str,
+    *,
+    middle: float | None = 0.0,
+    span: tuple[float, float] | None = None,
+    in_percent: bool = False,
+    digits: int = 2,
+    most: int = MAX_ROWS,
+    heading: str = "",
+) -> Picture:
+    """Figures with their intervals: a row each, or of many all in one picture from left to right.
+
+    Args:
+        rows: ``ID score lower upper``, and ``rank rank_lower rank_upper`` where they are known; an end may be infinite,
+            or None where there is no interval.
+        label: what the picture shows.
+        axis: what the figures are.
+        middle: the value that is marked, such as no difference.
+        span: the ends of the axis; those of the figures when None.
+        in_percent: whether they are shares of one.
+        digits: decimals of the figures.
+        most: how many have a row each.
+        heading: above the picture.
+    """
+    ends = [tuple(row["score"] if row[end] is None else row[end] for end in ("lower", "upper")) for row in rows]
+    known = [x for row, two in zip(rows, ends, strict=True) for x in (row["score"], *two) if math.isfinite(x)]
+    low, high = span or room_around(min(known), max(known))
+    many = len(rows) > most
+    value, place = ("y", "x") if many else ("x", "y")
+    shown = names([str(row["ID"]) for row in rows])
+    dots = []
+    for at, (row, two) in enumerate(zip(rows, ends, strict=True)):
+        clipped = [min(high, max(low, end)) for end in two]
+        tip = _interval_words({**row, "ID": shown[at]}, two, percent if in_percent else lambda x: number(x, digits))
+        dot = {value: row["score"], place: at + many, f"{value}_low": clipped[0], f"{value}_high": clipped[1]}
+        dots.append({**dot, "tip": tip, "r": max(1.0, min(5.0, 600 / len(rows)))})
+    marks = [Marks("dots", dots)]
+    if middle is not None and low <= middle <= high:
+        marks.insert(0, Marks("rule", [{value: middle}], "soft"))
+    figures = Axis(axis, low, high, in_percent=in_percent)
+    if many:
+        places = Axis("place", 0.5, len(rows) + 0.5, ticks=(1, (len(rows) + 1) // 2, len(rows)))
+        return Picture(label, places, figures, marks, heading, height=380)
+    return Picture(label, figures, Axis(names=shown), marks, heading)
+
+
+def _interval_words(row: Row, ends: Sequence[float], write: Any) -> str:
+    shown = [write(end) if math.isfinite(end) else "no limit" for end in ends]
+    text = f"{row['ID']}: {write(row['score'])} ({shown[0]} to {shown[1]})"
+    if row.get("rank") is None:
+        return text
+    if row["rank_lower"] is None:
+        return f"{text}, rank {row['rank']:,}"
+    return f"{text}, rank {row['rank']:,} ({row['rank_lower']:,} to {row['rank_upper']:,})"
+
+
+def score_picture(rows: Sequence[Row], heading: str = "") -> Picture:
+    """Scores with their intervals, best first."""
+    return intervals(rows, "Scores with intervals, best first", "score, in logits", heading=heading)
+
+
+def shares(rows: Mapping[str, Mapping[str, int]], words: Mapping[str, str], label: str) -> Picture:
     """Counts of several kinds as one bar each, of equal length.
 
-    Attributes:
-        rows: a name, and the counts by kind; the style sheet has a colour for each kind.
+    Args:
+        rows: by name, the counts by kind; the style sheet has a colour for each kind.
         words: what the kinds are called.
-        label: what the picture shows, for those who do not see it.
+        label: what the picture shows.
     """
-
-    rows: Sequence[tuple[str, Mapping[str, int]]]
-    words: Mapping[str, str]
-    label: str
-
-    def said(self, kind: str, count: int, total: int) -> str:
-        """A part of a bar in words."""
-        return f"{self.words[kind]}: {count:,} of {total:,} ({percent(count / total)})"
-
-    def spoken(self) -> str:
-        """The picture in words."""
-        return "; ".join(
-            f"{name}: {', '.join(f'{self.words[kind]} {n:,}' for kind, n in counts.items())}"
-            for name, counts in self.rows
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Lines:
-    """Figures of at most 1 along the comparisons of a run, with the target they have to reach.
-
-    Attributes:
-        x: comparisons.
-        series: by name, the figures; None where there is none.
-        label: what the picture shows, for those who do not see it.
-        target: where a line is drawn.
-    """
-
-    x: Sequence[float]
-    series: Mapping[str, Sequence[float | None]]
-    label: str
-    target: float | None = None
-
-    def low(self) -> float:
-        """Where the axis begins."""
-        known = [value for values in self.series.values() for value in values if value is not None]
-        return min(0.0, *known) if known else 0.0
-
-    def said(self, at: int) -> str:
-        """The figures of one place in words."""
-        there = {name: values[at] for name, values in self.series.items()}
-        figures = ", ".join(f"{name} {number(value)}" for name, value in there.items() if value is not None)
-        return f"{self.x[at]:,} comparisons: {figures or 'no figures yet'}"
-
-    def spoken(self) -> str:
-        """The picture in words."""
-        last = {
-            name: next((value for value in reversed(values) if value is not None), None)
-            for name, values in self.series.items()
-        }
-        return "; ".join(f"{name} at the end: {number(value)}" for name, value in last.items() if value is not None)
+    bars: dict[str, list[Row]] = {kind: [] for kind in words}
+    for place, counts in enumerate(rows.values()):
+        total = sum(counts.values())
+        done = 0
+        for kind, count in counts.items():
+            if count:
+                low, high = done / total, (done + count) / total
+                tip = f"{words[kind]}: {count:,} of {total:,} ({percent(count / total)})"
+                bar = {"x_low": low, "x_high": high, "x": (low + high) / 2, "y": place, "tip": tip}
+                text = f"{count:,}"
+                fits = (high - low) * _NARROW_PLOT > 8 * len(text) + 6
+                bars[kind].append({**bar, "text": text if fits else "", "ink": f"var(--on-{kind}, var(--page))"})
+            done += count
+    marks = [Marks("bars", found, f"of-{kind}", words[kind]) for kind, found in bars.items() if found]
+    return Picture(label, Axis(), Axis(names=names(list(rows))), marks)
 
 
-@dataclass(frozen=True, slots=True)
-class Diagram:
-    """What was stated against what was observed, both from 0 to 1, with the line where they are the same.
+def run_lines(
+    x: Sequence[float], series: Mapping[str, Sequence[float | None]], label: str, target: float | None = None
+) -> Picture:
+    """Figures of at most 1 along the comparisons of a run, with the target they have to reach."""
+    marks = []
+    for (name, values), colour in zip(series.items(), ("mark", "other"), strict=False):
+        points = [
+            {"x": at, "y": value, "r": 3.0, "tip": f"{at:,} comparisons: {name} {number(value)}"}
+            for at, value in zip(x, values, strict=True)
+            if value is not None
+        ]
+        if points:
+            marks += [Marks("line", points, colour, name), Marks("dots", points, colour)]
+    low = min([0.0, *(row["y"] for one in marks for row in one.rows)])
+    if target is not None:
+        rule = {"y": target, "text": f"target {target:g}", "ink": "var(--soft)"}
+        marks.append(Marks("rule", [rule], "good", dashed=True))
+    last = max(x) or 1
+    return Picture(label, Axis("comparisons", 0, last, ticks=(0, last // 2, last)), Axis("", low, 1), marks)
 
-    Attributes:
+
+def calibration_picture(rows: Sequence[Row], label: str, across: str, up: str) -> Picture:
+    """What was stated against what was observed, with the line where they are the same.
+
+    Args:
         rows: ``stated observed lower upper n``, from the least that was stated on.
-        label: what the picture shows, for those who do not see it.
+        label: what the picture shows.
         across: what is stated.
         up: what is observed.
     """
-
-    rows: Sequence[Mapping[str, Any]]
-    label: str
-    across: str
-    up: str
-
-    def size(self, row: Mapping[str, Any]) -> float:
-        """How large the mark of a row is, from 0 to 1: by its area, as many answers as it stands for."""
-        return math.sqrt(row["n"] / max(one["n"] for one in self.rows))
-
-    def said(self, row: Mapping[str, Any]) -> str:
-        """A row in words."""
-        ends = f"({percent(row['lower'])} to {percent(row['upper'])})"
-        return f"stated {percent(row['stated'])}, observed {percent(row['observed'])} {ends}, {row['n']:,} answers"
-
-    def spoken(self) -> str:
-        """The picture in words."""
-        return "; ".join(map(self.said, self.rows))
-
-
-Picture: TypeAlias = Intervals | Shares | Lines | Diagram
-"""A chart, before it is drawn."""
-
-
-def score_picture(rows: Sequence[Mapping[str, Any]]) -> Intervals:
-    """Scores with their intervals, best first: one row per item, or all in one picture where there are many."""
-    many = len(rows) > SINGLE_ROWS
-    order = "from the best item to the last" if many else "best first"
-    label = f"Scores with intervals{'' if many else ','} {order}; the table holds the same figures"
-    return Intervals(rows, label, "score, in logits", many=many)
+    most = max(row["n"] for row in rows)
+    dots = [
+        {"x": row["stated"], "y": row["observed"], "y_low": row["lower"], "y_high": row["upper"]}
+        | {"r": 3 + 5 * math.sqrt(row["n"] / most)}
+        | {
+            "tip": f"stated {percent(row['stated'])}, observed {percent(row['observed'])} "
+            f"({percent(row['lower'])} to {percent(row['upper'])}), {row['n']:,} answers"
+        }
+        for row in rows
+    ]
+    same = Marks("line", [{"x": 0, "y": 0}, {"x": 1, "y": 1}], "good", dashed=True)
+    quarters = (0, 0.25, 0.5, 0.75, 1)
+    x = Axis(across, ticks=quarters, in_percent=True)
+    y = Axis(up, ticks=quarters, in_percent=True)
+    return Picture(label, x, y, [same, Marks("dots", dots)], height=308)
 
 
 def room_around(low: float, high: float) -> tuple[float, float]:

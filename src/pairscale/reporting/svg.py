@@ -1,54 +1,48 @@
-"""Charts of a report: HTML rows with SVG marks, without a script; light and dark by the page's colours.
+"""Charts of pages and notebooks: HTML rows with SVG marks, without a script; light and dark by the page's colours.
 
 Places from left to right are shares of the width, and everything else is in pixels: a chart fills the width that it
 gets, and its text keeps its size. ``assets/picture.css`` puts names beside the marks, or above them where the chart is
-narrow, and hides the ticks and numbers that have no room there. Rows keep their height, so that a chart of many texts
-is as long as it needs to be and breaks between pages.
+narrow. Rows keep their height, so that a chart of many texts is as long as it needs to be and breaks between pages.
 """
 
 from __future__ import annotations
 
 import math
+from collections import defaultdict
+from html import escape as escape_html
 from importlib.resources import files
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup, escape
 from rich.cells import cell_len
 
-from pairscale.reporting._chart_style import names
-from pairscale.reporting.picture import Diagram, Intervals, Lines, Shares, percent
+from pairscale.core.errors import InputError
+from pairscale.reporting.picture import percent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable
 
-    from pairscale.reporting.picture import Picture
+    from pairscale.reporting.picture import Axis, Marks, Picture, Row
 
-_LONG_NAME = 14
-"""Names of more cells than these stand above their marks in a narrow chart."""
-
+_LONG_NAME = 14  # cells; longer names stand above their marks in a narrow chart
+_MAX_TICKS = 5  # of the narrowest chart
 _NARROW = "@media (max-width: 32rem)", "@container (max-width: 30rem)"  # by the page, and by what holds the picture
-_MOST_TICKS, _MOST_TICKS_NARROW = 8, 5
-_THIN = 0.01  # a share that gets an outline instead of a gap around it
-_PLOT, _PLOT_NARROW = 420, 190  # pixels of a bar of shares, at least: what its numbers must fit into
+_DENSE = 100  # marks that need thin lines
+_TOP = 12
+_BOTTOM = 42
+_MAX_INLINE = 40  # rows of a chart in a notebook
+_MAX_PICTURES = 4
+# Colours that are readable on light and on dark; text has that of the notebook.
+_COLOURS = """
+.pairscale-result { --ink: currentColor; --soft: color-mix(in srgb, currentColor 70%, transparent);
+  --line: color-mix(in srgb, currentColor 16%, transparent); --mark: #3f7fe8; --page: transparent; }
+.pairscale-result .picture { max-width: 44rem; margin: .8em 0 .4em; }
+"""
 
 
-def svg(picture: Picture) -> Markup:
-    """The picture, drawn."""
-    match picture:
-        case Intervals(many=True):
-            parts = _overview(picture)
-        case Intervals():
-            parts = _dots(picture)
-        case Shares():
-            parts = _shares(picture)
-        case Lines():
-            parts = _lines(picture)
-        case Diagram():
-            parts = _diagram(picture)
-    spoken = picture.spoken()
-    described = f' aria-description="{escape(spoken)}"' if spoken else ""
-    opening = f'<div class="picture" role="img" aria-label="{escape(picture.label)}"{described}>'
-    return Markup("\n".join([opening, *parts, "</div>"]))  # noqa: S704 - every text in it is escaped
+def asset(name: str) -> str:
+    """A file of ours: a template, a style sheet or a script."""
+    return (files("pairscale.reporting") / "assets" / name).read_text("utf-8")
 
 
 def picture_css(*, in_cell: bool = False) -> str:
@@ -57,204 +51,168 @@ def picture_css(*, in_cell: bool = False) -> str:
     Args:
         in_cell: Whether the width of what holds a picture decides if it is narrow, rather than that of the page.
     """
-    css = (files("pairscale.reporting") / "assets" / "picture.css").read_text("utf-8")
+    css = asset("picture.css")
     return f".picture {{ container-type: inline-size; }}\n{css.replace(*_NARROW)}" if in_cell else css
 
 
-def _dots(picture: Intervals) -> list[str]:
-    """Figures with their intervals, one row each."""
-    low, high = picture.domain()
-    shown = names([str(row["ID"]) for row in picture.rows])
+def chart_html(result: Any) -> str:
+    """The first chart of a result for a notebook; empty where there is nothing to draw."""
+    from pairscale.reporting.charts import FIGURES
 
-    def x(value: float) -> str:
-        return _share((min(high, max(low, value)) - low) / (high - low))
+    kind = result._charts[0]
+    if kind not in {"scores", "win rates"}:
+        return ""
+    try:
+        figure = FIGURES[kind](result, most=_MAX_INLINE)
+    except InputError:  # nothing was decided yet
+        return ""
+    notes = list(figure.notes)
+    more = len(figure.pictures) - _MAX_PICTURES
+    if more > 0:
+        notes.append(f"{more:,} more groups are not drawn; .plot() draws them all.")
+    drawn = "".join(svg(picture) for picture in figure.pictures[:_MAX_PICTURES])
+    below = f"<p><small>{escape_html(' '.join(notes))}</small></p>"
+    return f"<style>{_COLOURS}{picture_css(in_cell=True)}</style>{drawn}{below}"
 
-    ticks = _ticks_by_width(low, high)
-    middle = {picture.middle: ""} if low <= picture.middle <= high else {}
-    grid = "".join(
-        f'<line class="{"grid zero" if value == picture.middle else "grid"}{kind}" x1="{x(value)}" x2="{x(value)}" '
-        f'y2="100%"/>'
-        for value, kind in sorted((ticks | middle).items())
-    )
-    write = percent if picture.in_percent else _tick
-    scale = "".join(
-        f'<text class="tick{kind}" x="{x(value)}" y="12" text-anchor="middle">{write(value)}</text>'
-        for value, kind in ticks.items()
-    )
-    head = f'<p class="axis">{escape(picture.axis)}</p><svg class="scale" height="18">{scale}</svg>'
-    parts = [_items(shown), f'<div class="item"><span class="name"></span><div>{head}</div></div>']
-    for name, row in zip(shown, picture.rows, strict=True):
-        lower, upper = picture.ends(row)
-        marks = (
-            f'<line class="interval" x1="{x(lower)}" x2="{x(upper)}" y1="50%" y2="50%"/>'
-            f'<circle cx="{x(row["score"])}" cy="50%" r="5"/>'
+
+def svg(picture: Picture) -> Markup:
+    """The picture, drawn."""
+    words = f'aria-label="{escape(picture.label)}" aria-description="{escape(picture.spoken)}"'
+    parts = [f'<div class="picture" role="img" {words}>']
+    keys = {marks.name: marks.colour for marks in picture.marks if marks.name}
+    if keys:
+        named = (
+            f'<span><svg class="key"><rect fill="var(--{colour})" width="12" height="12"/></svg>{escape(name)}</span>'
+            for name, colour in keys.items()
         )
-        parts.append(_item(name, f'<div class="plot"><svg>{grid}{marks}</svg></div>', picture.said(row)))
-    return [*parts, "</div>"]
+        parts.append(f'<p class="keys">{"".join(named)}</p>')
+    parts += _rows(picture) if picture.y.names else _frame(picture)
+    return Markup("\n".join([*parts, "</div>"]))  # noqa: S704 - every text in it is escaped
 
 
-def _shares(picture: Shares) -> list[str]:
-    """Counts of several kinds as one bar each."""
-    shown = names([name for name, _ in picture.rows])
-    parts = [_items(shown)]
-    for name, (_, counts) in zip(shown, picture.rows, strict=True):
-        done, total, marks = 0, sum(counts.values()) or 1, list[str]()
-        for kind, count in counts.items():
-            if not count:
-                continue
-            share = count / total
-            said = escape(picture.said(kind, count, total))
-            thin = " thin" if share < _THIN else ""
-            marks.append(f'<g class="share {escape(kind)}{thin}"><title>{said}</title>')
-            marks.append(f'<rect x="{_share(done / total)}" y="2" width="{_share(share)}" height="24"/>')
-            room = 8 * len(f"{count:,}") + 6
-            if share * _PLOT > room:
-                kept = "" if share * _PLOT_NARROW > room else ' class="wide-only"'
-                at = _share((done + count / 2) / total)
-                marks.append(f'<text{kept} x="{at}" y="18" text-anchor="middle">{count:,}</text>')
-            marks.append("</g>")
-            done += count
-        parts.append(_item(name, f'<svg class="shares">{"".join(marks)}</svg>'))
-    return [*parts, "</div>"]
-
-
-def _overview(picture: Intervals) -> list[str]:
-    """Many figures at once: ranks from left to right, scores from bottom to top."""
-    rows, height, bottom = picture.rows, 380, 34
-    low, high = picture.domain()
-
-    def x(index: float) -> str:
-        return _share((index + 0.5) / len(rows), 3)
-
-    def y(value: float) -> str:
-        return f"{8 + (high - min(high, max(low, value))) / (high - low) * (height - bottom - 8):.1f}"
-
-    parts = [f'<p class="axis left">{escape(picture.axis)}</p><svg class="framed" height="{height}">']
-    parts += _levels(((tick, y(tick)) for tick in _ticks(low, high)), picture.middle)
-    thick, size = max(0.4, min(4.0, 500 / len(rows))), max(1.0, min(3.0, 600 / len(rows)))
-    parts.append(f'<g class="many" stroke-width="{thick:.2f}">')
-    for index, row in enumerate(rows):
-        lower, upper = picture.ends(row)
-        parts.append(f'<line x1="{x(index)}" x2="{x(index)}" y1="{y(lower)}" y2="{y(upper)}">')
-        parts.append(f"<title>{escape(picture.said(row))}</title></line>")
-    parts += [f'<circle cx="{x(at)}" cy="{y(row["score"])}" r="{size:.1f}"/>' for at, row in enumerate(rows)]
-    parts.append("</g>")
-    parts += [
-        f'<text class="tick" x="{x(place - 1)}" y="{height - 18}" text-anchor="middle">{place:,}</text>'
-        for place in dict.fromkeys((1, (len(rows) + 1) // 2, len(rows)))
-    ]
-    parts.append(f'<text class="tick" x="100%" y="{height - 3}" text-anchor="end">rank</text></svg>')
-    return parts
-
-
-def _lines(picture: Lines) -> list[str]:
-    """Figures along the comparisons of a run."""
-    height, bottom, most = 260, 34, max(picture.x) or 1
-    low, target = picture.low(), picture.target
-
-    def across(value: float) -> str:
-        return _share(value / most)
-
-    def up(value: float) -> str:
-        return f"{14 + (1 - value) / (1 - low) * (height - bottom - 14):.1f}"
-
-    keys, marks = list[str](), list[str]()
-    for place, (name, values) in enumerate(picture.series.items()):
-        there = [(at, value) for at, value in zip(picture.x, values, strict=True) if value is not None]
-        if not there:
-            continue
-        keys.append(f'<span class="s{place}">{escape(name)}</span>')
-        # A line cannot have shares as its places: it is drawn on a thousand units, which the width stretches.
-        points = " ".join(f"{1000 * at / most:.1f},{up(value)}" for at, value in there)
-        marks.append(f'<svg viewBox="0 0 1000 {height}" preserveAspectRatio="none" height="{height}">')
-        marks.append(f'<polyline class="line s{place}" points="{points}" vector-effect="non-scaling-stroke">')
-        marks.append(f"<title>{escape(name)}</title></polyline></svg>")
-        marks += [f'<circle class="s{place}" cx="{across(at)}" cy="{up(value)}" r="2.5"/>' for at, value in there]
-    parts = [f'<p class="keys">{" ".join(keys)}</p><svg class="framed" height="{height}">']
-    parts += _levels(((tick, up(tick)) for tick in _ticks(low, 1.0)), None)
-    if target is not None:
-        parts.append(f'<line class="target" x2="100%" y1="{up(target)}" y2="{up(target)}"/>')
-        parts.append(f'<text class="tick" x="4" y="{up(target)}" dy="-5">target {target:g}</text>')
-    parts += marks
-    parts += [
-        f'<text class="tick" x="{across(value)}" y="{height - 18}" text-anchor="middle">{int(value):,}</text>'
-        for value in dict.fromkeys((0, most // 2, most))
-    ]
-    parts.append(f'<text class="tick" x="100%" y="{height - 3}" text-anchor="end">comparisons</text></svg>')
-    return parts
-
-
-def _diagram(picture: Diagram) -> list[str]:
-    """What was stated from left to right, what was observed from bottom to top."""
-    height, bottom = 308, 42
-    quarters = (0.0, 0.25, 0.5, 0.75, 1.0)
-
-    def up(value: float) -> str:
-        return f"{10 + (1 - value) * (height - bottom - 10):.1f}"
-
-    parts = [f'<div class="diagram"><p class="axis left">{escape(picture.up)}</p>']
-    parts.append(f'<svg class="framed" height="{height}">')
-    parts += _levels(((tick, up(tick)) for tick in quarters), None, percent)
-    parts += [
-        f'<text class="tick" x="{_share(tick)}" y="{height - 20}" text-anchor="middle">{percent(tick)}</text>'
-        for tick in quarters
-    ]
-    parts.append(f'<line class="target" x1="0%" x2="100%" y1="{up(0)}" y2="{up(1)}"/>')
-    for row in picture.rows:
-        at = _share(row["stated"])
-        parts.append(f"<g><title>{escape(picture.said(row))}</title>")
+def _rows(picture: Picture) -> list[str]:
+    """A row for each name: dots with their intervals, or bars."""
+    axis = picture.x
+    long = any(cell_len(name) > _LONG_NAME for name in picture.y.names)
+    parts = [f'<div class="items{" long" * long}{" bars" * (not axis.title)}">']
+    grid = ""
+    if axis.title:
+        ticks = [(tick, _across(axis, tick)) for tick in _ticks_of(axis)]
+        grid = "".join(f'<line class="grid" x1="{x}" x2="{x}" y2="100%"/>' for _, x in ticks)
+        scale = "".join(
+            f'<text class="tick" x="{x}" y="12" text-anchor="middle">{_tick(axis, tick)}</text>' for tick, x in ticks
+        )
+        head = f'<p class="axis">{escape(axis.title)}</p><svg class="scale" height="18">{scale}</svg>'
+        parts.append(f'<div class="item"><span class="name"></span><div>{head}</div></div>')
+    by_place: defaultdict[int, list[tuple[Marks, Row]]] = defaultdict(list)
+    for marks in picture.marks:
+        for row in marks.rows:
+            if marks.kind == "rule":
+                x = _across(axis, row["x"])
+                grid += f'<line class="grid zero" x1="{x}" x2="{x}" y2="100%"/>'
+            else:
+                by_place[row["y"]].append((marks, row))
+    for place, name in enumerate(picture.y.names):
+        tips = escape("; ".join(row["tip"] for _, row in by_place[place]))
+        drawn = "".join(
+            _bar(row, marks.colour, axis) if marks.kind == "bars" else _dot(row, marks.colour, axis, lambda _: "50%")
+            for marks, row in by_place[place]
+        )
+        plot = f'<div class="plot"><svg>{grid}{drawn}</svg></div>'
         parts.append(
-            f'<line class="interval" x1="{at}" x2="{at}" y1="{up(row["lower"])}" y2="{up(row["upper"])}"/>'
-            f'<circle cx="{at}" cy="{up(row["observed"])}" r="{3 + 5 * picture.size(row):.1f}"/></g>'
+            f'<div class="item" title="{tips}"><span class="name" dir="auto">{escape(name)}</span>{plot}</div>'
         )
-    across = f'<text class="tick" x="100%" y="{height - 3}" text-anchor="end">{escape(picture.across)}</text>'
-    return [*parts, f"{across}</svg></div>"]
+    return [*parts, "</div>"]
 
 
-def _items(shown: Sequence[str]) -> str:
-    long = " long" if any(cell_len(name) > _LONG_NAME for name in shown) else ""
-    return f'<div class="items{long}">'
+def _dot(row: Row, colour: str, axis: Axis, up: Callable[[float], str]) -> str:
+    """A dot, with a bar from left to right or from bottom to top where it has ends."""
+    x, y = _across(axis, row["x"]), up(row["y"])
+    ends = ""
+    if "x_low" in row:
+        ends = f'x1="{_across(axis, row["x_low"])}" x2="{_across(axis, row["x_high"])}" y1="{y}" y2="{y}"'
+    elif "y_low" in row:
+        ends = f'x1="{x}" x2="{x}" y1="{up(row["y_low"])}" y2="{up(row["y_high"])}"'
+    line = f'<line class="interval" stroke="var(--{colour})" {ends}/>' if ends else ""
+    return f'{line}<circle fill="var(--{colour})" cx="{x}" cy="{y}" r="{row["r"]:.1f}"/>'
 
 
-def _item(name: str, marks: str, said: str | None = None) -> str:
-    title = "" if said is None else f' title="{escape(said)}"'
-    return f'<div class="item"{title}><span class="name" dir="auto">{escape(name)}</span>{marks}</div>'
+def _bar(row: Row, colour: str, axis: Axis) -> str:
+    """A part of a bar, with its number."""
+    x, width = _across(axis, row["x_low"]), f"{100 * (row['x_high'] - row['x_low']):.2f}%"
+    rect = f'<rect fill="var(--{colour})" x="{x}" y="2" width="{width}" height="24"/>'
+    middle = f'x="{_across(axis, row["x"])}" y="18" text-anchor="middle"'
+    return f'{rect}<text fill="{row["ink"]}" {middle}>{row["text"]}</text>' if row["text"] else rect
 
 
-def _levels(
-    ticks: Iterable[tuple[float, str]], middle: float | None, write: Callable[[float], str] | None = None
-) -> list[str]:
-    """Lines from left to right with their numbers in front."""
-    write = write or _tick
-    return [
-        f'<line class="{"grid zero" if tick == middle else "grid"}" x2="100%" y1="{y}" y2="{y}"/>'
-        f'<text class="tick" x="-8" y="{y}" dy="4" text-anchor="end">{write(tick)}</text>'
-        for tick, y in ticks
+def _frame(picture: Picture) -> list[str]:
+    """Marks on two axes of numbers."""
+    x_axis, y_axis, height = picture.x, picture.y, picture.height
+
+    def up(value: float) -> str:
+        part = (min(y_axis.high, max(y_axis.low, value)) - y_axis.low) / (y_axis.high - y_axis.low)
+        return f"{_TOP + (1 - part) * (height - _BOTTOM - _TOP):.1f}"
+
+    dense = any(len(marks.rows) > _DENSE for marks in picture.marks)
+    parts = [f'<div class="{"square" if x_axis.in_percent else "frame"}{" dense" * dense}">']
+    parts.append(f'<p class="axis left">{escape(y_axis.title)}</p><svg class="framed" height="{height}">')
+    for tick in _ticks_of(y_axis):
+        y = up(tick)
+        parts.append(f'<line class="grid" x2="100%" y1="{y}" y2="{y}"/>')
+        parts.append(f'<text class="tick" x="-8" y="{y}" dy="4" text-anchor="end">{_tick(y_axis, tick)}</text>')
+    parts += [
+        f'<text class="tick" x="{_across(x_axis, tick)}" y="{height - 20}" text-anchor="middle">'
+        f"{_tick(x_axis, tick)}</text>"
+        for tick in dict.fromkeys(_ticks_of(x_axis))
     ]
+    parts.append(f'<text class="tick" x="100%" y="{height - 3}" text-anchor="end">{escape(x_axis.title)}</text>')
+    for marks in picture.marks:
+        if marks.kind == "line":
+            parts.append(_line(marks, picture, up))
+        for row in marks.rows:
+            if marks.kind == "rule":
+                dash = ' stroke-dasharray="5 4"' if marks.dashed else ""
+                y = up(row["y"])
+                parts.append(f'<line stroke="var(--{marks.colour})"{dash} x2="100%" y1="{y}" y2="{y}"/>')
+                parts.append(f'<text class="tick" x="4" y="{y}" dy="-5">{escape(row.get("text", ""))}</text>')
+            elif marks.kind == "dots":
+                dot = _dot(row, marks.colour, x_axis, up)
+                parts.append(f"<g><title>{escape(row['tip'])}</title>{dot}</g>")
+    return [*parts, "</svg></div>"]
 
 
-def _share(part: float, digits: int = 2) -> str:
+def _line(marks: Marks, picture: Picture, up: Callable[[float], str]) -> str:
+    """A line cannot have shares as its places: it is drawn on a thousand units, which the width stretches."""
+    low, high = picture.x.low, picture.x.high
+    points = " ".join(f"{1000 * (row['x'] - low) / (high - low):.1f},{up(row['y'])}" for row in marks.rows)
+    dash = ' stroke-dasharray="5 4"' if marks.dashed else ""
+    return (
+        f'<svg viewBox="0 0 1000 {picture.height}" preserveAspectRatio="none" height="{picture.height}">'
+        f'<polyline class="line" stroke="var(--{marks.colour})"{dash} points="{points}" '
+        'vector-effect="non-scaling-stroke"/></svg>'
+    )
+
+
+def _across(axis: Axis, value: float) -> str:
     """A place from left to right, as a share of the width."""
-    return f"{100 * part:z.{digits}f}%"
+    part = (min(axis.high, max(axis.low, value)) - axis.low) / (axis.high - axis.low)
+    return f"{100 * part:.2f}%"
 
 
-def _tick(tick: float) -> str:
-    return f"{'−' if tick < 0 else ''}{abs(tick):g}"
+def _tick(axis: Axis, tick: float) -> str:
+    if axis.in_percent:
+        return percent(tick)
+    return f"{'−' if tick < 0 else ''}{abs(tick):,g}"
 
 
-def _ticks_by_width(low: float, high: float) -> dict[float, str]:
-    """The ticks of wide and of narrow charts, with the classes of those that only one of them has."""
-    wide, narrow = (_ticks(low, high, most) for most in (_MOST_TICKS, _MOST_TICKS_NARROW))
-    return {
-        tick: "" if tick in wide and tick in narrow else " wide-only" if tick in wide else " narrow-only"
-        for tick in sorted({*wide, *narrow})
-    }
+def _ticks_of(axis: Axis) -> list[float]:
+    return list(axis.ticks) or round_ticks(axis.low, axis.high)
 
 
-def _ticks(low: float, high: float, most: int = _MOST_TICKS) -> list[float]:
-    """Round numbers between the ends, with a maximum number of steps."""
+def round_ticks(low: float, high: float) -> list[float]:
+    """A few round numbers between the ends."""
     power = math.floor(math.log10(high - low))
     digits = max(0, 1 - power)
-    step = next(s for s in (10.0**power * f for f in (0.2, 0.5, 1, 2, 5)) if (high - low) / s <= most)
+    step = next(s for s in (10.0**power * f for f in (0.2, 0.5, 1, 2, 5)) if (high - low) / s <= _MAX_TICKS)
     # Adding 0.0 turns the -0.0 of rounding into 0.0.
     return [round(n * step, digits) + 0.0 for n in range(math.ceil(low / step), math.floor(high / step) + 1)]

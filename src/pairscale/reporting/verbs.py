@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
 
 import polars as pl
 
@@ -16,15 +16,19 @@ from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError
 from pairscale.core.files import TABLE_SUFFIXES, write_table, write_workbook
 from pairscale.core.options import checked, optional, require_choice, require_suffix
+from pairscale.reporting.page import Report, origin_of, sheets_of, write_page
 from pairscale.reporting.results import ResultsReading
-from pairscale.store.reading import PEOPLE, condition_of, is_run, labels_variants
-from pairscale.store.runfile import open_run
+from pairscale.store.labels import LABELLING
+from pairscale.store.marks import RESULTS, RUNS, STUDY_MARK, VARIANTS
+from pairscale.store.reading import PEOPLE, condition_of, is_run, labels_variants, read_comparisons
+from pairscale.store.runfile import RunFile, open_run
 from pairscale.store.several import named_runs
 
 if TYPE_CHECKING:
     from pairscale.core.tables import Table
-    from pairscale.reporting._shell import Facts
-    from pairscale.reporting.page import Kind
+
+Kind: TypeAlias = Literal["ranking", "bias", "ab", "variants"]
+"""What a run may be: texts that are ranked, a study of position bias, or a comparison of two variants or of more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +85,7 @@ def report(
         without_texts: Leave the texts and the judge's words out.
         pseudonyms: Call the texts or tasks T1, T2 and so on, in random order.
         again: A ``.jsonl`` file to write what to look at again to, as cases for labellers.
-        interactive: Draw charts that can be searched and zoomed as well; adds 0.9 MB and needs altair.
+        interactive: Draw charts that can be pointed at and zoomed as well; adds 0.9 MB and needs altair.
         samples: Of results: the texts, if the page is to show them, as :func:`pairscale.read_samples` takes them.
         a_col: Of results: the column of the first text of a pair, or its path where values are nested.
         b_col: Of results: the column of the second text.
@@ -105,14 +109,14 @@ def report(
         'essays.html'
     """
     return written_report(
-        run, out=out, title=title, kind=kind, condition=condition, without_texts=without_texts, pseudonyms=pseudonyms,
-        again=again, interactive=interactive,
-        reading=ResultsReading(samples, a_col, b_col, winner_col, encoding, key),
+        run, ResultsReading(samples, a_col, b_col, winner_col, encoding, key), out=out, title=title, kind=kind,
+        condition=condition, without_texts=without_texts, pseudonyms=pseudonyms, again=again, interactive=interactive,
     ).path  # fmt: skip
 
 
 def written_report(
     run: Table | str | os.PathLike[str],
+    reading: ResultsReading,
     *,
     out: str | os.PathLike[str] | None,
     title: str | None,
@@ -122,120 +126,259 @@ def written_report(
     pseudonyms: bool,
     again: str | os.PathLike[str] | None,
     interactive: bool,
-    reading: ResultsReading,
 ) -> WrittenReport:
     """What :func:`report` does, with what the page holds.
-
-    Args:
-        run: The run file, or results.
-        out: The file to write.
-        title: What was asked.
-        kind: What to read the run as.
-        condition: The judge or the condition.
-        without_texts: Leave the texts out.
-        pseudonyms: Leave the names out.
-        again: A file for the cases to look at again.
-        interactive: Draw interactive charts.
-        reading: How results are read.
 
     Raises:
         InputError: If an option does not fit the run.
     """
-    from pairscale.reporting._chart_files import require_drawing
-    from pairscale.reporting.figures import RankingFacts
-    from pairscale.reporting.page import page_of, write_page
-
-    is_table = out is not None and Path(out).suffix.lower() in TABLE_SUFFIXES
     optional(require_suffix, out, "out", (".html", ".htm", *TABLE_SUFFIXES))
     optional(require_suffix, again, "again", (".jsonl", ".ndjson"))
-    if interactive and is_table:
+    optional(require_choice, kind, "kind", get_args(Kind))
+    _require_interactive(interactive, out)
+    run, files = named_runs(run)
+    named = str(run) if isinstance(run, str | os.PathLike) and not is_pattern(run) else None
+    how = {"texts": not without_texts, "pseudonyms": pseudonyms}
+    if named is not None and files is None and (card := _card_of(named)) is not None:
+        if kind is not None or condition is not None:
+            raise InputError("`kind=` and `condition=` choose what to read of a run file; a judge card is one thing")
+        found = card
+    elif named is not None and files is None and is_run(named):
+        reading.require_none("a run file knows its columns and its texts")
+        with open_run(named) as store:
+            found = report_of_run(store, cast("Kind | None", kind), _chosen(store, kind, condition), **how)
+    else:
+        found = _of_results(files or run, kind, condition, reading, **how)
+    if again is not None and found.write_again is None:
+        raise InputError("`again=` writes texts for people to label, and there are none here; give `samples=` or a run")
+    target = page_of(named) if out is None else Path(out)
+    options = {"kind": kind, "condition": condition, **reading.given}
+    is_said = not pseudonyms and all(isinstance(value, str | os.PathLike) for value in reading.given.values())
+    _write(found, target, title=title, run=named if is_said else None, options=options, interactive=interactive,
+           texts=not without_texts)  # fmt: skip
+    n_again = found.write_again(Path(again)) if again is not None and found.write_again is not None else None
+    return WrittenReport(target, found.table, n_again)
+
+
+def write_report(
+    source: Any,
+    path: str | os.PathLike[str] | None = None,
+    samples: Table | None = None,
+    *,
+    title: str | None = None,
+    judge: str | None = None,
+    condition_id: str | None = None,
+    kind: Kind | None = None,
+    texts: bool = True,
+    pseudonyms: bool = False,
+    interactive: bool = False,
+) -> Path:
+    """Write a run file or a result that has a report as one HTML file.
+
+    Args:
+        source: a run file, or a ranking, a study of position bias, a comparison of variants or a judge card.
+        path: where to write; beside the run file under its name with ``.html`` when None.
+        samples: of a ranking, the texts, where the source does not have them.
+        title: what was asked.
+        judge: who judged, where the source does not know.
+        condition_id: of a run file with several judges, the one whose answers count; all together when None.
+        kind: what to read a run file as; it knows by itself when None.
+        texts: whether the texts and the judge's words are in it; leave them out before you pass the page on.
+        pseudonyms: call the texts or tasks T1, T2 and so on, in an order that says nothing.
+        interactive: also have altair draw the charts, with all they need in the page (0.9 MB). On paper and without
+            scripts the page is the same.
+
+    Returns:
+        The file that was written.
+
+    Raises:
+        InputError: when nothing was decided yet, or the source has no report.
+        MissingExtraError: when ``interactive`` is wanted, and altair is not installed.
+    """
+    _require_interactive(interactive, path)
+    run = str(source) if isinstance(source, str | os.PathLike) else None
+    if run is None:
+        found = report_of_result(source, samples, judge, texts=texts, pseudonyms=pseudonyms)
+    else:
+        with open_run(run) as store:
+            found = report_of_run(store, kind, condition_id, texts=texts, pseudonyms=pseudonyms)
+    target = page_of(run) if path is None else Path(path)
+    options = {"kind": kind, "condition": condition_id}
+    return _write(
+        found, target, title=title, texts=texts, run=None if pseudonyms else run, options=options,
+        interactive=interactive,
+    )  # fmt: skip
+
+
+def _require_interactive(interactive: bool, out: object) -> None:
+    from pairscale.reporting.vega import require_drawing
+
+    if interactive and out is not None and Path(str(out)).suffix.lower() in TABLE_SUFFIXES:
         raise InputError(f"`interactive=` is for the charts of a page, and {out} is a table; leave one of the two out")
     if interactive:
         require_drawing("`interactive=True`")
-    run, _ = named_runs(run)
-    named = str(run) if isinstance(run, str | os.PathLike) and not is_pattern(run) else None
-    facts = _facts(run, kind, condition, reading)
-    if again is not None and isinstance(facts, RankingFacts) and not facts.texts:
-        raise InputError("`again=` writes texts for people to label, and results in a table have none; give `samples=`")
-    target = page_of(named) if out is None else Path(out)
-    shown = facts.disguised() if pseudonyms else facts
-    items = shown.rows(texts=not without_texts)
-    if is_table and target.suffix.lower() == ".xlsx":
-        from pairscale.reporting.workbook import sheets_of
-
-        write_workbook(sheets_of(shown, texts=not without_texts), target)
-    elif is_table:
-        write_table(items, target)
-    else:
-        options = {"kind": kind, "condition": condition, **reading.given}
-        is_said = not pseudonyms and all(isinstance(value, str | os.PathLike) for value in reading.given.values())
-        write_page(
-            shown, target, title=title, texts=not without_texts, run=named if is_said else None, options=options,
-            interactive=interactive,
-        )  # fmt: skip
-    return WrittenReport(target, items, None if again is None else shown.write_again(Path(again)))
 
 
-def _facts(
-    run: Table | str | os.PathLike[str], kind: str | None, condition: str | None, reading: ResultsReading
-) -> Facts:
+def page_of(run: str | None) -> Path:
+    """Where the page of a file, or of a folder of run files, goes by default: beside it.
+
+    Raises:
+        InputError: when it is no file.
+    """
+    if run is not None and Path(run).is_dir():
+        return Path(run).with_name(f"{Path(run).name}.html")
+    if run is None or not Path(run).is_file():
+        raise InputError("name the file to write the report to; only that of a file has a place of its own, beside it")
+    return Path(run).with_suffix(".html")
+
+
+def _write(found: Report, target: Path, **options: Any) -> Path:
+    """Write a report as a workbook, a table or a page, by the ending of its name."""
+    if target.suffix.lower() == ".xlsx":
+        return write_workbook(sheets_of(found), target)
+    if target.suffix.lower() in TABLE_SUFFIXES:
+        return write_table(found.table, target)
+    return write_page(found, target, **options)
+
+
+# What is reported
+
+
+def kind_of(store: RunFile) -> Kind:
+    """What a run file holds."""
+    if rankings := store.read_log(VARIANTS, last=1):
+        compared = store.read_log(RESULTS, last=1)
+        return "ab" if compared and compared[0]["result"]["created_at"] > rankings[0]["created_at"] else "variants"
+    if store.log_length(RESULTS) or store.log_length(RUNS):
+        return "ab"
+    return "bias" if store.get_meta(STUDY_MARK) is not None else "ranking"
+
+
+def report_of_run(
+    store: RunFile,
+    kind: Kind | None = None,
+    condition: str | None = None,
+    *,
+    texts: bool = True,
+    pseudonyms: bool = False,
+) -> Report:
+    """The report of a run file, which another process may be writing: read as of one moment.
+
+    Args:
+        store: the run file.
+        kind: what it is read as; what it is when None.
+        condition: which answers count, None for all; ``people`` for their labels.
+        texts: whether the report holds the texts.
+        pseudonyms: whether texts and people have other names.
+
+    Raises:
+        InputError: when there is nothing to say of it.
+    """
+    how = {"texts": texts, "pseudonyms": pseudonyms}
+    with store.snapshot():
+        kind = kind or kind_of(store)
+        if kind in {"ab", "variants"} and condition is not None:
+            raise InputError("`condition=` chooses a judge of a ranking or a study; an A/B run shows all of its own")
+        if kind == "ab":
+            from pairscale.reporting.ab import ab_of_run
+
+            found = ab_of_run(store, **how)
+        elif kind == "variants":
+            from pairscale.reporting.variants import variants_of_run
+
+            found = variants_of_run(store, pseudonyms=pseudonyms)
+        elif kind == "bias":
+            from pairscale.reporting.bias import bias_of_run
+
+            found = bias_of_run(store, condition, **how)
+        else:
+            from pairscale.reporting.ranking import ranking_of_results, ranking_of_run
+
+            if condition == PEOPLE or not store.counts()["comparisons"]:
+                known = read_comparisons(store, condition)
+                found = ranking_of_results(known, origin_of(store, pseudonyms=pseudonyms), **how)
+            else:
+                found = ranking_of_run(store, condition, **how)
+        if store.get_meta(LABELLING) is None:
+            return found
+        from pairscale.reporting.labels import labels_of_run
+
+        return replace(found, labels=labels_of_run(store, pseudonyms=pseudonyms))
+
+
+def report_of_result(
+    source: Any, samples: Table | None = None, judge: str | None = None, *, texts: bool = True, pseudonyms: bool = False
+) -> Report:
+    """The report of a result that is kept in no file, or whose file is not needed."""
+    from pairscale.adaptive.rank import AdaptiveResult
+    from pairscale.checks.card import JudgeCard
+    from pairscale.checks.position import PositionalBias
+    from pairscale.checks.templates import TemplateStudy
+    from pairscale.core.samples import read_samples_df
+    from pairscale.evaluate.ranking import VariantsResult
+    from pairscale.evaluate.result import PairwiseRunResult
+    from pairscale.models.bradley_terry import BTFit
+    from pairscale.reporting.ab import ab_of_result
+    from pairscale.reporting.bias import bias_of_result
+    from pairscale.reporting.card import card_report
+    from pairscale.reporting.ranking import ranking_of_result
+    from pairscale.reporting.variants import variants_of_result
+
+    how = {"texts": texts, "pseudonyms": pseudonyms}
+    match source:
+        case PairwiseRunResult():
+            return ab_of_result(source, **how)
+        case VariantsResult():
+            return variants_of_result(source, pseudonyms=pseudonyms)
+        case JudgeCard():
+            return card_report(source)
+        case TemplateStudy() | PositionalBias():
+            return bias_of_result(source, judge, pseudonyms=pseudonyms)
+        case AdaptiveResult() | BTFit():
+            known = None if samples is None else read_samples_df(samples, "ID", "text")
+            return ranking_of_result(source, known, judge, **how)
+    raise InputError(f"a {type(source).__name__} has no report; name a run file, a ranking, a study or a comparison")
+
+
+def _chosen(store: RunFile, kind: str | None, condition: str | None) -> str | None:
+    """The condition that is meant: a study is about all of its judges; a ranking of several needs a choice."""
+    kind = kind or kind_of(store)
+    if condition == PEOPLE or kind in {"ab", "variants"} or not store.counts()["comparisons"]:
+        return condition
+    return None if kind == "bias" and condition is None else condition_of(store, condition)
+
+
+def _card_of(path: str) -> Report | None:
+    """The report of a judge card, if it is one."""
     from pairscale.checks.card import is_judge_card, read_judge_card
-    from pairscale.reporting.page import KINDS, facts_of, kind_of
 
-    chosen: Any = optional(require_choice, kind, "kind", KINDS)
-    run, files = named_runs(run)
-    if files is not None and kind not in {None, "ranking"}:
-        raise InputError(f"kind={kind!r} is read from one run file; several of them make a ranking")
-    if files is not None or not isinstance(run, str | os.PathLike) or is_pattern(run):
-        return _of_results(files or run, chosen, condition, reading)
-    if "://" not in str(run) and is_judge_card(run):
-        from pairscale.reporting._card import CardFacts
+    if "://" in path or not is_judge_card(path):
+        return None
+    from pairscale.reporting.card import card_report
 
-        if kind is not None or condition is not None:
-            raise InputError("kind and condition choose what to read of a run file; a judge card is one thing")
-        reading.require_none("a judge card is one thing")
-        return CardFacts(read_judge_card(run))
-    if not is_run(run):
-        return _of_results(run, chosen, condition, reading)
-    reading.require_none("a run file knows its columns and its texts")
-    with open_run(run) as store:
-        chosen = chosen or kind_of(store)
-        if chosen in {"ab", "variants"}:
-            if condition is not None:
-                raise InputError(
-                    "`condition=` chooses a judge of a ranking or a study; an A/B run shows all of its own"
-                )
-            return facts_of(store, chosen)
-        # A study is about all of its judges; a ranking of several needs a choice.
-        if chosen == "ranking" and (condition == PEOPLE or not store.counts()["comparisons"]):
-            return facts_of(store, chosen, people=condition)
-        all_of_them = chosen == "bias" and condition is None
-        return facts_of(store, chosen, None if all_of_them else condition_of(store, condition))
+    return card_report(read_judge_card(path))
 
 
 def _of_results(
-    results: Table | str | os.PathLike[str], kind: str | None, condition: str | None, reading: ResultsReading
-) -> Facts:
+    results: Any, kind: str | None, condition: str | None, reading: ResultsReading, *, texts: bool, pseudonyms: bool
+) -> Report:
     """Results that are in no run file: labels of two variants, or comparisons of texts, which make a ranking."""
-    if kind not in {None, "ab", "ranking"}:
-        raise InputError(f"kind={kind!r} belongs to run files; results make a ranking, and labels with a key ab")
-    of_variants = (
-        kind != "ranking"
-        and isinstance(results, str | os.PathLike)
-        and labels_variants(results, reading.key, reading.encoding)
-    )
-    if kind == "ab" and not of_variants:
-        raise InputError("kind='ab' belongs to labels of two variants; these are results, which make a ranking")
-    if of_variants:
-        from pairscale.reporting._ab_figures import ab_of_result
-        from pairscale.reporting._label_result import result_of_labels
+    is_path = isinstance(results, str | os.PathLike)
+    if kind in {None, "ab"} and is_path and labels_variants(results, reading.key, reading.encoding):
+        from pairscale.reporting.ab import ab_of_result, result_of_labels
 
         replace(reading, key=None, encoding=None).require_none("labels of two variants have their own columns")
-        return ab_of_result(result_of_labels(cast("str", results), condition, reading.key, reading.encoding))
-    from pairscale.reporting.figures import facts_of_results
+        result = result_of_labels(results, condition, reading.key, reading.encoding)
+        return ab_of_result(result, texts=texts, pseudonyms=pseudonyms)
+    if kind not in {None, "ranking"}:
+        raise InputError(f"kind={kind!r} belongs to one run file; results and several run files make a ranking")
+    from pairscale.reporting.ranking import ranking_of_results
 
-    named = {"results": str(results)} if isinstance(results, str | os.PathLike) else {}
-    return facts_of_results(reading.comparisons(results, condition), named)
+    origin = {"results": str(results)} if is_path else {}
+    return ranking_of_results(reading.comparisons(results, condition), origin, texts=texts, pseudonyms=pseudonyms)
+
+
+# Where a run stands
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -35,7 +35,9 @@ from pairscale.store.writer import Asked, Entry
 __all__ = ["CONCURRENCY", "RETRIES", "TIMEOUT", "RunOptions", "Runtime"]
 
 
-CONCURRENCY, RETRIES, TIMEOUT = 8, 3, 300.0
+CONCURRENCY = 8
+RETRIES = 3
+TIMEOUT = 300.0
 """The defaults of every function that asks judges; adaptive ranking has a concurrency of 1."""
 _ANSWERED_LATELY_S = 60.0
 _REFUSED_AT_MOST_S = 600.0

@@ -192,11 +192,9 @@ def plan(
     if size is None:
         target = wanted or 0.9
         model["eap_reliability_min"] = target
-    if answer == "winner" and error is not None:
-        raise InputError("error belongs to answer='probability'; winners are drawn by their true probability")
+    if (error if answer == "winner" else judge_slopes) is not None:
+        raise InputError("error belongs to answer='probability', and judge_slopes belongs to answer='winner'")
     if answer == "probability":
-        if judge_slopes is not None:
-            raise InputError("judge_slopes belongs to answer='winner': slopes are learned from winners")
         error = require_number(1.0 if error is None else error, "error", above=0)
     if judge_slopes is not None:
         judge_slopes = require_list(judge_slopes, "judge_slopes", require_number)
@@ -263,14 +261,14 @@ def _plan(
 
 
 def _table(runs: list[SimulatedRun]) -> pl.DataFrame:
-    figures = {"reliability_claimed": "reliability_claimed", "reliability_true": "reliability_true"}
-    figures["spearman"] = "spearman_eap"
+    figures = ("reliability_claimed", "reliability_true", "spearman_eap")
     rows = []
     for run in runs:
         last = run.refits.row(-1, named=True) if run.refits.height else {}
         row = {"seed": run.seed, "comparisons": run.comparisons, "per_item": run.comparisons / run.n_items}
-        rows.append(row | {"stop_reason": run.stop_reason} | {name: last.get(was) for name, was in figures.items()})
-    return pl.DataFrame(rows, schema_overrides=dict.fromkeys(figures, pl.Float64()))
+        rows.append(row | {"stop_reason": run.stop_reason} | {name: last.get(name) for name in figures})
+    table = pl.DataFrame(rows, schema_overrides=dict.fromkeys(figures, pl.Float64()))
+    return table.rename({"spearman_eap": "spearman"})
 
 
 def _notices(n: int, runs: list[SimulatedRun]) -> list[str]:

@@ -12,7 +12,7 @@ import polars as pl
 from scipy.special import stdtrit
 
 from pairscale.adaptive.config import OURS, AdaptiveConfig, BTLConfig, Preset, resolve_preset, stopping_at
-from pairscale.adaptive.selectors import POLLITT, OwnSelector, named_selector, selector_name
+from pairscale.adaptive.selectors import OwnSelector, named_selector, selector_name
 from pairscale.core.display import PlotMixin
 from pairscale.core.errors import InputError
 from pairscale.core.jobs import Done, require_jobs, values_of
@@ -49,7 +49,6 @@ FIGURES = tuple(name for name in CURVE if name != "comparisons")
 _SAME = tuple(name for name in SETTING if name != "selector")
 _POINT = (*SETTING, "comparisons", "per_item")
 _STOPS = ("n_items", "judge", "selector", "n_runs", "n_stopped", "per_item", "reliability_claimed", "reliability_true")
-_LEVEL = 0.95
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -89,7 +88,7 @@ class SimulationStudy(PlotMixin, table="stops", columns=_STOPS, charts=("selecto
 def simulate(
     items: int | Sequence[int] = (100,),
     *,
-    selector: str | OwnSelector | Sequence[str | OwnSelector] = (POLLITT, "random"),
+    selector: str | OwnSelector | Sequence[str | OwnSelector] = ("pollitt", "random"),
     preset: Preset = OURS,
     seeds: int = 20,
     seed: int = 0,
@@ -257,27 +256,22 @@ def _stacked(
 
 
 def means(table: pl.DataFrame, by: Sequence[str], figures: Sequence[str]) -> pl.DataFrame:
-    """Per group ``n_runs``, and of each figure its mean and the ends of its interval (Student's t).
+    """Per group ``n_runs``, and of each figure its mean and the ends of its 95 % interval (Student's t).
 
     One run has no interval: its ends are empty.
     """
-    spread = [pl.col(name).std().alias(f"_{name}") for name in figures]
-    there = [pl.col(name).count().alias(f"n_{name}") for name in figures]
-    grouped = table.group_by(by, maintain_order=True).agg(
-        pl.len().cast(pl.Int64).alias("n_runs"), *(pl.col(name).mean() for name in figures), *spread, *there
-    )
+    parts = [
+        part
+        for name in figures
+        for part in (pl.col(name).mean(), pl.col(name).std().alias(f"_{name}"), pl.col(name).count().alias(f"n_{name}"))
+    ]
+    grouped = table.group_by(by, maintain_order=True).agg(pl.len().cast(pl.Int64).alias("n_runs"), *parts)
     columns: list[Any] = [*by, "n_runs"]
     for name in figures:
-        half = pl.col(f"_{name}") * _half_width(grouped[f"n_{name}"])
+        n = np.maximum(grouped[f"n_{name}"].to_numpy(), 2)  # of fewer the spread is missing
+        half = pl.col(f"_{name}") * pl.Series(stdtrit(n - 1, 0.975) / np.sqrt(n), dtype=pl.Float64)
         columns += [name, (pl.col(name) - half).alias(f"{name}_lower"), (pl.col(name) + half).alias(f"{name}_upper")]
     return grouped.select(columns)
-
-
-def _half_width(n: pl.Series) -> pl.Series:
-    """Half the width of a mean's interval, in standard deviations."""
-    sizes = n.to_numpy().astype(np.float64)
-    wide = [float(stdtrit(size - 1, (1 + _LEVEL) / 2) / np.sqrt(size)) if size > 1 else None for size in sizes]
-    return pl.Series(wide, dtype=pl.Float64)
 
 
 def differences(
@@ -292,10 +286,7 @@ def differences(
         selector: the one to compare with.
         suffix: of the new columns' names.
     """
-    base = table.filter(pl.col("selector") == selector).select(
-        *run, *(pl.col(name).alias(f"_{name}") for name in figures)
-    )
-    joined = table.join(base, on=list(run), how="left", validate="m:1", maintain_order="left")
-    return joined.with_columns((pl.col(name) - pl.col(f"_{name}")).alias(f"{name}{suffix}") for name in figures).drop(
-        f"_{name}" for name in figures
+    is_base = pl.col("selector") == selector
+    return table.with_columns(
+        (pl.col(name) - pl.col(name).filter(is_base).first().over(run)).alias(f"{name}{suffix}") for name in figures
     )

@@ -43,7 +43,6 @@ __all__ = [
 ]
 
 _UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
-_MOST_MISSING = 1_000_000  # a larger gap is a number that was changed
 _MAY_CHANGE = {"metadata", "label_cases", "labels"}  # a label is taken back, texts come after an import
 _DIFFERENCES = {
     "edited": "the row was changed",
@@ -132,82 +131,70 @@ class _Ledger:
     def __init__(self) -> None:
         self.evidence = Evidence()
         self.expected: dict[str, dict[Key, bytes]] = {table.name: {} for table in HASHED}
-        self._hashes: list[str] = []
+        self._hashes: dict[Any, str] = {}
         self._closings: list[tuple[str, Any]] = []
 
     def read(self, connection: Connection) -> None:
         query = select(chain.c.chain, chain.c.entry, chain.c.data, chain.c.hash)
+        previous = MAIN
+        expected = 1
         for name, number, data, digest in raw_rows(connection, query.order_by(chain.c.chain, chain.c.entry)):
-            if name == MAIN:
-                self._entry(number, str(data), str(digest))
-            else:
-                self._problem("chain", f"{name} {number}", "added", "the entry was not written by pairscale")
+            where = f"{name} {number}"
+            if name != MAIN or not isinstance(number, int):
+                self._problem("chain", where, "chain", "the entry was not written by pairscale")
+                continue
+            if number != expected:
+                self._problem("chain", f"{MAIN} {expected}", "chain", "the entry is missing")
+            elif sha256(f"{previous}{data}") != digest:
+                self._problem("chain", where, "chain", "the entry was changed or has taken another's place")
+            previous = str(digest)
+            expected = number + 1
+            self._hashes[number] = previous
+            try:
+                self._entry(json.loads(data), where)
+            except _UNREADABLE as error:
+                self._problem("chain", where, "unreadable", f"the entry cannot be read ({error})")
         self.evidence.entries = len(self._hashes)
-        for where, closed in self._closings:
-            if self._check_closing("chain", where, closed):
-                self.evidence.earlier.append(closed["digest"])
         try:
             closed = get_fact(connection, CLOSED)
         except StoreDamagedError as error:
-            self._problem("metadata", CLOSED, "unreadable", str(error))
-            return
-        if closed is not None and self._check_closing("metadata", CLOSED, closed):
-            if closed not in (entry for _, entry in self._closings):
-                self._problem("chain", CLOSED, "missing", "the entry of the last closing is missing")
+            closed = str(error)
+        entries = [entry for _, entry in self._closings]
+        if closed is not None and closed not in entries:
+            self._problem("metadata", CLOSED, "chain", "the chain has no entry of this closing")
+        for where, closing in self._closings:
+            if self._is_whole(closing):
+                self.evidence.earlier.append(closing["digest"])
+            else:
+                self._problem("chain", where, "chain", "it was closed with other entries of the chain")
 
-    def _entry(self, number: Any, data: str, digest: str) -> None:
-        hashes = self._hashes
-        where = f"{MAIN} {number}"
-        if number != len(hashes) + 1:
-            self._problem("chain", f"{MAIN} {len(hashes) + 1}", "chain", "the entry is missing")
-            missing = number - len(hashes) - 1 if isinstance(number, int) else 0
-            hashes.extend([""] * (missing if missing < _MOST_MISSING else 0))
-        elif sha256((hashes[-1] if hashes else MAIN) + data) != digest:
-            self._problem("chain", where, "chain", "the entry was changed or has taken another's place")
-        hashes.append(digest)
-        try:
-            entry = json.loads(data)
-            if "closed" in entry:
-                self._closings.append((where, entry["closed"]))
-            if entry.get("imported"):
-                self.evidence.imported = str(entry["imported"])
-            for table, links in entry.get("rows", {}).items():
-                for link in links:
-                    self._take(table, tuple(link[:-1]), link[-1], where)
-        except _UNREADABLE as error:
-            reason = f"the entry cannot be read ({type(error).__name__}: {error})"
-            self._problem("chain", where, "unreadable", reason)
+    def _entry(self, entry: Any, where: str) -> None:
+        if "closed" in entry:
+            self._closings.append((where, entry["closed"]))
+        if entry.get("imported"):
+            self.evidence.imported = str(entry["imported"])
+        for table, links in entry.get("rows", {}).items():
+            for link in links:
+                self._take(table, tuple(link[:-1]), link[-1], where)
 
     def _take(self, table: str, key: Key, digest: str | None, where: str) -> None:
         expected = self.expected[table]
         may_change = table in _MAY_CHANGE or (table == "comparisons" and digest is None)
         if key in expected and not may_change:
-            message = (
-                f"entry {where} of the chain {'removes' if digest is None else 'replaces'} it, but it never changes"
-            )
+            message = f"entry {where} of the chain replaces or removes it, but it never changes"
             self._problem(table, _in_words(key), "replaced", message)
         if digest is None:
             expected.pop(key, None)
         else:
             expected[key] = bytes.fromhex(digest)
 
-    def _check_closing(self, table: str, where: str, closed: Any) -> bool:
+    def _is_whole(self, closed: Any) -> bool:
         """Whether the end that a closing names is in the chain, and its digest is that of the end."""
         try:
             number, digest = closed["heads"][MAIN]
-            if number > len(self._hashes):
-                there = len(self._hashes)
-                message = f"the run was closed with {number:,} entries of the chain, and there are {there:,}"
-                self._problem("chain", f"{MAIN} {number}", "missing", message)
-            elif number < 1 or self._hashes[number - 1] != digest:
-                self._problem(table, where, "chain", f"it was closed with another entry {number} of the chain {MAIN}")
-            elif digest_of_heads(closed["heads"]) != closed["digest"]:
-                self._problem(table, where, "chain", "the digest is not that of the chain")
-            else:
-                return True
-        except _UNREADABLE as error:
-            self._problem(table, where, "unreadable", f"the closing cannot be read ({type(error).__name__}: {error})")
-        return False
+            return self._hashes.get(number) == digest and bool(digest_of_heads(closed["heads"]) == closed["digest"])
+        except _UNREADABLE:
+            return False
 
     def differences(self, connection: Connection, table: Table) -> Iterator[EvidenceProblem]:
         """What differs between the rows of a table and the chain, by the rows' keys."""
@@ -216,10 +203,7 @@ class _Ledger:
             if table.name == "metadata" and key[0] in UNHASHED_FACTS:
                 continue
             self.evidence.rows[table.name] = self.evidence.rows.get(table.name, 0) + 1
-            try:
-                written = expected.pop(tuple(key), None)
-            except TypeError:  # a key that is no key
-                written = None
+            written = expected.pop(tuple(key), None)
             if written is None:
                 yield _difference(table, key, "added")
             elif written != bytes.fromhex(digest):

@@ -62,6 +62,10 @@ class Comparisons:
     chosen: Literal["beforehand", "adaptive"] | None = None
     samples: pl.DataFrame | None = None
 
+    def as_comparisons(self) -> Comparisons:
+        """Themselves: what was read may be given to whatever reads results."""
+        return self
+
 
 def is_run(path: str | os.PathLike[str]) -> bool:
     """Whether a path is that of a run file, by its name: a database URL, or no ending of a table."""

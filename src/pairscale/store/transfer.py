@@ -1,28 +1,46 @@
-"""Results out of a run file, and into one."""
+"""Results out of a run file, and into one.
+
+Beside an exported table lies a file with everything about the run but texts, requests, raw replies and links of
+labellers. One JSON object per line: a head with the digest of the run and the SHA-256 of the table; then the rows of
+all tables, each as ``{"table": {"column": value}}``, table by table; and, last, the SHA-256 of all lines before. Blobs
+are base64, and JSON columns are their text.
+"""
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
+from sqlalchemy import Text, select, type_coerce
 
 from pairscale.core.comparisons import Condition, key_expressions, occurrence
-from pairscale.core.errors import StoreMismatchError, TableError
-from pairscale.core.files import write_table
+from pairscale.core.errors import FileFormatError, StoreMismatchError, TableError
+from pairscale.core.files import replacing, write_table
 from pairscale.core.notices import notice
 from pairscale.core.options import checked
-from pairscale.core.provenance import fingerprint, utc_now
+from pairscale.core.provenance import utc_now
 from pairscale.core.results import ORDER_KNOWN, ResultColumns
 from pairscale.core.samples import read_samples
 from pairscale.core.tables import RESULTS, Table, listed
-from pairscale.store._companion import IMPORTED, companion_of, needed_items, read_head, restore, write_companion
+from pairscale.store.chain import HASHED, UNHASHED_FACTS, digest_of_heads, heads_of
+from pairscale.store.database import make_private
+from pairscale.store.labels import new_token
 from pairscale.store.reading import read_criteria
 from pairscale.store.runfile import RunFile, open_run
-from pairscale.store.writer import Asked, Entry
+from pairscale.store.schema import JsonText, Written, blobs, items, labellers, metadata
+from pairscale.store.writer import Asked, Entry, item_row
+
+if TYPE_CHECKING:
+    from sqlalchemy import Column
+    from sqlalchemy import Table as StoredTable
+    from sqlalchemy.engine import Connection
 
 __all__ = ["asked_of", "export_results", "import_run"]
 
@@ -61,12 +79,7 @@ def export_results(run: str | os.PathLike[str], path: str | os.PathLike[str]) ->
     """
     with open_run(run) as store, store.snapshot():
         target = write_table(store.results().select(*RESULTS, "received_at"), path)
-        write_companion(store, target)
-        if not store.counts()["comparisons"] and (labels := store.labels().height):
-            notice(
-                f"the table has no rows: the run file holds {labels:,} labels of people and no comparisons of a judge. "
-                f"The labels as a table: `pairscale label {store.name} --status --out labels.jsonl`"
-            )
+        _write_companion(store, target)
     return target
 
 
@@ -112,11 +125,9 @@ def import_run(
         190
     """
     texts = None if samples is None else read_samples(samples, encoding=encoding)
-    if isinstance(path, str | os.PathLike) and companion_of(Path(path)).exists():
+    if isinstance(path, str | os.PathLike) and _companion_of(Path(path)).exists():
         return _import_exported(Path(path), run, texts)
     frame = _read(path, ResultColumns(a_col, b_col, winner_col, encoding))
-    if "://" not in str(run) and not Path(run).exists():  # refused before there is a file
-        _require_texts({*frame["ID1"], *frame["ID2"]}, set() if texts is None else set(texts["ID"]))
     with open_run(run, write=True) as store, store.snapshot():  # one transaction: what is refused leaves nothing
         if texts is not None:
             store.add_items(texts.iter_rows(named=True))
@@ -126,17 +137,15 @@ def import_run(
 
 def _import_exported(path: Path, run: str | os.PathLike[str], texts: pl.DataFrame | None) -> int:
     """Enter a run that :func:`export_results` wrote into an empty run file."""
-    beside = companion_of(path)
-    head = read_head(beside, path)
+    beside = _companion_of(path)
+    head = _read_head(beside, path)
     with open_run(run, write=True) as store, store.snapshot():
-        origin = store.get_meta(IMPORTED)
-        if origin is not None and origin["table"] == head["table"]:
+        if (store.get_meta(_IMPORTED) or {}).get("table") == head["table"]:
             return 0
         if not store.is_empty():
-            raise StoreMismatchError(f"{store.name} holds another run; import {path} into a new run file")
-        _require_texts(needed_items(beside), set() if texts is None else set(texts["ID"]))
-        samples = () if texts is None else texts.iter_rows(named=True)
-        return restore(store, beside, head, samples)
+            raise StoreMismatchError(f"{store.name} holds a run already; import {path} into a new run file")
+        _require_texts({row["item_id"] for row in _rows(beside, items)}, set() if texts is None else set(texts["ID"]))
+        return _restore(store, beside, head, () if texts is None else texts.iter_rows(named=True))
 
 
 def _read(path: Table | str | os.PathLike[str], columns: ResultColumns) -> pl.DataFrame:
@@ -157,20 +166,14 @@ def _add(store: RunFile, frame: pl.DataFrame) -> int:
 
 
 def _sided(frame: pl.DataFrame) -> pl.DataFrame:
-    """Results in which every text has a side; where it is not known who stood first, chance decides, always alike."""
+    """Results in which every text has a side; where it is not known who stood first, every other row is turned."""
     if ORDER_KNOWN not in frame.columns:
         return frame
-    unknown = ~frame[ORDER_KNOWN].cast(pl.Boolean).fill_null(value=True)
-    if unknown.any():
-        notice("the results do not say who stood first; sides are drawn, so that no position is favoured")
-    keys = zip(frame["ID1"], frame["ID2"], range(frame.height), strict=True)
-    drawn = pl.Series([int(fingerprint([*sorted(key[:2]), key[2]])[:8], 16) % 2 == 1 for key in keys], dtype=pl.Boolean)
-    low_first = frame["ID1"] <= frame["ID2"]
-    turned = pl.lit(unknown & (drawn == low_first))
-    one, two = (
-        pl.when(turned).then(other).otherwise(own).alias(own) for own, other in (("ID1", "ID2"), ("ID2", "ID1"))
-    )
-    return frame.with_columns(one, two).drop(ORDER_KNOWN)
+    notice("the results do not say who stood first; every other row is turned, so that no position is favoured")
+    turned = ~pl.col(ORDER_KNOWN).fill_null(value=True) & (pl.int_range(pl.len()) % 2 == 1)
+    first = pl.when(turned).then("ID2").otherwise("ID1")
+    second = pl.when(turned).then("ID1").otherwise("ID2")
+    return frame.with_columns(ID1=first, ID2=second).drop(ORDER_KNOWN)
 
 
 def _require_texts(needed: set[str], known: set[str]) -> None:
@@ -240,3 +243,140 @@ def asked_of(
         "received_at": received_at,
     }
     return Asked(condition_id, (values,), comparison, number, replaces=replaces)
+
+
+# The file beside an exported table
+
+_VERSION = 5
+_IMPORTED = "imported"  # the fact that names the digest of the run that a run file was imported from, and its table's
+_LEFT_OUT = frozenset(
+    {"items.text", "items.columns", "labellers.token", "label_cases.task_input", "label_cases.response_1"}
+    | {"label_cases.response_2", "attempts.request", "attempts.raw_response"}
+)
+
+
+def _companion_of(path: Path) -> Path:
+    """Where the logs of an exported table are: ``results.csv.logs.jsonl`` for ``results.csv``."""
+    return path.with_name(f"{path.name}.logs.jsonl")
+
+
+def _write_companion(store: RunFile, path: Path) -> None:
+    """Write the file beside a table."""
+    digest = hashlib.sha256()
+    with (
+        store.transaction() as connection,
+        replacing(_companion_of(path)) as temporary,
+        temporary.open("wb") as file,
+    ):
+        end = digest_of_heads(heads_of(connection))
+        head = {"pairscale": "logs", "version": _VERSION, "digest": end, "table": _hash_of(path)}
+        for line in (head, *_lines(connection)):
+            written = f"{json.dumps(line, ensure_ascii=False, separators=(',', ':'))}\n".encode()
+            digest.update(written)
+            file.write(written)
+        file.write(f'{{"sha256":"{digest.hexdigest()}"}}\n'.encode())
+
+
+def _hash_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _lines(connection: Connection) -> Iterator[dict[str, Any]]:
+    for table in HASHED:
+        columns = [type_coerce(c, Text).label(c.name) if _is_text(c) else c for c in _exported(table)]
+        query = select(*columns).order_by(*table.primary_key)
+        for row in connection.execution_options(stream_results=True).execute(query).mappings():
+            values = dict(row)
+            if table is metadata and values["key"] in UNHASHED_FACTS:
+                continue
+            if table is blobs:
+                values["data"] = base64.b64encode(values["data"]).decode("ascii")
+            yield {table.name: values}
+
+
+def _exported(table: StoredTable) -> list[Column[Any]]:
+    return [column for column in table.c if str(column) not in _LEFT_OUT]
+
+
+def _is_text(column: Column[Any]) -> bool:
+    """Whether a column goes through the file as the text of its JSON, to the letter."""
+    return isinstance(column.type, JsonText) and column.table is not metadata
+
+
+def _read_head(path: Path, table: Path) -> dict[str, Any]:
+    """What the file says of itself, when it and the table beside it are as they were exported.
+
+    Raises:
+        FileFormatError: it is something else, or one of the two was changed since.
+    """
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        head = last = file.readline()
+        for line in file:
+            digest.update(last)
+            last = line
+    if last != f'{{"sha256":"{digest.hexdigest()}"}}\n'.encode() or f'"version":{_VERSION},'.encode() not in head:
+        raise FileFormatError(f"{path} is not a file of logs as an export wrote it; export the run again")
+    said: dict[str, Any] = json.loads(head)
+    if said["table"] != _hash_of(table):
+        raise FileFormatError(
+            f"{table} is not as it was exported. To import the table as it is now, without logs and labels, remove "
+            f"{path}; otherwise export the run again"
+        )
+    return said
+
+
+def _restore(store: RunFile, path: Path, head: Mapping[str, Any], samples: Iterable[Mapping[str, Any]]) -> int:
+    """Enter an exported run into an empty run file: its chain begins here, and names the digest of the exported run.
+
+    Args:
+        store: open for writing, and empty.
+        path: the file beside the results.
+        head: its first line.
+        samples: the texts.
+
+    Returns:
+        How many comparisons were entered.
+
+    Raises:
+        StoreMismatchError: that names the samples whose text was another when they were judged.
+    """
+    hashes = {row["item_id"]: row["text_hash"] for row in _rows(path, items)}
+    rows = [item_row(sample) for sample in samples]
+    changed = [row["item_id"] for row in rows if hashes.get(row["item_id"], row["text_hash"]) != row["text_hash"]]
+    if changed:
+        raise StoreMismatchError(
+            f"{listed(sorted(changed))} had another text when the exported run judged it; give the texts of that time"
+        )
+    with store.writer.changing() as change:
+        change.about["imported"] = head["digest"]
+        for row in _rows(path, metadata):
+            change.set_fact(row["key"], row["value"])
+        change.set_fact(_IMPORTED, {"digest": head["digest"], "table": head["table"]})
+        change.insert(items, rows)
+        for table in HASHED:
+            if table is not items and table is not metadata:
+                change.insert(table, _rows(path, table))
+        if change.connection.execute(select(labellers.c.labeller_id).limit(1)).first():
+            make_private(change.connection.engine)
+    store.writer.renumber()
+    return store.counts()["comparisons"]
+
+
+def _rows(path: Path, table: StoredTable) -> Iterator[dict[str, Any]]:
+    """The rows of a table, as they are stored; labellers get new links."""
+    begins = f'{{"{table.name}":'
+    texts = [column.name for column in _exported(table) if _is_text(column)]
+    with path.open(encoding="utf-8") as file:
+        for line in file:
+            if not line.startswith(begins):
+                continue
+            row = json.loads(line)[table.name]
+            for name in texts:
+                row[name] = None if row[name] is None else Written(row[name])
+            if table is blobs:
+                row["data"] = base64.b64decode(row["data"])
+            if table is labellers:
+                row["token"] = new_token()
+            yield row

@@ -157,11 +157,9 @@ class Batches:
         return web.json_response({}, headers={"X-Goog-Upload-URL": where, "X-Goog-Upload-Status": "active"})
 
     async def _put(self, call: Call) -> web.Response:
-        """The content of a file, whole or a part of it."""
+        """The content of a file."""
         self._files[call.name] = self._file(call.name) + await call.request.read()
-        is_final = "finalize" in call.request.headers.get("X-Goog-Upload-Command", "")
-        headers = {"X-Goog-Upload-Status": "final" if is_final else "active"}
-        return web.json_response({"file": self._file_document(call.name)}, headers=headers)
+        return web.json_response({"file": self._file_document(call.name)}, headers={"X-Goog-Upload-Status": "final"})
 
     async def _describe(self, call: Call) -> web.Response:
         return web.json_response(self._file_document(call.name))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -19,14 +20,14 @@ class ReadRequest(NamedTuple):
         prompt: the user's message.
         model: the model's name.
         structured: the field of the JSON object that was asked for, or None.
-        logprobs: how many alternatives of each token are wanted; 0 for none.
+        logprobs: whether log-probabilities are wanted.
         thoughts: whether the thoughts are to be shown.
     """
 
     prompt: str
     model: str
     structured: str | None
-    logprobs: int
+    logprobs: bool
     thoughts: bool
 
 
@@ -39,47 +40,30 @@ def read_request(kind: str, body: Mapping[str, Any], model: str = "") -> ReadReq
         model: the model's name when it stands in the address.
     """
     if kind == "gemini":
-        config = body.get("generationConfig") or {}
-        wanted = int(config.get("logprobs") or 5) if config.get("responseLogprobs") else 0
-        thinking = config.get("thinkingConfig") or {}
-        shows = bool(thinking.get("includeThoughts") or thinking.get("include_thoughts"))  # the SDK sends the second
-        return ReadRequest(_joined(body["contents"][-1]["parts"]), model, _field(config), wanted, shows)
-    structured = _field(body)
-    wants_logprobs = bool(body.get("logprobs"))
-    shows = False
-    if kind == "responses":
-        content = body["input"]
-        prompt = _joined(content if isinstance(content, str) else content[-1]["content"])
-    else:
-        users = [message["content"] for message in body.get("messages", []) if message.get("role") == "user"]
-        prompt = body.get("prompt") or _joined(users[-1] if users else "")
-    if kind == "responses":
-        wants_logprobs = "message.output_text.logprobs" in (body.get("include") or [])
-        shows = bool((body.get("reasoning") or {}).get("summary"))
-    elif kind == "messages":
-        shows = (body.get("thinking") or {}).get("type") in {"enabled", "adaptive"}
+        content = body["contents"][-1]["parts"]
     elif kind == "ollama":
-        shows = bool(body.get("think"))
-    wanted = int(body.get("top_logprobs") or 5) if wants_logprobs else 0
-    return ReadRequest(prompt, body["model"], structured, wanted, shows)
+        content = body.get("prompt") or ""
+    else:
+        content = body["input"] if kind == "responses" else body["messages"]
+        if not isinstance(content, str):
+            content = [message["content"] for message in content if message["role"] == "user"][-1]
+    prompt = content if isinstance(content, str) else "".join(str(part.get("text", "")) for part in content)
+    text = json.dumps(body)  # in which quotes of the prompt are escaped
+    schema = _SCHEMA.search(text)
+    return ReadRequest(
+        prompt,
+        model or body["model"],
+        None if schema is None else schema[1],
+        _LOGPROBS.search(text) is not None,
+        _THOUGHTS.search(text) is not None,
+    )
 
 
-def _joined(content: Any) -> str:
-    if isinstance(content, str):
-        return content
-    return "".join(str(part.get("text", "")) for part in content)
-
-
-def _field(document: Any) -> str | None:
-    """The first field of a JSON schema, wherever in the request it stands."""
-    inner: Any = ()
-    if isinstance(document, Mapping):
-        if isinstance(document.get("properties"), Mapping):
-            return next(iter(document["properties"]), None)
-        inner = document.values()
-    elif isinstance(document, list):
-        inner = document
-    return next(filter(None, map(_field, inner)), None)
+_SCHEMA = re.compile(r'"properties": \{"(\w+)"')
+_LOGPROBS = re.compile(r'"(?:logprobs|responseLogprobs)": (?:true|[1-9])|"message\.output_text\.logprobs"')
+_THOUGHTS = re.compile(
+    r'"(?:includeThoughts|include_thoughts|think)": (?:true|"\w)|"summary": "\w|"type": "(?:enabled|adaptive)"'
+)
 
 
 def reply_body(
@@ -105,14 +89,13 @@ def _tokens(text: str) -> int:
 
 def _pieces(asked: ReadRequest, reply: SimulatedReply) -> list[tuple[str, float, list[tuple[str, float]]]]:
     """The answer as tokens with log-probabilities; the choice is a token of its own, with both alternatives."""
-    if not asked.logprobs or reply.p_first is None:
+    if not asked.logprobs or reply.p_first is None or reply.choice is None:
         return []
     before, _, after = reply.text.partition(f"SAMPLE_{reply.choice}")
     p = min(max(reply.p_first, 1e-12), 1 - 1e-12)
-    both = sorted([("1", math.log(p)), ("2", math.log(1 - p))], key=lambda pair: -pair[1])
-    pieces = [(text, -1e-4, [(text, -1e-4)]) for text in (before, "SAMPLE", "_", after) if text or text is after]
-    pieces.insert(-1, (str(reply.choice), dict(both)[str(reply.choice)], both[: asked.logprobs]))
-    return pieces
+    both = [("1", math.log(p)), ("2", math.log(1 - p))]
+    head = [(text, -1e-4, [(text, -1e-4)]) for text in (before, "SAMPLE", "_")]
+    return [*head, (*both[reply.choice - 1], both), (after, -1e-4, [(after, -1e-4)])]
 
 
 def _openai_logprobs(asked: ReadRequest, reply: SimulatedReply) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ import math
 import random
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from pairscale.core.options import require_number, require_probability
@@ -63,7 +63,6 @@ class Behaviour:
     echo_rate: float = 0.0
     thoughts: str = "I weighed both texts against the definition."
     seed: int = 0
-    _known: dict[str, float] = field(default_factory=dict[str, float], repr=False, compare=False)
 
     def __post_init__(self) -> None:
         require_number(self.error, "error", least=0)
@@ -76,11 +75,9 @@ class Behaviour:
         """The hidden quality of a text."""
         if isinstance(self.quality, Mapping):
             return float(self.quality.get(text, 0.0))
-        if text not in self._known:
-            from pairscale.judges.lexical import lexical_score
+        from pairscale.judges.lexical import lexical_score
 
-            self._known[text] = float((self.quality or lexical_score)(text))
-        return self._known[text]
+        return float((self.quality or lexical_score)(text))
 
 
 class SimulatedReply(NamedTuple):

@@ -16,7 +16,6 @@ from typing import Any, Self
 from aiohttp import web
 
 from pairscale.core.errors import InputError
-from pairscale.core.options import require_number
 from pairscale.testing._batches import Batches
 from pairscale.testing._formats import RefusedError, read_request, reply_body
 from pairscale.testing._judging import Behaviour, answer
@@ -147,9 +146,6 @@ class ProviderSimulator:
     _thread: threading.Thread | None = field(default=None, init=False, repr=False)
     _stop: asyncio.Event | None = field(default=None, init=False, repr=False)
 
-    def __post_init__(self) -> None:
-        require_number(self.latency_s, "latency_s", least=0)
-
     @property
     def url(self) -> str:
         """Where it is; OpenAI's base URL is this with ``/v1``."""
@@ -273,8 +269,7 @@ class ProviderSimulator:
         """
         asked = read_request(kind, body, model)
         if self.models is not None and asked.model not in self.models:
-            more = ", try pulling it first" if kind == "ollama" else ""
-            raise RefusedError(404, f"model '{asked.model}' not found{more}")
+            raise RefusedError(404, f"model '{asked.model}' not found")
         fields = {**body, **(body.get("generationConfig") or {}), **(body.get("options") or {})}
         for pattern, names in self.rejects.items():
             for name in names:

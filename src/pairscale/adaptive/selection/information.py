@@ -236,9 +236,7 @@ class Laplace:
         self._next_sd = SD_START
         self._waiting: list[tuple[int, int]] = []  # in flight, and not yet in the covariance
         self._open: dict[tuple[int, int], float] = {}  # in flight, with the weight that is in the covariance
-        self._slot: dict[tuple[int, int], int] = {}  # where a pair is in the arrays below
-        self._pairs: Ints = np.zeros((2, 256), dtype=np.int64)
-        self._times, self._won = np.zeros(256), np.zeros(256)
+        self._answers: dict[tuple[int, int], list[float]] = {}  # by pair, how many, and how many the lower number won
 
     def join(self, more: int) -> None:
         """More items, of which nothing but the prior is known."""
@@ -291,7 +289,7 @@ class Laplace:
 
     def _share(self, a: int, b: int) -> float:
         """What the next answer on a pair counts: 1, or less when it has one."""
-        return 1.0 if not self.discount or _key(a, b) not in self._slot else 1 - self.discount
+        return 1.0 if not self.discount or _key(a, b) not in self._answers else 1 - self.discount
 
     def _taken_out(self, key: tuple[int, int]) -> float:
         if key in self._waiting:
@@ -300,22 +298,14 @@ class Laplace:
         return self._open.pop(key, 0.0)
 
     def _count(self, a: int, b: int, y: float) -> None:
-        key = _key(a, b)
-        slot = self._slot.setdefault(key, len(self._slot))
-        if slot == len(self._times):
-            self._pairs = np.concatenate([self._pairs, np.zeros_like(self._pairs)], axis=1)
-            self._times, self._won = (
-                np.concatenate([values, np.zeros_like(values)]) for values in (self._times, self._won)
-            )
-        self._pairs[:, slot] = key
-        self._times[slot] += 1
-        self._won[slot] += y if key == (a, b) else 1 - y
+        answers = self._answers.setdefault(_key(a, b), [0.0, 0.0])
+        answers[0] += 1
+        answers[1] += y if a < b else 1 - y
 
     def solve(self) -> None:
         """Find the mode and its curvature from all answers, and what they say of s."""
-        used = len(self._slot)
-        i, j = self._pairs[:, :used]
-        times, won = self._times[:used], self._won[:used]
+        i, j = np.array(list(self._answers), dtype=np.int64).reshape(-1, 2).T
+        times, won = np.array(list(self._answers.values()), dtype=np.float64).reshape(-1, 2).T
         if self.discount:
             counted = 1 + (times - 1) * (1 - self.discount)
             times, won = counted, won * counted / times

@@ -305,9 +305,7 @@ class Ledger:
         self.first[a] += 1
         self.second[b] += 1
         self.n_unique_pairs += not self.seen[a, b]
-        if self.seen[a, b] < 255:
-            self.seen[a, b] += 1
-            self.seen[b, a] += 1
+        self.seen[a, b] = self.seen[b, a] = min(255, int(self.seen[a, b]) + 1)
         self._last_first[a, b] = True
         self._last_first[b, a] = False
         self._invalid_in_row[[a, b]] = 0

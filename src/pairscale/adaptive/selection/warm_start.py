@@ -109,10 +109,8 @@ class WarmStart:
         """
         self._position = np.concatenate([self._position, len(self._position) + np.arange(len(new))])
         if not len(order):  # no one is left to tie them to but each other
-            links = list(pairwise(new.tolist()))
-            self.queue += links
-            self._links += links
-            return
+            order = new[:1]
+            new = new[1:]
         shares = (np.arange(min(_LINKS, len(order))) + 0.5) / min(_LINKS, len(order))
         for turn, item in enumerate(new.tolist()):
             # Each new item a little further along, so that not all are tied to the same few.

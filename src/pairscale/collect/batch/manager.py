@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import math
 import os
-import tempfile
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,22 +19,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pairscale.collect._plan import Plan, make_plan, named_pairs
 from pairscale.collect.batch import registry
-from pairscale.collect.batch._affordable import affordable
-from pairscale.collect.batch.files import (
-    count_results,
-    even_sizes,
-    ingest_results,
-    is_anothers,
-    is_foreign,
-    pairs_from,
-    write_parts,
-)
+from pairscale.collect.batch.files import count_results, even_sizes, ingest_results, pairs_from, write_parts
 from pairscale.collect.batch.registry import (
     RegistryEntry,
     append,
     entries,
     event,
-    halves_of,
     judge_of,
     registry_table,
     remember_judge,
@@ -43,16 +32,17 @@ from pairscale.collect.batch.registry import (
     results_of,
     status_table,
 )
-from pairscale.core.errors import InputError, JudgeError, StoreBusyError, StoreGoneError
+from pairscale.core.errors import InputError, JudgeError, StoreBusyError
 from pairscale.core.notices import notice
-from pairscale.core.options import checked, optional, require_flag, require_int, require_number
+from pairscale.core.options import checked, optional, require_int, require_number
 from pairscale.core.provenance import utc_now
 from pairscale.judges.base import JudgePair
-from pairscale.judges.batched import BatchJudge, is_both_orders, max_batch_cost, restored
+from pairscale.judges.batched import BatchJudge, calls_of, max_batch_cost, restored
 from pairscale.providers.batch_http import BatchHTTP
 from pairscale.providers.batches import ENDED, BatchJob, BatchLimits, Draft, batch_format
 from pairscale.providers.client import ProviderError
-from pairscale.runtime import record_prices, require_prices
+from pairscale.runtime import Budget, record_prices, recorded_prices, require_prices
+from pairscale.store.database import write_json
 from pairscale.store.runfile import RunFile, open_run
 
 if TYPE_CHECKING:
@@ -61,6 +51,10 @@ if TYPE_CHECKING:
     from pairscale.core.tables import Table
 
 _LONGEST_WAIT = 60.0
+_LONGEST_INTERVAL = 600.0
+_DOWNLOADS = 3
+_RESULTS = 64 * 1024**2  # bytes that a file of results may have
+_RESULT = 1024**2  # and more per request
 
 
 class _Creation:
@@ -86,17 +80,18 @@ class _Creation:
         Raises:
             JudgeError: the provider does not take it.
         """
+        entry = self._entry
         for turn in range(retries + 1):
             if await self.is_found():
-                notice(f"batch {self._entry.key}: found again as {self._entry.batch_id}, which is not created twice")
+                notice(f"batch {entry.key}: found again as {entry.batch_id}, which is not created twice")
                 return
             try:
-                if not Path(self._entry.input_path).is_file():
+                if not Path(entry.input_path).is_file():
                     raise InputError(
-                        f"batch {self._entry.key} was not created, and its file of requests, {self._entry.input_path}, "
-                        "is gone; cancel it by its key, and submit the pairs again"
+                        f"batch {entry.key} was not created, and its file of requests, {entry.input_path}, is gone; "
+                        "cancel it by its key, and submit the pairs again"
                     )
-                if self._entry.file_id is None:
+                if entry.file_id is None:
                     file_id = await self._form.upload(self._http, self._draft())
                     if file_id is not None:
                         self._note("uploaded", file_id=file_id)
@@ -144,7 +139,7 @@ class _Creation:
         raise JudgeError(f"batch {key} was not created: {error.message}")
 
     def _number(self, job: BatchJob, *, is_guess: bool) -> None:
-        self._note("created", batch_id=job.id, created_at=utc_now(), is_guess=is_guess, **seen(job))
+        self._note("created", batch_id=job.id, created_at=utc_now(), is_guess=is_guess, **_seen(job))
         registry.reached("numbered")
 
     def _note(self, kind: str, **values: Any) -> None:
@@ -159,37 +154,19 @@ class _Creation:
         )  # fmt: skip
 
 
-def seen(job: BatchJob) -> dict[str, Any]:
+def _seen(job: BatchJob) -> dict[str, Any]:
     """What is remembered of a batch each time that it is looked at."""
-    return {
-        "state": job.state,
-        "succeeded": job.succeeded,
-        "failed": job.failed,
-        "expires_at": job.expires_at,
-        "message": job.message,
-        "seen_at": utc_now(),
-    }
-
-
-_LONGEST_INTERVAL = 600.0
-_DOWNLOADS_AGAIN = 2
-_RESULTS, _RESULT = 64 * 1024**2, 1024**2  # bytes that a file of results may have, and more per request
-
-
-def _folder_of(run: str | os.PathLike[str] | None) -> Path:
-    if run is None or "://" in str(run):
-        return Path(tempfile.mkdtemp(prefix="pairscale-batches-"))
-    return Path(f"{os.fspath(run)}.batches")
+    names = ("state", "succeeded", "failed", "expires_at", "message")
+    return {name: getattr(job, name) for name in names} | {"seen_at": utc_now()}
 
 
 class BatchManager:
-    """All batches of one run file: prepares, submits, polls, collects and cancels them.
+    """All batches of one run file: prepares, submits, polls, collects and cancels them; use it in ``async with``.
 
     Args:
-        run: the run file; None keeps everything in memory, for as long as this object lives.
+        run: the run file.
         folder: where the files of requests and results go; by default beside the run file.
         api_key: the key; by default those of the environment.
-        base_url: where the provider is now, when it has moved since.
         sleep: how to wait.
         clock: tells the time, in seconds.
         retries: how often to try again what may pass.
@@ -200,11 +177,10 @@ class BatchManager:
     @checked
     def __init__(
         self,
-        run: str | os.PathLike[str] | None,
+        run: str | os.PathLike[str],
         *,
         folder: str | os.PathLike[str] | None = None,
         api_key: str | None = None,
-        base_url: str | None = None,
         sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep,
         clock: Callable[[], float] = time.time,
         retries: int = 4,
@@ -213,30 +189,22 @@ class BatchManager:
         self._retries = require_int(retries, "retries", least=0)
         self._run = run
         self._keep = keep_jsonl
-        self._memory = open_run(None, write=True) if run is None else None
-        self.folder = Path(folder) if folder is not None else _folder_of(run)
+        if folder is None:
+            folder = "batches" if "://" in str(run) else f"{os.fspath(run)}.batches"
+        self.folder = Path(folder)
         self._key = api_key
-        self._base_url = base_url
         self._sleep = sleep
         self._clock = clock
         self._judges: dict[str, BatchJudge] = {}
         self._failure: JudgeError | None = None
         self._unknown: set[str] = set()  # batches that the provider did not know when they were last looked at
-        self._was_open = False  # so that a run file that is deleted meanwhile is not made again, empty
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_error: object) -> None:
-        await self.aclose()
-
-    async def aclose(self) -> None:
-        """Close connections, and the run file if it is in memory."""
         for judge in self._judges.values():
             await judge.aclose()
-        if self._memory is not None:
-            self._memory.close()
-            self._memory = None
 
     # What there is
 
@@ -260,9 +228,9 @@ class BatchManager:
             return results_of(store, self._entries(store, keys), raw=raw)
 
     def rest(self, keys: Collection[str] | None = None) -> pl.DataFrame:
-        """The pairs of collected batches that have no answer, and why."""
+        """The pairs of batches that are done with that have no answer, and why."""
         with self._open() as store:
-            return rest_of(store, [entry for entry in self._entries(store, keys) if entry.collected_at is not None])
+            return rest_of(store, [entry for entry in self._entries(store, keys) if not entry.open])
 
     # Small things
 
@@ -271,13 +239,7 @@ class BatchManager:
 
     @contextmanager
     def _open(self, *, write: bool = False) -> Iterator[RunFile]:
-        if self._memory is not None:
-            yield self._memory
-            return
-        if self._was_open and "://" not in str(self._run) and not Path(str(self._run)).exists():
-            raise StoreGoneError(f"{self._run} was deleted while its batches were under way; restore it from a copy")
         with open_run(self._run, write=write) as store:
-            self._was_open = True
             yield store
 
     def _judge(self, store: RunFile, condition_id: str) -> BatchJudge:
@@ -285,7 +247,7 @@ class BatchManager:
             description = judge_of(store, condition_id)
             if description is None:
                 raise InputError(f"{store.name} does not say which judge the condition {condition_id} was")
-            self._judges[condition_id] = restored(description, self._key, self._base_url)
+            self._judges[condition_id] = restored(description, self._key)
         return self._judges[condition_id]
 
     def _http(self, judge: BatchJudge) -> BatchHTTP:
@@ -301,8 +263,8 @@ class BatchManager:
         batch_size: int | None = None,
         n_segments: int | None = None,
         limits: BatchLimits | None = None,
-        metadata: Mapping[str, str] | None = None,
         max_cost: float | None = None,
+        metadata: Mapping[str, str] | None = None,
         keep_jsonl: bool = True,
         include_raw: bool = False,
     ) -> tuple[Plan, list[RegistryEntry]]:
@@ -314,9 +276,9 @@ class BatchManager:
             batch_size: pairs in a batch, at the most.
             n_segments: how many batches; by default as few as the provider takes.
             limits: other limits than the provider's own.
-            metadata: names and values that the provider keeps with the batch, where it does.
             max_cost: US dollars that the run may spend, with what is under way and all earlier calls; pairs beyond it
                 are left for a call with a higher limit.
+            metadata: names and values that the provider keeps with the batch, where it does.
             keep_jsonl: whether the files of requests and results stay when the results are in the run file.
             include_raw: whether the results are wanted with the raw replies, for a later call that collects them.
 
@@ -328,10 +290,9 @@ class BatchManager:
         batch_size = optional(require_int, batch_size, "batch_size", least=1)
         n_segments = optional(require_int, n_segments, "n_segments", least=1)
         max_cost = optional(require_number, max_cost, "max_cost", least=0)
-        require_flag(keep_jsonl, "keep_jsonl")
-        require_flag(include_raw, "include_raw")
         batch_format(judge.provider)
         require_prices([judge], max_cost)
+        about = {"metadata": dict(metadata or {}), "keep_jsonl": bool(keep_jsonl), "include_raw": bool(include_raw)}
         with self._open(write=True) as store:
             plan = make_plan(store, named_pairs(pairs), judge.condition)
             judge = self._judges.setdefault(plan.condition_id, judge)
@@ -343,10 +304,9 @@ class BatchManager:
             )
             missing = plan.missing(besides=busy)
             if max_cost is not None:
-                questions = affordable(store, judge, questions, max_cost, self._entries(store))
+                questions = self._affordable(store, judge, questions, max_cost)
                 missing = len(questions)
             sizes = even_sizes(missing, n_segments) if n_segments else repeat(batch_size or missing)
-            about = {"metadata": dict(metadata or {}), "keep_jsonl": keep_jsonl, "include_raw": include_raw}
             keys = self._prepare(store, judge, plan.condition_id, questions, sizes, about, limits)
             await self._place_all(store, keys)
             return plan, self._entries(store, keys)
@@ -358,24 +318,23 @@ class BatchManager:
             await self._place_all(store, waiting)
             return self._entries(store, waiting)
 
-    async def resubmit(self, keys: Collection[str] | None = None) -> list[RegistryEntry]:
-        """Put what failed, expired or was cancelled in collected batches into new ones, and nothing else."""
+    async def resubmit(self) -> list[RegistryEntry]:
+        """Put what failed, expired, was cancelled or given up into new batches, and nothing else."""
         made: list[str] = []
         with self._open(write=True) as store:
-            chosen = [entry for entry in self._entries(store, keys) if entry.collected_at is not None]
-            for condition_id in dict.fromkeys(entry.condition_id for entry in chosen):
-                answered = store.progress(condition_id).answered
-                busy = self._under_way(store, condition_id)
-                mine = [entry for entry in chosen if entry.condition_id == condition_id]
-                numbers = list(dict.fromkeys(n for entry in mine for n in entry.pair_ids))
-                again = [number for number in numbers if number not in answered and number not in busy]
-                judge = self._judge(store, condition_id)
+            ended = [entry for entry in self._entries(store) if not entry.open]
+            for condition_id in dict.fromkeys(entry.condition_id for entry in ended):
+                done = store.progress(condition_id).answered | self._under_way(store, condition_id)
+                mine = [entry for entry in ended if entry.condition_id == condition_id]
+                numbers = dict.fromkeys(number for entry in mine for number in entry.pair_ids)
+                again = [number for number in numbers if number not in done]
                 about = {
                     "keep_jsonl": all(entry.keep_jsonl for entry in mine),
                     "include_raw": any(entry.include_raw for entry in mine),
                 }
-                sizes = repeat(len(again))
-                made += self._prepare(store, judge, condition_id, pairs_from(store, again), sizes, about)
+                questions = pairs_from(store, again).items()
+                judge = self._judge(store, condition_id)
+                made += self._prepare(store, judge, condition_id, questions, repeat(len(again)), about)
             await self._place_all(store, made)
             return self._entries(store, made)
 
@@ -388,6 +347,29 @@ class BatchManager:
             for number in entry.pair_ids
         }
 
+    def _affordable(
+        self, store: RunFile, judge: BatchJudge, questions: Iterable[tuple[int, JudgePair]], max_cost: float
+    ) -> list[tuple[int, JudgePair]]:
+        """The questions, in their order, that cannot make the run cost more than it may; the rest is said."""
+        under_way = sum(entry.max_cost or 0.0 for entry in self._entries(store) if entry.open)
+        budget = Budget(max_cost, store.spent() + under_way)
+        chosen: list[tuple[int, JudgePair]] = []
+        for number, pair in questions:
+            calls = calls_of(judge, pair)
+            n_bytes = sum(len(write_json(call.body).encode()) for call in calls)
+            most = max_batch_cost(judge, n_bytes, len(calls)) or 0.0
+            if not budget.may_ask("", most):
+                reserved = f", and ${under_way:.4f} are reserved for batches under way" if under_way else ""
+                notice(
+                    f"{len(chosen):,} pairs are submitted; more might pass `max_cost=`: ${store.spent():.4f} of "
+                    f"${max_cost:g} are spent{reserved}{recorded_prices(store)}. Run it again to continue, later or "
+                    "with a higher limit"
+                )
+                break
+            budget.spent += most
+            chosen.append((number, pair))
+        return chosen
+
     def _prepare(
         self,
         store: RunFile,
@@ -399,9 +381,7 @@ class BatchManager:
         limits: BatchLimits | None = None,
     ) -> list[str]:
         """Write the files, then write down that they are batches to be."""
-        form = batch_format(judge.provider)
-        halves = halves_of(self._entries(store), condition_id) if is_both_orders(judge) else {}
-        parts = list(write_parts(judge, form, questions, self.folder, sizes, limits, halves))
+        parts = list(write_parts(judge, batch_format(judge.provider), questions, self.folder, sizes, limits))
         registry.reached("written")
         common = {"provider": judge.provider, "model": judge.model, "condition_id": condition_id, **about}
         for segment, part in enumerate(parts, start=1):
@@ -413,27 +393,23 @@ class BatchManager:
 
     async def _place_all(self, store: RunFile, keys: Collection[str]) -> None:
         everything = self._entries(store)
-        known = {entry.batch_id for entry in everything if entry.batch_id is not None}
         for entry in everything:
-            if entry.key not in keys or entry.batch_id is not None or not entry.open:
-                continue
-            judge = self._judge(store, entry.condition_id)
-            await _Creation(store, self._http(judge), entry, known).create(self._retries)
-            known.add(str(entry.batch_id))
+            if entry.key in keys and entry.batch_id is None and entry.open:
+                await self._creation(store, entry, everything).create(self._retries)
+
+    def _creation(self, store: RunFile, entry: RegistryEntry, everything: Sequence[RegistryEntry]) -> _Creation:
+        known = {other.batch_id for other in everything if other.batch_id is not None}
+        return _Creation(store, self._http(self._judge(store, entry.condition_id)), entry, known)
 
     # Looking and collecting
 
     async def look(self, keys: Collection[str] | None = None, *, delay: float = 0.0) -> bool:
         """Ask how the batches stand that have not ended; True when something has changed."""
-        delay = require_number(delay, "delay", least=0)
         changed = False
-        with self._open() as store:
-            waiting = [e for e in self._entries(store, keys) if e.open and e.batch_id and e.state not in ENDED]
-            judges = {entry.key: self._judge(store, entry.condition_id) for entry in waiting}
-        for number, entry in enumerate(waiting):
+        for number, (entry, judge) in enumerate(self._placed(keys, ended=False)):
             if number and delay:
                 await self._sleep(delay)
-            now = await self._seen(entry, judges[entry.key])
+            now = await self._looked_at(entry, judge)
             if now is None or all(getattr(entry, name) == value for name, value in now.items() if name != "seen_at"):
                 continue
             changed = True
@@ -442,28 +418,43 @@ class BatchManager:
             registry.reached("seen")
         return changed
 
-    async def _seen(self, entry: RegistryEntry, judge: BatchJudge) -> dict[str, Any] | None:
+    def _placed(self, keys: Collection[str] | None, *, ended: bool) -> list[tuple[RegistryEntry, BatchJudge]]:
+        """The batches that their provider has and that are not collected, by whether they have ended."""
+        with self._open() as store:
+            return [
+                (entry, self._judge(store, entry.condition_id))
+                for entry in self._entries(store, keys)
+                if entry.open and entry.batch_id is not None and (entry.state in ENDED) is ended
+            ]
+
+    async def _looked_at(self, entry: RegistryEntry, judge: BatchJudge) -> dict[str, Any] | None:
         try:
             job = await batch_format(entry.provider).get(self._http(judge), str(entry.batch_id))
         except ProviderError as error:
-            if error.status == 404:
-                self._is_unknown(entry)
-                return None
-            if error.failure == "judge":
-                raise JudgeError(error.message) from None
-            notice(f"batch {entry.batch_id}: {error.message}; it is asked again later")
+            self._say_problem(entry, error)
             return None
         self._unknown.discard(entry.key)
-        return seen(job)
+        return _seen(job)
 
-    def _is_unknown(self, entry: RegistryEntry) -> None:
-        """The provider says 404, and so it does of a batch of another project: that may be paid for, and is kept."""
-        if entry.key not in self._unknown:
-            notice(
-                f"batch {entry.batch_id}: {entry.provider} does not know it; is this the key of the project that it is "
-                "of? It is kept, and asked about again by the next call; cancel it by its id to give it up"
-            )
-        self._unknown.add(entry.key)
+    def _say_problem(self, entry: RegistryEntry, error: ProviderError) -> None:
+        """Say that a batch cannot be asked about now.
+
+        The provider says 404 also of a batch of another project: that may be paid for, and is kept.
+
+        Raises:
+            JudgeError: it cannot be asked about later either.
+        """
+        if error.status == 404:
+            if entry.key not in self._unknown:
+                notice(
+                    f"batch {entry.batch_id}: {entry.provider} does not know it; is this the key of the project that "
+                    "it is of? It is kept, and asked about again by the next call; cancel it by its id to give it up"
+                )
+            self._unknown.add(entry.key)
+        elif error.failure == "judge":
+            raise JudgeError(error.message) from None
+        else:
+            notice(f"batch {entry.batch_id}: {error.message}; it is asked again later")
 
     async def collect(self, keys: Collection[str] | None = None) -> list[RegistryEntry]:
         """Download what has ended and enter it into the run file; those entries.
@@ -482,31 +473,30 @@ class BatchManager:
             raise failure
 
     async def _collect(self, keys: Collection[str] | None) -> list[RegistryEntry]:
-        with self._open() as store:
-            ready = [e for e in self._entries(store, keys) if e.open and e.batch_id is not None and e.state in ENDED]
-            judges = {entry.key: self._judge(store, entry.condition_id) for entry in ready}
-        done = [entry.key for entry in ready if await self._collected(entry, judges[entry.key])]
-        with self._open() as store:
-            return self._entries(store, done)
+        ready = self._placed(keys, ended=True)
+        done = [entry.key for entry, judge in ready if await self._collected(entry, judge)]
+        return self.entries(done)
 
     async def _collected(self, entry: RegistryEntry, judge: BatchJudge) -> bool:
         """Download the results of a batch and enter them; False when that has to wait, or was done by another."""
         form = batch_format(entry.provider)
+        path = Path(entry.output_path)
         if not await self._download(entry, judge):
             return False
         with self._open(write=True) as store:
             [entry] = self._entries(store, [entry.key])  # another process may have been here meanwhile
             if not entry.open or entry.batch_id is None:
                 return False
-            if is_foreign(store, form, entry):
+            if entry.is_guess and path.is_file() and count_results(path, form, entry.key)[0] == 0:
+                append(store, [event("foreign", entry.key, batch_id=entry.batch_id)])
+                path.unlink()
                 notice(f"batch {entry.batch_id} is not {entry.key}, as was assumed; searching further")
                 return False
             failure = ingest_results(store, form, judge, entry)
         self._failure = self._failure or failure
-        keep = entry.keep_jsonl if self._keep is None else self._keep
-        if not keep:
+        if not (entry.keep_jsonl if self._keep is None else self._keep):
             Path(entry.input_path).unlink(missing_ok=True)
-            Path(entry.output_path).unlink(missing_ok=True)
+            path.unlink(missing_ok=True)
         return True
 
     async def _download(self, entry: RegistryEntry, judge: BatchJudge) -> bool:
@@ -517,30 +507,29 @@ class BatchManager:
         was paid for is still there, and the batch stays as it is until the provider gives it.
         """
         path = Path(entry.output_path)
-        form = batch_format(entry.provider)
         path.parent.mkdir(parents=True, exist_ok=True)
-        for turn in range(min(self._retries, _DOWNLOADS_AGAIN) + 1):
+        own = 0
+        for turn in range(_DOWNLOADS):
             if turn:
                 path.unlink()
                 await self._sleep(2.0 ** (turn - 1))
             if not path.is_file() and not await self._fetched(entry, judge):
                 return False
-            if entry.given_up or not path.is_file():
+            if not path.is_file():
                 return True
-            found = count_results(path, form, entry)
-            if found.own >= _promised(entry) or is_anothers(found, entry):
+            own, others = count_results(path, batch_format(entry.provider), entry.key)
+            if own >= _promised(entry) or (entry.is_guess and others and not own):
                 return True
-        if found.own == 0:
+        if own == 0:
             path.unlink()
             notice(
                 f"batch {entry.batch_id} is {entry.state}, but what {entry.provider} gives as its results holds none "
                 "of its requests; it is kept, and tried again later. Cancel it by its id to give it up"
             )
-        return found.own > 0
+        return own > 0
 
     async def _fetched(self, entry: RegistryEntry, judge: BatchJudge) -> bool:
         """Download the results; False when that has to wait, and True without a file when there will be none."""
-        path = Path(entry.output_path)
         form = batch_format(entry.provider)
         http = self._http(judge)
         job = None
@@ -550,19 +539,12 @@ class BatchManager:
                 notice(f"batch {entry.batch_id} was {entry.state}, and is {job.state} now; tried again later")
                 return False
             if job.outputs or job.state != "failed":
-                await form.download(http, job, path, _RESULTS + entry.n_requests * _RESULT)
+                await form.download(http, job, Path(entry.output_path), _RESULTS + entry.n_requests * _RESULT)
         except ProviderError as error:
             if error.status == 404 and job is not None:  # the key is the right one
                 notice(f"batch {entry.batch_id}: {entry.provider} does not have its results any more")
                 return True
-            if error.status == 404:
-                given_up = entry.state == "failed" and entry.cancel_asked
-                if not given_up:
-                    self._is_unknown(entry)
-                return given_up
-            if error.failure == "judge":
-                raise JudgeError(error.message) from None
-            notice(f"batch {entry.batch_id}: its results cannot be downloaded: {error.message}; tried again later")
+            self._say_problem(entry, error)
             return False
         registry.reached("downloaded")
         return True
@@ -594,20 +576,21 @@ class BatchManager:
         timeout = optional(require_number, timeout, "timeout", least=0, infinite=True)
         rounds = require_number(rounds, "rounds", least=0, infinite=True)
         end = math.inf if timeout is None else self._clock() + timeout
+        longest = max(interval, min(10 * interval, _LONGEST_INTERVAL))
         pause = interval
         turn = 0
         while True:
             changed = await self._round(keys, delay)
-            found = self.entries(keys)
+            current = self.entries(keys)
             if told is not None:
-                told(found)
+                told(current)
             turn += 1
             left = end - self._clock()
-            waiting = any(entry.open and entry.key not in self._unknown for entry in found)
+            waiting = any(entry.open and entry.key not in self._unknown for entry in current)
             if not waiting or turn >= rounds or left <= 0:
                 self._raise()
-                return found
-            pause = interval if changed else min(pause * 1.5, max(interval, min(10 * interval, _LONGEST_INTERVAL)))
+                return current
+            pause = interval if changed else min(pause * 1.5, longest)
             await self._sleep(min(pause, left))
 
     async def _round(self, keys: Collection[str] | None, delay: float) -> bool:
@@ -625,35 +608,39 @@ class BatchManager:
     async def cancel(self, keys: Collection[str] | None = None) -> list[RegistryEntry]:
         """Ask the providers to end batches; what was answered until then can be collected.
 
-        A batch that was never created is dropped, and one that the provider does not know is given up: it counts as
-        failed. One that has ended is looked at for that alone, when its key is given.
+        A batch that was never created, and one that its provider does not know, is dropped. One that has ended is
+        collected, or else given up, when its key is given.
         """
-        with self._open(write=True) as store:
-            everything = self._entries(store)
-            for entry in everything:
-                ended = entry.state in ENDED
-                is_wanted = not ended if keys is None else entry.key in keys
-                if not is_wanted or not entry.open:
-                    continue
-                judge = self._judge(store, entry.condition_id)
-                form = batch_format(entry.provider)
-                known = {other.batch_id for other in everything if other.batch_id is not None}
-                if not await _Creation(store, self._http(judge), entry, known).is_found():
-                    append(store, [event("dropped", entry.key, state="dropped", message="cancelled before creation")])
-                    continue
-                append(store, [event("cancelling", entry.key, cancel_asked=True, given_up=ended)])
-                try:
-                    await (form.get if ended else form.cancel)(self._http(judge), str(entry.batch_id))
-                except ProviderError as error:
-                    if error.failure == "judge" and error.status != 404:
-                        raise JudgeError(error.message) from None
-                    notice(f"batch {entry.batch_id} could not be cancelled: {error.message}")
-                    if error.status == 404:
-                        message = f"{entry.provider} does not know the batch"
-                        gone = BatchJob(str(entry.batch_id), "failed", message=message)
-                        append(store, [event("seen", entry.key, **seen(gone))])
+        for entry in self.entries(keys):
+            if entry.open and (entry.state not in ENDED or keys is not None):
+                await self._cancel(entry)
         await self.look(keys)
         return self.entries(keys)
+
+    async def _cancel(self, entry: RegistryEntry) -> None:
+        if entry.state in ENDED:
+            await self._collect([entry.key])
+            if self.entries([entry.key])[0].open:
+                self._drop(entry, "given up: its results could not be had")
+            return
+        with self._open(write=True) as store:
+            creation = self._creation(store, entry, self._entries(store))
+            if not await creation.is_found():
+                append(store, [event("dropped", entry.key, state="dropped", message="cancelled before creation")])
+                return
+            http = self._http(self._judge(store, entry.condition_id))
+        try:
+            await batch_format(entry.provider).cancel(http, str(entry.batch_id))
+        except ProviderError as error:
+            if error.failure == "judge" and error.status != 404:
+                raise JudgeError(error.message) from None
+            notice(f"batch {entry.batch_id} could not be cancelled: {error.message}")
+            if error.status == 404:
+                self._drop(entry, f"{entry.provider} does not know the batch")
+
+    def _drop(self, entry: RegistryEntry, message: str) -> None:
+        with self._open(write=True) as store:
+            append(store, [event("dropped", entry.key, state="dropped", message=message)])
 
 
 def _promised(entry: RegistryEntry) -> int:

@@ -2,8 +2,8 @@
 
 Every event is on the disk before the next thing is done. A batch is *prepared* (its key and its pairs are fixed),
 *uploaded*, *created* (the provider's id is known), *seen* in some state, *recorded* (these pairs' results are in the
-run file, in the same transaction) and *collected*. A batch that failed to be created is *dropped*. Where a pair is
-asked in both orders and only one is answered, that *half* is kept, so that only the other is asked again.
+run file, in the same transaction) and *collected*. A batch that failed to be created, or that was given up, is
+*dropped*.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 from sqlalchemy import select
@@ -27,14 +27,6 @@ if TYPE_CHECKING:
 
 EVENTS = "batches"
 JUDGES = "batch_judges"
-
-
-class Half(NamedTuple):
-    """The answer to one order of a pair: whether the samples were turned, the status of HTTP, and the reply."""
-
-    turned: bool
-    status: int | None
-    body: Any
 
 
 @dataclass(slots=True)
@@ -65,13 +57,10 @@ class RegistryEntry:
         message: why it failed.
         recorded: the pairs whose results are in the run file.
         collected_at: when the last of them was.
-        cancel_asked: whether it was asked to end.
         is_guess: whether its id was found by a search that may have found another's batch.
-        given_up: whether it was cancelled after its end, so that it is collected as it is.
         foreign: batches that were taken for this one and are not.
         metadata: names and values that go to the provider.
         max_cost: US dollars that it may cost at most; None when the price is not known.
-        halves: of pairs that are asked in both orders, the one that was answered when the other was not.
         keep_jsonl: whether its files are kept when its results are in the run file.
         include_raw: whether its results are wanted with the raw replies.
     """
@@ -99,13 +88,10 @@ class RegistryEntry:
     message: str | None = None
     recorded: set[int] = field(default_factory=set[int])
     collected_at: str | None = None
-    cancel_asked: bool = False
     is_guess: bool = False
-    given_up: bool = False
     foreign: list[str] = field(default_factory=list[str])
     metadata: dict[str, str] = field(default_factory=dict[str, str])
     max_cost: float | None = None
-    halves: dict[int, Half] = field(default_factory=dict[int, "Half"])
     keep_jsonl: bool = True
     include_raw: bool = False
 
@@ -124,29 +110,13 @@ class RegistryEntry:
         if event == "recorded":
             self.recorded.update(values["pairs"])
             return
-        if event == "half":
-            self.halves[values["pair"]] = Half(values["turned"], values["status"], values["body"])
-            return
         if event == "foreign":
             self.foreign.append(values["batch_id"])
             self.batch_id = None
             self.state = "prepared"
             return
-        for name, value in values.items():
-            setattr(self, name, value)
-
-
-def here(path: str, folder: Path) -> Path:
-    """A file that was written down; in ``folder`` when its own one is not on this machine."""
-    own = Path(path)
-    name = path.replace("\\", "/").rpartition("/")[2]
-    return own if own.name == name and own.parent.is_dir() else folder / name
-
-
-def halves_of(found: Iterable[RegistryEntry], condition_id: str) -> dict[int, Half]:
-    """The answers to one order of pairs whose other order has none yet, by the pairs' numbers."""
-    mine = (entry for entry in found if entry.condition_id == condition_id)
-    return {number: half for entry in mine for number, half in entry.halves.items()}
+        for name in values.keys() & set(self.__slots__):  # versions 1.x may have written others
+            setattr(self, name, values[name])
 
 
 def new_key() -> str:
@@ -187,8 +157,9 @@ def entries(store: RunFile, keys: Iterable[str] | None = None, folder: Path | No
     chosen = [entry for entry in found.values() if wanted is None or entry.key in wanted]
     if folder is not None:
         for entry in chosen:
-            entry.input_path = str(here(entry.input_path, folder))
-            entry.output_path = str(here(entry.output_path, folder))
+            if not Path(entry.input_path).parent.is_dir():  # written down on another machine
+                entry.input_path = str(folder / f"{entry.key}.jsonl")
+                entry.output_path = str(folder / f"{entry.key}.results.jsonl")
     return chosen
 
 
@@ -216,59 +187,31 @@ def pairs_named(store: RunFile, numbers: Sequence[int]) -> dict[int, tuple[str, 
     return found
 
 
+_TEXT = pl.String()
 REGISTRY: dict[str, pl.DataType] = {
-    "segment_index": pl.Int64(),
-    "provider": pl.String(),
-    "model": pl.String(),
-    "batch_id": pl.String(),
-    "batch_input_path": pl.String(),
-    "batch_output_path": pl.String(),
-    "csv_path": pl.String(),
-    "pairs_path": pl.String(),
-    "done": pl.Boolean(),
-    "results": pl.String(),
-}
+    "segment_index": pl.Int64(), "provider": _TEXT, "model": _TEXT, "batch_id": _TEXT, "batch_input_path": _TEXT,
+    "batch_output_path": _TEXT, "csv_path": _TEXT, "pairs_path": _TEXT, "done": pl.Boolean(), "results": _TEXT,
+}  # fmt: skip
 """The manual's columns of the registry."""
 
 STATUS: dict[str, pl.DataType] = {
-    "key": pl.String(),
-    "provider": pl.String(),
-    "model": pl.String(),
-    "batch_id": pl.String(),
-    "state": pl.String(),
-    "pairs": pl.Int64(),
-    "requests": pl.Int64(),
-    "succeeded": pl.Int64(),
-    "failed": pl.Int64(),
-    "recorded": pl.Int64(),
-    "created_at": pl.String(),
-    "age_s": pl.Float64(),
-    "left_s": pl.Float64(),
-    "collected_at": pl.String(),
-    "condition_id": pl.String(),
-    "message": pl.String(),
-}
+    "key": _TEXT, "provider": _TEXT, "model": _TEXT, "batch_id": _TEXT, "state": _TEXT, "pairs": pl.Int64(),
+    "requests": pl.Int64(), "succeeded": pl.Int64(), "failed": pl.Int64(), "recorded": pl.Int64(), "created_at": _TEXT,
+    "age_s": pl.Float64(), "left_s": pl.Float64(), "collected_at": _TEXT, "condition_id": _TEXT, "message": _TEXT,
+}  # fmt: skip
 """The columns of the table of batches."""
 
 
 def registry_table(chosen: Sequence[RegistryEntry]) -> pl.DataFrame:
     """The registry in the manual's columns."""
     rows = [
-        {
-            "segment_index": entry.segment,
-            "provider": entry.provider,
-            "model": entry.model,
-            "batch_id": entry.batch_id,
-            "batch_input_path": entry.input_path,
-            "batch_output_path": entry.output_path,
-            "csv_path": str(entry.csv_path),
-            "pairs_path": None,
-            "done": not entry.open,
-            "results": None,
-        }
+        (
+            entry.segment, entry.provider, entry.model, entry.batch_id, entry.input_path, entry.output_path,
+            str(entry.csv_path), None, not entry.open, None,
+        )
         for entry in chosen
-    ]
-    return pl.DataFrame(rows, schema=REGISTRY)
+    ]  # fmt: skip
+    return pl.DataFrame(rows, schema=REGISTRY, orient="row")
 
 
 def status_table(chosen: Sequence[RegistryEntry], now: float) -> pl.DataFrame:
@@ -294,7 +237,6 @@ def reached(step: str) -> None:
     """Nothing happens here, unless a test says so."""
 
 
-_TEXT = pl.String()
 REST: dict[str, pl.DataType] = {
     "key": _TEXT, "batch_id": _TEXT, "state": _TEXT, "custom_id": _TEXT, "ID1": _TEXT, "ID2": _TEXT,
     "error_code": _TEXT, "error_message": _TEXT, "condition_id": _TEXT,
@@ -322,7 +264,7 @@ def results_of(
 
 
 def rest_of(store: RunFile, chosen: Sequence[RegistryEntry]) -> pl.DataFrame:
-    """One row per pair of collected batches that has no answer, with its last batch and its last reason."""
+    """One row per pair of these batches that has no answer, with its last batch and its last reason."""
     names = pairs_named(store, sorted({number for entry in chosen for number in entry.pair_ids}))
     answered = {entry.condition_id: store.progress(entry.condition_id).answered for entry in chosen}
     failed = store.failed_attempts().unique(["pair_id", "condition_id"], keep="last", maintain_order=True)
@@ -333,16 +275,8 @@ def rest_of(store: RunFile, chosen: Sequence[RegistryEntry]) -> pl.DataFrame:
             if number in answered[entry.condition_id]:
                 continue
             name, first, second = names[number]
-            reason = why.get((number, entry.condition_id), {})
-            rows[number, entry.condition_id] = {
-                "key": entry.key,
-                "batch_id": entry.batch_id,
-                "state": entry.state,
-                "custom_id": name,
-                "ID1": first,
-                "ID2": second,
-                "error_code": reason.get("error_code"),
-                "error_message": reason.get("error_message"),
-                "condition_id": entry.condition_id,
-            }
+            reason = why.get((number, entry.condition_id)) or {"error_message": entry.message}
+            row = reason | {name: getattr(entry, name) for name in ("key", "batch_id", "state", "condition_id")}
+            row |= {"custom_id": name, "ID1": first, "ID2": second}
+            rows[number, entry.condition_id] = {column: row.get(column) for column in REST}
     return pl.DataFrame(list(rows.values()), schema=REST)

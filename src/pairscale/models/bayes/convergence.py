@@ -50,7 +50,8 @@ def likely_worst(draws: Floats, count: int) -> Ints:
         draws: of shape (draws, chains, parameters).
         count: how many of either kind.
     """
-    half, n_params = len(draws) // 2, draws.shape[2]
+    half = len(draws) // 2
+    n_params = draws.shape[2]
     if n_params <= count or half < _LEAST_DRAWS // 2:
         return np.arange(n_params)
     width = max(64, BLOCK // (len(draws) * draws.shape[1]))
@@ -184,7 +185,8 @@ def _ess(z: Floats) -> Floats:
     noise[:, last] = True
     stop = noise.argmax(axis=1)[:, None]
     kept = np.where(np.arange(last) < stop, np.minimum.accumulate(sums[:, :last], axis=1), 0)
-    tail, tail_sum = np.take_along_axis(rho, 2 * stop, axis=1), np.take_along_axis(sums, stop, axis=1)
+    tail = np.take_along_axis(rho, 2 * stop, axis=1)
+    tail_sum = np.take_along_axis(sums, stop, axis=1)
     tail = np.where((tail > 0) | (tail_sum >= 0), tail, 0)
     tau = -1 + 2 * kept.sum(axis=1) + tail[:, 0]
     draws = n_chains * n_draws

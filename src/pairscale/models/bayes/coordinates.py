@@ -116,9 +116,12 @@ class Coordinates:
         return self._place(z).x
 
     def _place(self, z: Floats) -> _Placed:
-        n, row, noise = self.posterior.n, self.posterior.row, self.posterior.noise
+        n = self.posterior.n
+        row = self.posterior.row
+        noise = self.posterior.noise
         x = self.spread[:, None] * z
-        ys, softs = {}, {}
+        ys = {}
+        softs = {}
         for name, knee in self.knee.items():
             y = ys[name] = x[row[name]] + self._y0[name]
             soft = softs[name] = np.maximum(np.logaddexp(0.0, y), 1e-300)
@@ -126,11 +129,15 @@ class Coordinates:
         for at in self._plain:
             x[at] += self.center[at]
         moved = moved_noise = self._moved(x)
-        deviation, of_noise, of_t, slope_t = x[:n], _ONE, _ONE, _ONE
+        deviation = x[:n]
+        of_noise = _ONE
+        of_t = _ONE
+        slope_t = _ONE
         if noise is not None:
             of_noise = np.exp(self.kappa[noise] * moved[0])
             deviation = deviation * of_noise
-        if linear := self.posterior.linear:
+        linear = self.posterior.linear
+        if linear:
             own = self.root @ x[linear]
             x[linear] = own + (self.center[linear] + self.of_linear @ moved)
             moved = np.concatenate([own, moved])
@@ -163,13 +170,17 @@ class Coordinates:
 
     def to_z(self, x: Floats) -> Floats:
         """The way back."""
-        n, row, noise = self.posterior.n, self.posterior.row, self.posterior.noise
-        z, moved = x - self.center, self._moved(x)
+        n = self.posterior.n
+        row = self.posterior.row
+        noise = self.posterior.noise
+        z = x - self.center
+        moved = self._moved(x)
         z[:n] = x[:n]
         scale = np.exp(self.kappa[noise] * moved[0]) if noise is not None else 1.0
         for name in self.knee:
             z[row[name]] = self._to_y(name, x[row[name]]) - self._y0[name]
-        if linear := self.posterior.linear:
+        linear = self.posterior.linear
+        if linear:
             own = z[linear] - self.of_linear @ moved
             z[linear] = np.linalg.solve(self.root, own)
             moved = np.concatenate([own, moved])
@@ -182,7 +193,9 @@ class Coordinates:
 
     def __call__(self, z: Floats, *, value: bool) -> tuple[Floats | None, Floats]:
         """The log density of z and its gradient."""
-        n, row, noise = self.posterior.n, self.posterior.row, self.posterior.noise
+        n = self.posterior.n
+        row = self.posterior.row
+        noise = self.posterior.noise
         at = self._place(z)
         x = at.x
         density, out = self.posterior(x, value=value)
@@ -195,7 +208,8 @@ class Coordinates:
             theta *= at.of_t
             self._bend(out, at, "t", log_jacobian)
         along = self.drift.T @ theta  # in position effects, slopes and noise
-        if linear := self.posterior.linear:
+        linear = self.posterior.linear
+        if linear:
             in_linear = out[linear]
             out[linear] = self.root.T @ (in_linear + along[: len(linear)])
             along = along[len(linear) :] + self.of_linear.T @ in_linear
@@ -213,7 +227,8 @@ class Coordinates:
         """From the slope in u (or t) to that in its y, and the Jacobian of that step; nothing without a knee."""
         if name not in self.knee:
             return
-        y, at = placed.ys[name], self.posterior.row[name]
+        y = placed.ys[name]
+        at = self.posterior.row[name]
         rise = expit(y)
         slope = np.where(y > _LOW, rise / placed.softs[name], 1.0)  # du / dy
         out[at] = out[at] * slope + (1 - rise - slope)
@@ -229,7 +244,9 @@ class Coordinates:
             x: where to start looking for the mode.
             learned: what earlier draws taught, instead of estimates.
         """
-        n, row, noise = posterior.n, posterior.row, posterior.noise
+        n = posterior.n
+        row = posterior.row
+        noise = posterior.noise
         mode = posterior.conditional_mode(x)
         curvature = posterior.curvature(mode)
         border = curvature.border()
@@ -253,9 +270,13 @@ class Coordinates:
         basis = np.stack([*(by for by, _, _ in free), mode[:n, 0]], axis=1)
         mix = np.eye(len(free) + 1, len(free))
         of_linear = np.array([by for _, by, _ in free]).reshape(len(free), len(posterior.linear)).T
-        center, scale = mode.copy(), curvature.diagonal**-0.5
+        center = mode.copy()
+        scale = curvature.diagonal**-0.5
         if learned is not None:
-            mix, of_linear, spread, kappa = learned.mix, learned.of_linear, spread | learned.spread, learned.kappa
+            mix = learned.mix
+            of_linear = learned.of_linear
+            spread = spread | learned.spread
+            kappa = learned.kappa
             center[:, 0] += learned.offset
             scale = scale * learned.widen
         root = np.array([spread[name] for name in linear_names])[:, None] * unit_root
@@ -265,7 +286,10 @@ class Coordinates:
 
     def learn(self, x: Floats) -> tuple[Floats, Learned]:
         """A center (one column) and the shape, from draws (parameters, draws): the mode is far from most of eps."""
-        posterior, n, row, noise = self.posterior, self.posterior.n, self.posterior.row, self.posterior.noise
+        posterior = self.posterior
+        n = self.posterior.n
+        row = self.posterior.row
+        noise = self.posterior.noise
         mean = x.mean(axis=1, keepdims=True)
         moved = self._moved(x)
         moved -= moved.mean(axis=1, keepdims=True)
@@ -276,7 +300,9 @@ class Coordinates:
             return np.asarray(np.linalg.lstsq(on.T, values.T, rcond=None)[0].T)
 
         theta = x[:n].copy()
-        spread, kappa, knee = {}, {}, {}
+        spread = {}
+        kappa = {}
+        knee = {}
         linear = posterior.linear
         own = x[linear] - mean[linear]
         of_linear = slopes(own, moved)
@@ -369,7 +395,8 @@ def _unit_root(precision: Floats, least: Floats) -> tuple[Floats, Floats]:
 
 def _follow(posterior: Density, mode: Floats, name: str) -> tuple[Floats, Floats, float]:
     """How the modes of scores, of position effects and slopes, and the log of the spread (of t: of the size) move."""
-    n, at = posterior.n, posterior.row[name]
+    n = posterior.n
+    at = posterior.row[name]
     rows = posterior.mode_rows
     ends = []
     for change in (-0.1, 0.1):

@@ -28,7 +28,8 @@ class _Room:
 
     def __init__(self, density: Density, chains: int) -> None:
         self.chains = chains
-        self._row, self._n = density.row, density.n
+        self._row = density.row
+        self._n = density.n
         tables = 2 if "b" in density.row else 1
         self.slope = np.empty((len(density.cells.winner), chains))
         self.s = np.empty((_BLOCK, chains))
@@ -62,7 +63,9 @@ class Density:
     """
 
     def __init__(self, cells: Cells, model: JudgeParameters) -> None:
-        self.cells, self.model, self.n = cells, model, cells.n_items
+        self.cells = cells
+        self.model = model
+        self.n = cells.n_items
         self.likelihood = likelihood_of(cells, model)
         self.noise = self.likelihood.noise
         self.row = {name: self.n + at for at, name in enumerate(model.names)}
@@ -118,7 +121,8 @@ class Density:
 
     def predictors(self, x: Floats, block: slice = slice(None)) -> tuple[Floats, Floats, Floats | None]:
         """Of a block of cells: the predictor, the difference of the scores, and the slope; None for pooled judges."""
-        cells, judge = self.cells, self._judge[block]
+        cells = self.cells
+        judge = self._judge[block]
         theta = self.abilities(x)
         d = theta[cells.winner[block]] - theta[cells.loser[block]]
         slope = None if self.basis is None else self.slopes(x)[judge]
@@ -174,7 +178,8 @@ class Density:
             slope[:] = found.slope
             return times @ found.value, times @ found.in_noise
         rows = block.stop - block.start
-        s, k = room.s[:rows], room.k[:rows]
+        s = room.s[:rows]
+        k = room.k[:rows]
         if eta is None:
             np.take(room.winner, self.cells.winner[block], axis=0, out=slope, mode="clip")
             np.take(room.loser, self._loser[block], axis=0, out=s, mode="clip")

@@ -95,8 +95,8 @@ class DiagnosticsGate:
     divergences_max: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("ess_bulk_min", "ess_bulk_min_near_stop"):
-            require_number(getattr(self, name), name, least=0)
+        require_number(self.ess_bulk_min, "ess_bulk_min", least=0)
+        require_number(self.ess_bulk_min_near_stop, "ess_bulk_min_near_stop", least=0)
         require_int(self.divergences_max, "divergences_max", least=0)
         require_number(self.max_rhat, "max_rhat", least=1)
 

@@ -54,7 +54,8 @@ WEAK_SLOPE = 1 / 3
 """A judge whose slope is estimated below this share of the mean slope is weak."""
 
 _VARIANTS = {"btl": (False, False), "btl_e": (True, False), "btl_b": (False, True), "btl_e_b": (True, True)}
-_ROUNDS, _SETTLED = 4, 0.005
+_ROUNDS = 4
+_SETTLED = 0.005
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -206,10 +207,10 @@ def fit_btl(
     draws = {name: found.draws[:, :, at] for name, at in density.row.items()}
     epsilon = expit(draws["u"]) if "u" in draws else None
     b = _mean_position(evidence, draws)
-    posterior = Posterior.from_chains(names, found.theta, epsilon, b, found.diagnostics)
+    posterior = Posterior.from_chains(names, found.theta, epsilon, b)
     how = {"warm": begun.warm, "coordinates": "learned" if begun.learned else "unlearned", **asdict(settings)}
     flat = {name: values.ravel() for name, values in draws.items()}
-    fit = _fit(evidence, posterior, flat, "lock-step HMC", how, seed)
+    fit = _fit(evidence, posterior, found.diagnostics, flat, "lock-step HMC", how, seed)
     return replace(
         fit,
         notices=(*fit.notices, *map(notice, begun.fallbacks)),
@@ -234,10 +235,9 @@ def _approximated(evidence: FitEvidence, gate: DiagnosticsGate, near_stop: bool,
         theta - theta.mean(axis=1, keepdims=True),
         expit(draws["u"]) if "u" in draws else None,
         x[:, n].copy() if evidence.model.position else None,
-        1,
-        gate.judge(divergences=0, max_rhat=1.0, min_ess_bulk=float(size), near_stop=near_stop),
     )
-    return _fit(evidence, posterior, draws, "laplace", {}, seed)
+    diagnostics = gate.judge(divergences=0, max_rhat=1.0, min_ess_bulk=float(size), near_stop=near_stop)
+    return _fit(evidence, posterior, diagnostics, draws, "laplace", {}, seed)
 
 
 def read_evidence(rows: pl.DataFrame, ids: Sequence[str], model: JudgeParameters, repeats: Repeats) -> FitEvidence:
@@ -316,8 +316,8 @@ def _mean_position(evidence: FitEvidence, draws: Mapping[str, Floats]) -> Floats
 
 
 def _fit(
-    evidence: FitEvidence, posterior: Posterior, draws: Mapping[str, Floats], method: str, how: Mapping[str, Any],
-    seed: int | None,
+    evidence: FitEvidence, posterior: Posterior, diagnostics: Diagnostics, draws: Mapping[str, Floats], method: str,
+    how: Mapping[str, Any], seed: int | None,
 ) -> BTLFit:  # fmt: skip
     """The result, from draws of the judge's parameters."""
     model = evidence.model
@@ -336,7 +336,7 @@ def _fit(
     judges, slopes = _judges(evidence, draws)
     return BTLFit(
         posterior=posterior,
-        diagnostics=posterior.diagnostics,  # type: ignore[arg-type]
+        diagnostics=diagnostics,
         model_variant=evidence.settings["model_variant"],
         n_comparisons=int(pos_A.sum()),
         degree=pos_A + pos_B,

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TypeAlias
 
 import numpy as np
 
@@ -34,15 +34,13 @@ _SHORTEST = 1e-3  # of the usual step: adaptation goes no further down
 _COLLAPSED = 0.1  # of the usual step: coordinates that need shorter steps do not fit the density
 _JITTER = (0.7, 1.3)  # of the length of a path, so that no direction comes round to where it began every time
 # Dual averaging, with the constants of Hoffman and Gelman (2014).
-_GAMMA, _DELAY, _DECAY = 0.05, 10.0, 0.75
+_GAMMA = 0.05
+_DELAY = 10.0
+_DECAY = 0.75
 
 
-class LogDensity(Protocol):
-    """A log density over columns of positions, scaled so that its curvature is near one."""
-
-    def __call__(self, z: Floats, *, value: bool) -> tuple[Floats | None, Floats]:
-        """The log density of each column (when ``value``), and its gradient."""
-        ...
+LogDensity: TypeAlias = Callable[..., tuple[Floats | None, Floats]]
+"""The log density of columns of positions (if ``value``) and its gradient, scaled to a curvature near one."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,7 +78,9 @@ class LockStepHMC:
         step: float | None = None,
         target_accept: float = 0.8,
     ) -> None:
-        self._rng, self._path, self._target = rng, path, target_accept
+        self._rng = rng
+        self._path = path
+        self._target = target_accept
         # Optimal scaling: the error of a trajectory grows with the fourth root of the dimension.
         self.usual = min(1.8 * z.shape[0] ** -0.25, _LONGEST_STEP)
         self.most_steps = int(np.ceil(_MOST_STEPS * _JITTER[1] * path / self.usual))
@@ -95,19 +95,24 @@ class LockStepHMC:
 
     def move(self, density: LogDensity, z: Floats) -> None:
         """Continue in other coordinates: the same chains, at ``z`` of another density."""
-        self._density, self._z = density, z
+        self._density = density
+        self._z = z
         value, self._gradient = density(z, value=True)
         self._value = np.asarray(value)
         self.gradients += 1
         self._restart()
 
     def _restart(self) -> None:
-        self._aim, self._error, self._count, self._mean_log = np.log(1.5 * self.step), 0.0, 0, np.log(self.step)
+        self._aim = np.log(1.5 * self.step)
+        self._error = 0.0
+        self._count = 0
+        self._mean_log = np.log(self.step)
 
     def advance(self, n: int, *, adapt: bool, on_draw: Callable[[], None] | None = None) -> Transitions:
         """Make ``n`` transitions; with ``adapt`` the step size follows the acceptance, and ends at its average."""
         kept = np.empty((n, *self._z.shape))
-        divergences, accepted = 0, 0.0
+        divergences = 0
+        accepted = 0.0
         for at in range(n):
             chance, diverged = self._transition()
             accepted += float(chance.mean())
@@ -128,9 +133,11 @@ class LockStepHMC:
         step = min(time / n_steps, self.step)
         momentum = self._rng.standard_normal(self._z.shape)
         energy = self._value - 0.5 * np.einsum("pc,pc->c", momentum, momentum)
-        z, gradient = self._z.copy(), self._gradient
+        z = self._z.copy()
+        gradient = self._gradient
         value: Floats | None = None
-        cos, sin = np.cos(step), np.sin(step)
+        cos = np.cos(step)
+        sin = np.sin(step)
         momentum += 0.5 * step * (gradient + z)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             for at in range(n_steps):

@@ -15,7 +15,7 @@ import polars as pl
 
 from pairscale.core.errors import InputError, TableError
 from pairscale.core.options import optional, require_choice, require_int
-from pairscale.core.tables import listed, require_columns, to_frame
+from pairscale.core.tables import require_columns, to_frame
 
 __all__ = [
     "ITEM_FIGURES",
@@ -29,7 +29,10 @@ __all__ = [
     "summarize_refits",
 ]
 
-_INT, _REAL, _TEXT, _FLAG = pl.Int64(), pl.Float64(), pl.String(), pl.Boolean()
+_INT = pl.Int64()
+_REAL = pl.Float64()
+_TEXT = pl.String()
+_FLAG = pl.Boolean()
 _TIME = pl.Datetime("us", "UTC")
 
 _LEVELS = {"p2.5": "2.5 %", "p5": "5 %", "p50": "50 %", "p95": "95 %", "p97.5": "97.5 %"}
@@ -228,20 +231,9 @@ def round_log_row(**known: Any) -> pl.DataFrame:
         known: values by column; names with a dot are given as ``**{"epsilon_p2.5": ...}``. NaN is missing, and a
             ``timestamp`` may be ISO text.
 
-    Raises:
-        InputError: when a name is no column of the round log.
-        TableError: when a value is not of its column's type.
     """
-    unknown = [name for name in known if name not in ROUND_LOG]
-    if unknown:
-        raise InputError(f"the round log has no column {listed(unknown)}")
-    columns = []
-    for name, dtype in ROUND_LOG.items():
-        try:
-            columns.append(pl.Series(name, [_plain(known.get(name), dtype)], dtype=dtype, strict=True))
-        except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError):
-            raise TableError(f"the round log's {name} is a {dtype}, not {known[name]!r}") from None
-    return pl.DataFrame(columns)
+    values = {name: [_plain(known.get(name), dtype)] for name, dtype in ROUND_LOG.items()}
+    return pl.DataFrame(values, schema=ROUND_LOG)
 
 
 def _plain(value: Any, dtype: pl.DataType) -> Any:
@@ -268,26 +260,20 @@ def summarize_items(
         TableError: There is no item log, or it lacks the column to sort by.
     """
     require_choice(sort_by, "sort_by", get_args(ItemOrder))
-    if bind and refit is not None:
-        raise InputError("bind=True stacks all fits; leave out refit, or bind")
     top_n = optional(require_int, top_n, "top_n", least=1)
     refit = optional(require_int, refit, "refit", least=1)
-    given = _find(state, "summarize_items", "item_log_list", "item_log") if posterior is None else posterior
-    tables = _item_tables(given)
+    tables = _item_tables(_find(state, "item_log_list", "item_log") if posterior is None else posterior)
     if not tables:
         return pl.DataFrame(schema=ITEM_LOG)
-    if refit is not None and refit > len(tables):
-        raise InputError(f"there is no fit {refit}: there are {len(tables):,}")
-    if bind:
-        frame = pl.concat(tables, how="diagonal_relaxed")
-    else:
-        frame = tables[-1 if refit is None else refit - 1]
+    if refit is not None and (bind or refit > len(tables)):
+        raise InputError(f"there is no fit {refit}: there are {len(tables):,}; bind=True stacks them all")
+    frame = pl.concat(tables, how="diagonal_relaxed") if bind else tables[(refit or 0) - 1]
     require_columns(frame, [sort_by], "the item log")
     if not include_optional:
         frame = frame.select(name for name in frame.columns if name in _ITEM_CORE)
     figure = pl.col(sort_by).cast(pl.Float64, strict=False).fill_nan(None)
     frame = frame.sort(figure, descending=sort_by != "rank_mean", nulls_last=True, maintain_order=True)
-    return frame if top_n is None else frame.head(top_n)
+    return frame.head(top_n or frame.height)
 
 
 def summarize_refits(state: Any, last_n: int | None = None, include_optional: bool = True) -> pl.DataFrame:
@@ -298,22 +284,20 @@ def summarize_refits(state: Any, last_n: int | None = None, include_optional: bo
         TableError: There is no round log.
     """
     last_n = optional(require_int, last_n, "last_n", least=1)
-    frame = to_frame(_find(state, "summarize_refits", "round_log"), "the round log")
+    frame = to_frame(_find(state, "round_log"), "the round log")
     if not include_optional:
         frame = frame.select(name for name in frame.columns if name in _CORE)
-    return frame if last_n is None else frame.tail(last_n)
+    return frame.tail(last_n or frame.height)
 
 
-def _find(source: Any, verb: str, *names: str) -> Any:
+def _find(source: Any, *names: str) -> Any:
     """What ``source``, or its ``logs``, has under the first of these names that is there, as an attribute or a key."""
     for holder in (source, _get(source, "logs")):
-        for name in names if holder is not None else ():
-            if (found := _get(holder, name)) is not None:
+        for name in names:
+            found = _get(holder, name)
+            if found is not None:
                 return found
-    raise TableError(
-        f"{verb} needs a fit, a run, or logs by name; this {type(source).__name__} has neither {names[0]!r} nor logs "
-        f"with it"
-    )
+    raise TableError(f"a fit, a run, or logs by name are needed; this {type(source).__name__} has no {names[0]!r}")
 
 
 def _get(source: Any, name: str) -> Any:
@@ -322,16 +306,7 @@ def _get(source: Any, name: str) -> Any:
 
 def _item_tables(given: Any) -> list[pl.DataFrame]:
     """Item logs, one per fit, from a list of tables, one table, or whatever has ``item_log_list``."""
-    if _get(given, "item_log_list") is not None:
-        given = _get(given, "item_log_list")
-    # A list of dicts is one table by rows; a list of anything else, also of lists of dicts, is one of tables.
-    one_table = not isinstance(given, list | tuple) or (len(given) > 0 and _is_row(given[0]))
-    tables = [given] if one_table else given
+    tables = _get(given, "item_log_list")
+    if tables is None:
+        tables = given if isinstance(given, list | tuple) else [given]
     return [to_frame(table, "the item log") for table in tables]
-
-
-def _is_row(entry: Any) -> bool:
-    """Whether this is one row by column, not a whole table by column."""
-    return isinstance(entry, Mapping) and not any(
-        hasattr(value, "__len__") and not isinstance(value, str) for value in entry.values()
-    )

@@ -281,7 +281,7 @@ class Terms(NamedTuple):
         in_noise: its slope in the lapse rate, or in the logarithm of the error's scale.
     """
 
-    value: Floats
+    value: Any
     slope: Floats
     curvature: Floats
     in_noise: Floats | float
@@ -345,7 +345,8 @@ class Probabilities:
     def __init__(self, cells: Cells) -> None:
         assert cells.z is not None  # noqa: S101
         assert cells.kind is not None  # noqa: S101
-        self.z, self.kind = cells.z, cells.kind
+        self.z = cells.z
+        self.kind = cells.kind
         # Half of the variance of the answers is the scores', half the error's.
         size = math.log(max(float(np.sqrt(np.mean(cells.z**2))), 0.3) / 2)
         self.start = {"t": size, "s": size}
@@ -357,7 +358,8 @@ class Probabilities:
     def terms(self, eta: Floats, log_scale: Any, block: slice = slice(None)) -> Terms:
         """The likelihood of a block of answers, each a row of ``eta``."""
         shape = (-1,) + (1,) * (eta.ndim - 1)
-        z, kind = self.z[block].reshape(shape), self.kind[block].reshape(shape)
+        z = self.z[block].reshape(shape)
+        kind = self.kind[block].reshape(shape)
         scale = np.exp(log_scale)
         v = np.where(kind == 0, 1.0, kind) * (eta - z) / scale
         tail = DF + v * v

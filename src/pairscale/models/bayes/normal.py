@@ -14,14 +14,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 
 from pairscale.core.arrays import Floats
 from pairscale.models.bayes.convergence import BLOCK
 from pairscale.models.bayes.density import Density
-from pairscale.models.bayes.model import SLOPE_SD, Cells, Differences, JudgeParameters, gauss_hermite
+from pairscale.models.bayes.model import SLOPE_SD, Cells, Differences, JudgeParameters, Terms, gauss_hermite
 from pairscale.models.bayes.precision import Dense, Graph, Layout
 
 __all__ = ["DENSE", "N_DRAWS", "Normal", "Target", "around_center", "differences", "draw_around"]
@@ -61,15 +60,6 @@ class Normal:
     factor: Dense | Graph
     evidence: float
     slope: Floats
-
-
-class _Averages(NamedTuple):
-    """Over the distribution of each predictor: log likelihood, its slope and curvature, and its slope in the noise."""
-
-    value: float
-    slope: Floats
-    curvature: Floats
-    in_noise: float
 
 
 class Target:
@@ -128,8 +118,8 @@ class Target:
             return None
         return np.asarray(self.density.slopes(self.at(np.zeros(self.size), judge))[self.cells.judge, 0])
 
-    def averages(self, mean: Floats, spread: Floats | None, judge: Floats) -> _Averages:
-        """Over the distribution of the predictors; without a spread, at their mean."""
+    def averages(self, mean: Floats, spread: Floats | None, judge: Floats) -> Terms:
+        """Over the distribution of the predictors, values added up; without a spread, at their mean."""
         eta, _ = self.predictors(mean, judge)
         noise = self.noise(judge)
         times = self.cells.times
@@ -138,7 +128,7 @@ class Target:
             curvature = found.curvature
             if self.model.probabilities:  # towards the mode by weighted least squares, which always gets nearer
                 curvature = self.likelihood.information(eta, noise)
-            return _Averages(float(times @ found.value), found.slope, curvature, 0.0)
+            return Terms(float(times @ found.value), found.slope, curvature, 0.0)
         value = 0.0
         in_noise = 0.0
         slope = np.zeros(len(eta))
@@ -150,7 +140,7 @@ class Target:
             in_noise += weight * float((times * found.in_noise).sum())
             slope += weight * found.slope
             curvature += weight * found.curvature
-        return _Averages(value, slope, curvature, in_noise)
+        return Terms(value, slope, curvature, in_noise)
 
     def gradient(self, slope: Floats, mean: Floats, judge: Floats) -> Floats:
         """Of the bound, in the mean."""
@@ -228,7 +218,7 @@ class Target:
         return Normal(judge, mean, variance, np.asarray(spread), shared, factor, evidence, slope)
 
     def _priors(
-        self, judge: Floats, mean: Floats, found: _Averages, shared: Floats, squares: float
+        self, judge: Floats, mean: Floats, found: Terms, shared: Floats, squares: float
     ) -> tuple[float, Floats]:
         """What the other parameters add to the bound by their priors, and the slope of the whole bound in them."""
         total = 0.0
@@ -247,7 +237,7 @@ class Target:
             slopes.append(float(slope))
         return total, np.array(slopes)
 
-    def _in_alpha(self, judge: Floats, mean: Floats, found: _Averages, shared: Floats) -> dict[str, float]:
+    def _in_alpha(self, judge: Floats, mean: Floats, found: Terms, shared: Floats) -> dict[str, float]:
         """The slope of the averaged likelihood in alpha: by Stein's lemma, E[f'(eta) d] = E[f'] E[d] + E[f''] Cov."""
         if self.density.basis is None:
             return {}
@@ -297,7 +287,8 @@ def draw_around(target: Target, size: int, rng: np.random.Generator) -> tuple[Fl
     height = max(1, BLOCK // target.size)
     for start in range(0, size, height):  # of ten thousand items, every array of all draws is a gigabyte
         rows = slice(start, start + height)
-        mean, log_sd = np.zeros(target.size), np.zeros(target.size)
+        mean = np.zeros(target.size)
+        log_sd = np.zeros(target.size)
         for z, moved, widened in curves:
             mean = mean + _curve(z[rows], *moved)
             log_sd = log_sd + _curve(z[rows], *widened)
@@ -330,7 +321,8 @@ def around_center(target: Target) -> tuple[Normal, Floats]:
             curvature = curvature - np.outer(along, along) / (step @ along) + np.outer(bent, bent) / (step @ bent)
         flatter = np.abs(there.slope).max() < np.abs(here.slope).max()  # the evidence is not exact to the last digit
         if there.evidence > here.evidence or (flatter and there.evidence > here.evidence - _ROUGH):
-            here, shorter = there, 1.0
+            here = there
+            shorter = 1.0
         elif not close:  # too far: where the steps of a distribution do not converge, neither figure means anything
             shorter /= 2
     values, vectors = np.linalg.eigh(curvature)

@@ -78,7 +78,6 @@ class Posterior:
         epsilon: the lapse rate of each draw; None when the model has none.
         b: the position bias of each draw; None when the model has none.
         chains: how many chains the draws come from.
-        diagnostics: what the gate said of them.
     """
 
     ids: tuple[str, ...]
@@ -86,7 +85,6 @@ class Posterior:
     epsilon: Floats | None = None
     b: Floats | None = None
     chains: int = 1
-    diagnostics: Diagnostics | None = None
 
     def __post_init__(self) -> None:
         if self.theta.ndim != 2 or self.theta.shape[1] != len(self.ids) or not np.isfinite(self.theta).all():
@@ -102,7 +100,6 @@ class Posterior:
         theta: npt.NDArray[Any],
         epsilon: npt.NDArray[Any] | None = None,
         b: npt.NDArray[Any] | None = None,
-        diagnostics: Diagnostics | None = None,
     ) -> Posterior:
         """A posterior from arrays by draw and chain; each draw of theta is centred.
 
@@ -111,13 +108,12 @@ class Posterior:
             theta: of shape (draws, chains, items).
             epsilon: of shape (draws, chains).
             b: of shape (draws, chains).
-            diagnostics: what the gate said of them.
         """
         rows = theta.reshape(-1, theta.shape[2])
         centred = rows - rows.mean(axis=1, keepdims=True)
         flat_epsilon = None if epsilon is None else epsilon.reshape(-1)
         flat_b = None if b is None else b.reshape(-1)
-        return cls(tuple(ids), centred, flat_epsilon, flat_b, theta.shape[1], diagnostics)
+        return cls(tuple(ids), centred, flat_epsilon, flat_b, theta.shape[1])
 
     @property
     def n_items(self) -> int:

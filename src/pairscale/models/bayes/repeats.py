@@ -190,7 +190,8 @@ class _Asked:
 
     def agreeing(self) -> float:
         """Repeats that agree: per pair, n - 1 times the share of two answers that do."""
-        won, lost = self.won.sum(axis=1), self.lost.sum(axis=1)
+        won = self.won.sum(axis=1)
+        lost = self.lost.sum(axis=1)
         return float(self.weight @ (won * (won - 1) + lost * (lost - 1))) / 2
 
     def expected(self, p: Floats) -> float:

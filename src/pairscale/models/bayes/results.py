@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import numpy as np
 import polars as pl
 import polars.selectors as cs
 
@@ -25,7 +25,8 @@ from pairscale.pairing.table import generator
 
 __all__ = ["BayesFit", "fit_bayes_btl_mcmc", "gathered", "weak_words"]
 
-_MANY_ITEMS, _WIDER = 10, 1.5  # from here on the spread of the scores says something about that of the prior
+_MANY_ITEMS = 10
+_WIDER = 1.5  # from here on the spread of the scores says something about that of the prior
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -126,7 +127,7 @@ def fit_bayes_btl_mcmc(
     seed = require_seed(seed)
     base = seed if settings.seed is None else settings.seed
     if base is None:
-        base = int(np.random.default_rng().integers(2**32))  # drawn here so that it can be told
+        base = secrets.randbits(32)  # drawn here so that it can be told
     if subset_method == "sample":
         rows = rows[generator(base).permutation(rows.height)]
     fits: list[BTLFit] = []

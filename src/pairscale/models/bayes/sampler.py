@@ -191,12 +191,7 @@ def sampled(
         if found.diagnostics.diagnostics_divergences_pass:
             break
         begun.sampler.step /= 2
-        _LOG.info(
-            "divergent transitions: %d in %d draws, which are made again with half the step, %.3g",
-            found.diagnostics.divergences,
-            found.draws.shape[0] * found.draws.shape[1],
-            begun.sampler.step,
-        )
+        _LOG.info("divergent transitions: draws are made again with half the step, %.3g", begun.sampler.step)
         found = _drawn(begun, settings, judge_draws, tick)
     return found
 

@@ -66,7 +66,8 @@ class MCMCSettings:
             return fields
         given = optional(require_mapping, fields, "mcmc") or {}
         known = set(cls.__dataclass_fields__)
-        if unknown := sorted(set(given) - known):
+        unknown = sorted(set(given) - known)
+        if unknown:
             raise InputError(f"mcmc: no field {listed(unknown)}; there are {listed(sorted(known), 10)}")
         return cls(**given)
 

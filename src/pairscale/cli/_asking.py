@@ -1,0 +1,133 @@
+"""The first and the last lines of a command that asks a judge: what was read, who judges, and whether it is a grading.
+
+Each function takes the arguments of the verb, and puts in their place what it has read or made of them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from pairscale.cli._common import Output, echo, in_shell, say
+from pairscale.cli._history import READ
+from pairscale.core.errors import InputError
+from pairscale.core.notices import plural
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from pairscale.core.samples import SamplesReport
+    from pairscale.judges.base import Judge
+
+_OF_READING = ("id_col", "text_col", "encoding", "skip_unreadable", "strict")
+_OF_PAIRS = ("a_col", "b_col")
+_OF_JUDGE = ("trait", "template", "judge_args", "base_url", "cache", "price")
+
+
+def _popped(arguments: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    return {name: arguments.pop(name) for name in names if name in arguments}
+
+
+def read_texts(arguments: dict[str, Any]) -> None:
+    """Read the texts that ``data`` names."""
+    from pairscale.core.samples import inspect_samples
+
+    options = _popped(arguments, _OF_READING)
+    strict = options.pop("strict")
+    arguments["data"] = inspect_samples(arguments["data"], **options)
+    _say_read(arguments["data"], strict)
+
+
+def read_pairs(arguments: dict[str, Any], name: str) -> list[str] | None:
+    """Read pairs, or texts and make all their pairs.
+
+    Returns:
+        The ids of all texts where they are texts.
+    """
+    from pairscale.pairing.reading import read_pairs as read
+
+    options = _popped(arguments, (*_OF_READING, *_OF_PAIRS))
+    strict = options.pop("strict")
+    source = arguments[name]
+    arguments[name], ids = read(source, **options, tell=lambda report: _say_read(report, strict))
+    if ids is None:
+        _say_pairs(arguments[name], source)
+    return ids
+
+
+def read_given_pairs(arguments: dict[str, Any]) -> None:
+    """Read pairs where texts alone would not do."""
+    from pairscale.pairing.reading import read_given_pairs as read
+
+    source = arguments["pairs"]
+    arguments["pairs"] = read(source, **_popped(arguments, ("encoding", *_OF_PAIRS)))
+    _say_pairs(arguments["pairs"], source)
+
+
+def _say_pairs(pairs: pl.DataFrame, source: object) -> None:
+    texts = len({*pairs["ID1"], *pairs["ID2"]})
+    kept = [name for name in pairs.columns if name not in {"ID1", "ID2", "text1", "text2"}]
+    READ.set({"source": str(source), "pairs": pairs.height, "texts": texts, "kept": kept})
+    more = f"; other columns kept: {', '.join(kept)}" if kept else ""
+    say(f"{plural(pairs.height, 'pair')} of {texts:,} texts from {source}{more}")
+
+
+def _say_read(report: SamplesReport, strict: bool) -> None:
+    from pairscale.core.samples import require_all_read
+
+    READ.set(report.record())
+    if strict:
+        require_all_read(report)
+    for line in (*report.opening(), *report.problems()):
+        say(in_shell(line))
+
+
+def make_judge(arguments: dict[str, Any]) -> Judge:
+    """Make the judge that ``judge`` names, with its settings."""
+    from pairscale.judges.build import judge_with
+
+    judge = judge_with(arguments["judge"], answer=arguments.get("answer", "winner"), **_popped(arguments, _OF_JUDGE))
+    arguments["judge"] = judge
+    return judge
+
+
+def opening(*judges: str, saved: bool = True) -> None:
+    """Say who judges, and whether that is a grading."""
+    from pairscale.judges.names import judged_by, no_grading
+
+    say(f"judge: {judged_by(judges)}")
+    banner = no_grading(judges)
+    if banner:
+        say(f"{banner}{' Name a model with --judge.' * ('lexical' in judges)}")
+    if not saved:
+        say("note: without --run, nothing is saved if this is interrupted")
+
+
+def say_judged(*names: str | None, judge: object = None) -> None:
+    """How many answers came from the cache, and who has judged, as the last line."""
+    from pairscale.judges.names import judged_by, no_grading
+
+    reused = getattr(judge, "reused", None)
+    if reused is not None and reused.answers:
+        say(str(reused))
+    banner = no_grading(names)
+    say(f"judged by {judged_by(names)}{f'. {banner}' if banner else ''}")
+
+
+def show_request(emit: Output, judge: Judge, pair: Any, calls: int) -> None:
+    """What would be sent for the first pair, and how often something would be."""
+    from pairscale.judges.base import JudgePair
+
+    if not hasattr(judge, "preview"):
+        raise InputError(f"--dry-run shows what a model would be sent; {judge.condition.judge_id} is not a model")
+    first, second = ({"ID": pair[f"ID{side}"], "text": pair[f"text{side}"]} for side in "12")
+    question = JudgePair(first, second)
+    address, body = judge.preview(question)
+
+    def show() -> None:
+        echo(f"{calls:,} calls to {address}, nothing was sent; the first:\n")
+        echo(json.dumps(body, indent=2, ensure_ascii=False))
+
+    prompt = judge.request(question).prompt  # type: ignore[attr-defined]
+    emit({"calls": calls, "address": address, "body": body, "prompt": prompt}, None, show)

@@ -1,0 +1,247 @@
+"""Commands made from verbs: a Python function's signature gives the options, its docstring gives their help.
+
+The source is parsed instead of imported, so that the help of a command does not wait for the packages it needs. What a
+command adds to its verb are parameters of its own function; where both have one of the same name, the command's holds.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Command", "Option", "from_verb"]
+
+_SOURCE = Path(__file__).parents[1]
+_METAVARS = {"int": "N", "float": "X", "path": "FILE", "text": "TEXT", "mapping": "NAME=VALUE"}
+_FLAGS = {"judge_args": "--judge-arg", "as_json": "--json"}
+_ENTRY = re.compile(r"^    (\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
+_BRACKETS = re.compile(r"\[(?:[^\[\]]|\[[^\]]*\])*\]")
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option or an argument of a command.
+
+    Attributes:
+        name: The parameter in Python.
+        flag: What the shell calls it: ``--judge-arg``, or ``DATA`` for an argument.
+        kind: ``flag``, ``int``, ``float``, ``word`` (a number or a word), ``path``, ``text`` or ``mapping``.
+        help: One sentence or more.
+        default: The default of the function.
+        is_required: Whether there is no default.
+        choices: All values that are allowed, where these are few.
+        is_several: Whether it may be repeated.
+        has_commas: Whether several values are given with commas.
+    """
+
+    name: str
+    flag: str
+    kind: str
+    help: str
+    default: Any
+    is_required: bool
+    choices: list[str]
+    is_several: bool
+    has_commas: bool
+
+    @property
+    def is_argument(self) -> bool:
+        """Whether it is given without a flag."""
+        return not self.flag.startswith("-")
+
+    @property
+    def key(self) -> str:
+        """Its name in study files and run files."""
+        return self.flag.strip("-").replace("-", "_").lower()
+
+    @property
+    def metavar(self) -> str:
+        """What stands for the value in the help."""
+        return "|".join(self.choices) or _METAVARS.get(self.kind, "VALUE")
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command of the shell.
+
+    Attributes:
+        function: Shows the result, and returns an exit code other than 0; takes the verb's ``arguments`` where there is
+            a verb, ``emit`` where there is a result to write, and the options of the shell alone.
+        verb: The public function, or ``module.function`` within the package; several of them, or none.
+        usage: The arguments that are given without a flag, as the help shows them: ``A [B]`` or ``RUN...``.
+        examples: Lines of the help.
+        hidden: Parameters of the verb that the shell does not have.
+    """
+
+    function: Callable[..., int | None]
+    verb: str
+    usage: str
+    examples: tuple[str, ...]
+    hidden: str
+
+    @cached_property
+    def own(self) -> _Function:
+        """The function of the command."""
+        return _Function(self.function.__module__.removeprefix("pairscale."), self.function.__name__)
+
+    @cached_property
+    def options(self) -> tuple[Option, ...]:
+        """Arguments and options: those of the shell, those of the verb, and where the result goes."""
+        verbs = [_Function(*_home(verb)) for verb in self.verb.split()]
+        if "emit" in self.own.parameters:
+            verbs.append(_Function("cli.from_verb", "output_options"))
+        helps = _Function("cli.from_verb", "shared_options").helps | self.own.helps
+        found: dict[str, Option] = {}
+        for function in (self.own, *verbs):
+            for option in self._options(function, function.helps | helps):
+                found.setdefault(option.name, option)
+        return tuple(sorted(found.values(), key=lambda option: not option.is_argument))
+
+    def _options(self, function: _Function, helps: dict[str, str]) -> Iterator[Option]:
+        arguments = {word.strip("[].").lower(): word for word in self.usage.split()}
+        flags = {name: _FLAGS.get(name) or f"--{name.strip('_').replace('_', '-')}" for name in function.parameters}
+        for name, (annotation, default) in function.parameters.items():
+            value = None if default is None else function.value(default)
+            if name in ("arguments", "emit", *self.hidden.split()) or (name == "progress" and isinstance(value, bool)):
+                continue
+            words = re.sub(r"``(\w+)``", lambda match: flags.get(match[1], match[1]), helps.get(name, ""))
+            text = re.sub(r":\w+:`~?([\w.]+)`", r"\1", words.replace("``", ""))
+            kind = function.kind_of(name, annotation)
+            flag = flags[name]
+            if name in arguments:
+                kind = {"kind": "text", "choices": [], "is_several": "..." in arguments[name], "has_commas": False}
+                flag = name.upper()
+            elif isinstance(value, str):
+                kind["is_several"] = False  # several judges are given with commas
+            yield Option(name, flag, help=text, default=value, is_required=default is None, **kind)
+
+
+def from_verb(
+    verb: str, usage: str, *examples: str, hidden: str = ""
+) -> Callable[[Callable[..., int | None]], Command]:
+    """Make a command of the function that shows its result; see :class:`Command`."""
+    return lambda function: Command(function, verb, usage, examples, hidden)
+
+
+def output_options(*, as_json: bool = False, out: str | Path | None = None) -> None:
+    """Where the result goes.
+
+    Args:
+        as_json: One JSON document on standard output, nothing else there.
+        out: Write the whole table to this file: csv, tsv, jsonl, json, parquet or xlsx, by its ending.
+    """
+
+
+def shared_options() -> None:
+    """What the shell says of options that several verbs have, where Python takes more than a text.
+
+    Args:
+        judge: provider:model (openai:gpt-5.1, anthropic:…, gemini:…, together:…, ollama:…, compatible:…), lexical
+            (embedded, a baseline), simulated:COLUMN (known truth), replay:FILE (recorded answers), human (people), or
+            module:function (yours, also from this folder).
+        trait: What to judge; `pairscale traits` lists the built-in ones.
+        template: Prompt template, a name or a .txt file; `pairscale templates` lists them.
+        judge_args: A setting of the judge; can be repeated.
+        price: US dollars per million tokens: input=1.25,output=10, also cached= and batch=. By default the dated table.
+        timeout: Seconds that one answer may take.
+        id_col: The column of ids, or its path in JSON (meta.id); by default ID, or the only candidate.
+        text_col: The column of texts, or its path in JSON; by default text, or the only column of long texts.
+        progress: What to show: all, refits, steps, line or none.
+        n_jobs: Processes to spread the work over; -1 for all cores. The results are the same.
+    """
+
+
+@cache
+def _parsed(module: str) -> ast.Module:
+    """The syntax tree of a module of the package."""
+    path = _SOURCE.joinpath(*module.split("."))
+    file = path.with_suffix(".py")
+    return ast.parse((file if file.exists() else path / "__init__.py").read_text("utf-8"))
+
+
+def _home(verb: str) -> list[str]:
+    """The module and the name of a function; that of a public one is where the stub of the package says."""
+    if "." in verb:
+        return verb.rsplit(".", 1)
+    stub = ast.parse((_SOURCE / "__init__.pyi").read_text("utf-8"))
+    imports = {name.name: node.module for node in stub.body if isinstance(node, ast.ImportFrom) for name in node.names}
+    return [str(imports[verb]), verb]
+
+
+def _constant(name: str, module: str) -> ast.expr | None:
+    """What a name stands for in a module, also where it is imported; None for a class, a function or a library's."""
+    for node in ast.walk(_parsed(module)):
+        if isinstance(node, ast.ImportFrom) and name in {alias.name for alias in node.names}:
+            package, _, rest = str(node.module).partition(".")
+            return _constant(name, rest) if package == "pairscale" else None
+        if isinstance(node, ast.Assign | ast.AnnAssign):
+            target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0]
+            if ast.unparse(target) == name:
+                return node.value
+    return None
+
+
+class _Function:
+    """A function of the package as its source has it.
+
+    Attributes:
+        help: The docstring before its arguments.
+        helps: Its arguments, explained.
+        parameters: Annotation and default of each; no default where it is required.
+    """
+
+    def __init__(self, module: str, name: str) -> None:
+        node = next(node for node in _parsed(module).body if isinstance(node, ast.FunctionDef) and node.name == name)
+        self.module = module
+        self.help, _, rest = (ast.get_docstring(node) or "").partition("\nArgs:\n")
+        arguments = re.split(r"^\w+:$", rest, flags=re.MULTILINE)[0]
+        self.helps = {name: " ".join(text.split()) for name, text in _ENTRY.findall(arguments)}
+        required = [None] * (len(node.args.args) - len(node.args.defaults))
+        defaults = [*required, *node.args.defaults, *node.args.kw_defaults]
+        parameters = zip([*node.args.args, *node.args.kwonlyargs], defaults, strict=True)
+        self.parameters = {parameter.arg: (parameter.annotation, default) for parameter, default in parameters}
+
+    def value(self, default: ast.expr) -> Any:
+        """The value of a default; None for a function."""
+        node = _constant(default.id, self.module) if isinstance(default, ast.Name) else default
+        return None if node is None else ast.literal_eval(node)
+
+    def kind_of(self, name: str, annotation: Any) -> dict[str, Any]:
+        """What an annotation says of an option: its kind, the choices, and whether it may be repeated."""
+        text = re.sub(r"\b[A-Z]\w*", self._written_out, ast.unparse(annotation))
+        members = {*_BRACKETS.sub("", text).split(" | ")} - {"None"}
+        choices = re.findall(r"'([\w-]+)'", text)
+        numbers = members & {"int", "float"}
+        inner = re.search(r"(?:Sequence|list)\[(.*)\]", text)
+        is_text = "str" in members and (bool(numbers) or inner is None or "str" not in inner[1])
+        is_several = inner is not None and not is_text
+        has_commas = is_several and inner is not None and ("str" not in inner[1] or bool(choices))
+        kind = "text"
+        if name == "judge_args":
+            kind = "mapping"
+        elif members == {"bool"}:
+            kind = "flag"
+        elif numbers and choices:
+            kind = "word"
+        elif numbers and members <= {"int", "float", "Sequence"}:
+            kind = max(numbers)
+        elif members & {"Path", "os.PathLike"}:
+            kind = "path"
+        if kind != "text" or has_commas:
+            choices = []
+        return {
+            "kind": kind,
+            "choices": choices,
+            "is_several": is_several or name == "judge_args",
+            "has_commas": has_commas,
+        }
+
+    def _written_out(self, name: re.Match[str]) -> str:
+        """What a name stands for, where that is a few words."""
+        found = ast.unparse(_constant(name[0], self.module) or ast.Name(name[0]))
+        return found if "Literal[" in found else name[0]

@@ -1,0 +1,532 @@
+"""The report of a comparison of two variants: of its run file, its result, or a file of labels."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from pairscale.checks.calibration import calibrate
+from pairscale.core.comparisons import Outcome
+from pairscale.core.errors import InputError, StoreError
+from pairscale.core.provenance import Provenance
+from pairscale.core.tables import listed
+from pairscale.evaluate.comparators import PairwiseOutcome, majority
+from pairscale.evaluate.inference.control import MARKDOWN
+from pairscale.evaluate.inference.win_rate import slices
+from pairscale.evaluate.labels import read_labels
+from pairscale.evaluate.result import PairwiseCase, PairwiseRunResult, judge_and_people
+from pairscale.evaluate.store import Compared, saved_result
+from pairscale.evaluate.wording import asked_words, controlled_lines, graded_words
+from pairscale.judges.names import is_judge
+from pairscale.reporting.page import Report, calibration_parts, moment, origin_of, other_names, preview
+from pairscale.reporting.picture import intervals, percent, shares
+from pairscale.store.marks import ANSWERS, RESULTS
+from pairscale.store.queries import PRICES_MARK, SPENDING, dated_spending
+from pairscale.store.runfile import open_run
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from pairscale.reporting.picture import Picture
+    from pairscale.store.runfile import RunFile
+
+PEOPLE = "people"
+"""The key of people's labels, beside those of judges."""
+
+_KINDS = {"wins": "b", "ties": "tie", "flips": "flip", "losses": "a", "abstentions": "abstention", "errors": "error"}
+_OUTCOMES = {"tie": "tie", "flip": "flip", "abstention": "no answer", "error": "error"}
+_IMPERSONAL = {"run", "compared", "ranked", "pairscale", "seed", "run file made by", "digest", "last command"}
+_LONGEST_REASON = 160
+
+Case = tuple[str, int]
+"""A task, and which answer to it."""
+
+
+# Where it comes from
+
+
+def ab_of_run(store: RunFile, *, texts: bool = True, pseudonyms: bool = False) -> Report:
+    """Read the last result that a run file keeps.
+
+    Raises:
+        InputError: when it keeps none.
+    """
+    kept = saved_result(store)
+    results = store.log_length(RESULTS)
+    judging = store.spending()
+    answering = answering_of(store)
+    origin = origin_of(store, pseudonyms=pseudonyms)
+    if kept is None:
+        raise InputError(
+            "the run file keeps no result of a comparison of two variants; if it was broken off, give the same "
+            "`pairscale ab` line again, which asks nothing that is known"
+        )
+    notices = [f"the run file keeps {results:,} results; this is the last"] if results > 1 else []
+    if pseudonyms:
+        other = {kept[0].variant_a: "A", kept[0].variant_b: "B"}
+        answering = answering.with_columns(pl.col("model").replace_strict(other, default="another variant"))
+    report = ab_report(*kept, texts=texts, pseudonyms=pseudonyms, origin=origin, notices=notices)
+    return replace(report, spending=pl.concat([judging, answering]))
+
+
+def ab_of_result(result: PairwiseRunResult, *, texts: bool = True, pseudonyms: bool = False) -> Report:
+    """Report a result; with the answers, where its run file is still there."""
+    run = result.provenance.settings.get("run")
+    if isinstance(run, str) and Path(run).is_file():
+        try:
+            with open_run(run) as store:
+                kept = saved_result(store)
+                if kept is not None and kept[0].cases == result.cases:
+                    return ab_of_run(store, texts=texts, pseudonyms=pseudonyms)
+        except StoreError:  # it is another file by now
+            pass
+    return ab_report(result, {}, texts=texts, pseudonyms=pseudonyms)
+
+
+def answering_of(store: RunFile) -> pl.DataFrame:
+    """What the variants' own answers cost, in the columns of the judges' spending."""
+    rows = [
+        {
+            "model": row["name"],
+            "day": str(row["at"])[:10],
+            "attempts": 1,
+            "total_tokens": row["trace"].get("tokens") or 0,
+        }
+        | {"cost": row["trace"].get("cost") or 0.0}
+        for row in store.read_log(ANSWERS)
+    ]
+    table = pl.DataFrame(rows, schema=dict(SPENDING)).group_by("model", "template_id", "day", maintain_order=True)
+    figures = [name for name in SPENDING if name not in {"model", "template_id", "day", "prices_as_of"}]
+    summed = table.agg(pl.col(figures).sum(), pl.first("prices_as_of")).select(list(SPENDING))
+    return dated_spending(summed, store.get_meta(PRICES_MARK))
+
+
+def result_of_labels(
+    path: str | os.PathLike[str],
+    judge: str | None = None,
+    key_file: str | os.PathLike[str] | None = None,
+    encoding: str | None = None,
+) -> PairwiseRunResult:
+    """Labels as the result of a comparison.
+
+    With a judge among the labellers there is a comparator for the judge and one for people, by majority; without one,
+    every labeller is a comparator.
+
+    Args:
+        path: the labels; see :func:`pairscale.read_labels`.
+        judge: the labeller that is a judge; by default those that are called like one, such as ``openai:gpt-5.1``.
+        key_file: the key, where it does not lie beside the labels.
+        encoding: of text files that are not UTF-8.
+
+    Raises:
+        InputError: If there are no labels, or no labeller has the name of the judge.
+        FileFormatError: If the labels or their key cannot be read.
+    """
+    labels = read_labels(path, key_file=key_file, encoding=encoding)
+    if labels.table.is_empty():
+        raise InputError(f"{path} holds no label that can be used; `pairscale agreement {path}` says why")
+    who = labels.table["labeller"].unique(maintain_order=True).to_list()
+    if judge is not None and judge not in who:
+        raise InputError(f"no labeller is called {judge!r}; there are {listed(who)}")
+    judges = [judge] if judge is not None else [name for name in who if is_judge(name)]
+    criteria = labels.table["criterion"].n_unique()
+    cases: dict[tuple[str, str, int], list[Mapping[str, Any]]] = {}
+    for row in labels.table.iter_rows(named=True):
+        group = row["labeller"] if not judges or row["labeller"] in judges else PEOPLE
+        key = group if criteria == 1 else f"{row['criterion']}: {group}"
+        cases.setdefault((key, row["task_id"], row["repeat"]), []).append(row)
+    keys = sorted(dict.fromkeys(key for key, _, _ in cases), key=lambda key: key.endswith(PEOPLE))
+    found = tuple(_labelled(key, rows, judges) for (key, _, _), rows in cases.items())
+    settings = {"labels": str(path), "unusable": labels.problems.height or None}
+    return PairwiseRunResult("labels", found, tuple(keys), provenance=Provenance("read_labels", settings))
+
+
+def _labelled(key: str, rows: Sequence[Mapping[str, Any]], judges: Sequence[str]) -> PairwiseCase:
+    """The labels of one case as a case: the answer of a judge, or the majority of people."""
+    first = rows[0]
+    if first["labeller"] in judges:
+        said = PairwiseOutcome(first["winner"], first["comment"] or "", {"judge_id": first["labeller"]})
+    else:
+        kept = [{name: row[name] for name in ("labeller", "winner", "comment", "first_variant")} for row in rows]
+        comments = [f"{row['labeller']}: {row['comment']}" for row in rows if row["comment"]]
+        said = majority([PairwiseOutcome(row["winner"]) for row in rows], {"labels": kept}, "\n".join(comments))
+    outcome = said.outcome or Outcome.ERROR
+    winner: Any = said.winner
+    return PairwiseCase(
+        first["task_id"], key, winner, said.reasoning, dict(said.detail), outcome, repeat=first["repeat"]
+    )
+
+
+def _disguised(
+    run: PairwiseRunResult, shown: Mapping[Case, Compared]
+) -> tuple[PairwiseRunResult, dict[Case, Compared]]:
+    """The same with other names for tasks, variants and people, and without what errors say."""
+    tasks = other_names([*(case.task_id for case in run.cases), *run.unasked, *(u.task_id for u in run.unmatched)])
+    people = other_names((str(one["labeller"]) for case in run.cases for one in case.detail.get("labels", ())), "L")
+
+    def other_key(key: str) -> str:
+        """Of labels alone, every labeller is a comparator, alone or behind the criterion."""
+        criterion, colon, name = key.rpartition(": ")
+        return f"{criterion}{colon}{people.get(name, name)}"
+
+    cases = []
+    for case in run.cases:
+        detail = dict(case.detail)
+        if "labels" in detail:
+            detail["labels"] = [one | {"labeller": people[str(one["labeller"])]} for one in detail["labels"]]
+        for name in {"orders", "members"} & set(detail):
+            detail[name] = [
+                one if Outcome(one["outcome"]).is_answer else one | {"reasoning": ""} for one in detail[name]
+            ]
+        failed = any(not Outcome(one["outcome"]).is_answer for one in detail.get("members", ()))
+        told = case.outcome.is_answer and not failed and "labels" not in detail
+        words = case.reasoning if told else ""
+        named = replace(case, task_id=tasks[case.task_id], key=other_key(case.key))
+        cases.append(replace(named, detail=detail, reasoning=words))
+    hidden = replace(
+        run,
+        cases=tuple(cases),
+        keys=tuple(map(other_key, run.keys)),
+        variant_a="A",
+        variant_b="B",
+        unmatched=tuple(replace(one, task_id=tasks[one.task_id]) for one in run.unmatched),
+        unasked=tuple(tasks[name] for name in run.unasked),
+        label=None,
+    )
+    return hidden, {(tasks[name], repeat): one for (name, repeat), one in shown.items() if name in tasks}
+
+
+# The report
+
+
+def ab_report(
+    run: PairwiseRunResult,
+    shown: Mapping[Case, Compared],
+    *,
+    texts: bool,
+    pseudonyms: bool,
+    origin: Mapping[str, str] | None = None,
+    notices: Sequence[str] = (),
+) -> Report:
+    """Put a comparison into figures and pictures.
+
+    Args:
+        run: the result, with its own figures and sentences.
+        shown: by case, the task and the two answers; empty when they are not known.
+        texts: whether the report holds them, and what was said of them.
+        pseudonyms: whether tasks, variants and people have other names.
+        origin: where the run file comes from.
+        notices: what to be careful with.
+    """
+    provenance = {**provenance_of(run, "compared"), **(origin or {})}
+    listed_cases = list(run.cases)
+    if pseudonyms:
+        run, shown = _disguised(run, shown)
+        provenance = {name: value for name, value in provenance.items() if name in _IMPERSONAL}
+        listed_cases = sorted(run.cases, key=lambda case: int(case.task_id[1:]))
+    cases: dict[Case, dict[str, PairwiseCase]] = {}
+    for case in listed_cases:
+        cases.setdefault((case.task_id, case.repeat), {})[case.key] = case
+    rates = {key: run.win_rate(key) for key in run.keys}
+    compared_by = {key: comparator_of(run, key) for key in run.keys}
+    with_texts = texts and bool(shown)
+    disputed = _disputed(run, cases)
+    content = {
+        "run": run,
+        "n_cases": len(cases),
+        "tasks": len({case.task_id for case in run.cases}),
+        "repeats": max((case.repeat for case in run.cases), default=1),
+        "verdicts": {key: run.verdict(key) for key in run.keys},
+        "compared_by": {key: words for key, (_, words) in compared_by.items()},
+        "first_rate": rates[run.keys[0]],
+        "rates": _rates(run),
+        "rates_chart": _rate_chart([(key, rate.rate, rate.ci) for key, rate in rates.items()], run.variant_b),
+        "graded": [(key, line) for key in run.keys for line in graded_words(run, key)],
+        "outcomes": shares(
+            {key: {kind: getattr(rate, field) for field, kind in _KINDS.items()} for key, rate in rates.items()},
+            {"b": f"{run.variant_b} won", "a": f"{run.variant_a} won", **_OUTCOMES},
+            "Outcomes of the cases, by criterion",
+        ),
+        "outcome_rows": [
+            (key, compared_by[key][1], *(getattr(rate, n) for n in _KINDS)) for key, rate in rates.items()
+        ],
+        "flips": {key: (run.flips(key), run.flip_directions(key)) for key in run.keys if run.flips(key)},
+        "tags": _tags(run),
+        "length": [(key, line) for key in run.keys for line in _style_lines(run, key)],
+        "agreement": _agreement(run),
+        "people": [_judge_and_people(run, cases, *two) for two in judge_and_people(run)],
+        "asked": asked_words(run),
+        "disputed": disputed,
+        "unanswered": _entries(cases, {Outcome.ERROR, Outcome.ABSTENTION}, _why_not if texts else lambda _: ""),
+        "flipped": _entries(cases, {Outcome.FLIP}, lambda case: str(case.detail.get("direction") or "")),
+        **_table(run, cases, shown if with_texts else {}),
+    }
+    again = {case.task_id for case in run.cases if case.outcome not in {Outcome.WIN, Outcome.TIE}}
+    again |= {name for _, _, found in disputed for _, name, *_ in found}
+    table = replace(run, cases=tuple(listed_cases)).frame()
+    return Report(
+        "ab.html",
+        f"{run.variant_b} against {run.variant_a}",
+        table if texts else table.drop("reasoning"),
+        content,
+        provenance,
+        list(dict.fromkeys(name for names, _ in compared_by.values() for name in names)),
+        [*notices, *dict.fromkeys(notice for rate in rates.values() for notice in rate.notices)],
+        n_results=len(cases),
+        packed={"cases": _packed(run, cases, shown)} if with_texts else None,
+        write_again=_case_writer(run, shown, again) if shown else None,
+    )
+
+
+def provenance_of(run: Any, word: str) -> dict[str, str]:
+    """Where a comparison of variants comes from, by its own record."""
+    made = run.provenance
+    settings = {name: value for name, value in made.settings.items() if value is not None and name != "run"}
+    found = {"run": getattr(run, "run_id", None), "label": getattr(run, "label", None)}
+    found |= {word: f"{moment(run.created_at)}, by {made.method}", "pairscale": made.version, "seed": made.seed}
+    found |= {**settings, **{f"variant {name}": value for name, value in made.inputs.items()}}
+    return {name: str(value) for name, value in found.items() if value is not None}
+
+
+def comparator_of(run: PairwiseRunResult, key: str) -> tuple[list[str], str]:
+    """Who compared under a key, as far as the cases tell: the names, and in words."""
+    for case in run.of(key):
+        detail = case.detail
+        if "members" in detail:
+            members = [str(one["judge_id"]) for one in detail["members"]]
+            return members, f"a panel of {', '.join(members)}"
+        if "labels" in detail:
+            return [PEOPLE], "people who labelled the cases blinded"
+        if "first_variant" in detail:
+            return [PEOPLE], "a person who was shown the answers blinded"
+        if "judge_id" in detail:
+            orders = "in both orders" if len(detail.get("orders", ())) > 1 else "in one order"
+            return [str(detail["judge_id"])], f"{detail['judge_id']} {orders}"
+    return [], "a comparator of its own"
+
+
+def _case_name(case: PairwiseCase) -> str:
+    """A task, and which answer to it when that is not the first."""
+    return case.task_id if case.repeat == 1 else f"{case.task_id} #{case.repeat}"
+
+
+def _outcome(case: PairwiseCase, run: PairwiseRunResult) -> str:
+    return run.names[case.winner] if case.winner in run.names else _OUTCOMES[str(case.outcome)]
+
+
+def _rate_chart(rows: Iterable[tuple[str, float | None, tuple[float, float] | None]], variant: str) -> Picture | None:
+    known = [
+        {"ID": name, "score": rate, "lower": ci and ci[0], "upper": ci and ci[1]}
+        for name, rate, ci in rows
+        if rate is not None
+    ]
+    axis = f"win rate of {variant}"
+    return intervals(known, f"{axis} with intervals", axis, middle=0.5, span=(0, 1), in_percent=True) if known else None
+
+
+def _rates(run: PairwiseRunResult) -> list[tuple[Any, ...]]:
+    """The win rates: over all answered cases, and over those with a winner."""
+    rows = []
+    for key in run.keys:
+        mean = run.win_rate(key)
+        counted = {"ties and flips as half": mean, "cases with a winner": run.win_rate(key, ties="excluded")}
+        if mean.graded:
+            hard = run.win_rate(key, graded=False)
+            counted = {"mean preference": mean, "hard verdicts, ties and flips as half": hard} | counted
+        for what, rate in counted.items():
+            rows.append((key, what, rate.n, *(percent(x, 1) for x in (rate.rate, *(rate.ci or (None, None))))))
+    return rows
+
+
+def _tags(run: PairwiseRunResult) -> list[dict[str, Any]]:
+    """Win rates by tag, with intervals that hold for all tags at once."""
+    if not any(case.tags for case in run.cases):
+        return []
+    parts = []
+    for key in run.keys:
+        table = slices(run.frame(key), interval=run.interval).table.with_columns(pl.col("slice").fill_null("no tag"))
+        rows = table.select("slice", "rate", "joint_lower", "joint_upper", "n").rows()
+        chart = _rate_chart(((name, rate, (low, high)) for name, rate, low, high, _ in rows), run.variant_b)
+        figures = [(name, n, *(percent(x, 1) for x in (rate, low, high))) for name, rate, low, high, n in rows]
+        parts.append({"key": key, "chart": chart, "rows": figures})
+    return parts
+
+
+def _style_lines(run: PairwiseRunResult, key: str) -> list[str]:
+    """What length has to do with it, and Markdown where the answers have any."""
+    counted = any(case.measures(side).get(name) for case in run.of(key) for side in "ab" for name in MARKDOWN)
+    names = run.control or (("length", *MARKDOWN) if counted else ("length",))
+    return controlled_lines(run.controlled(key, names), run.variant_b)
+
+
+def _agreement(run: PairwiseRunResult) -> list[tuple[Any, ...]]:
+    """How far every two comparators agree."""
+    rows = []
+    for at, x in enumerate(run.keys):
+        for y in run.keys[at + 1 :]:
+            found = run.agreement(x, y)
+            if found.rate is not None:
+                rows.append((x, y, found.n, percent(found.rate), found.cohen_kappa, *(found.ci or (None, None))))
+    return rows
+
+
+def _judge_and_people(
+    run: PairwiseRunResult, cases: Mapping[Case, Mapping[str, PairwiseCase]], judge: str, people: str
+) -> dict[str, Any]:
+    """A judge held against people: who said what, how far they agree, and where they differ."""
+    names = {**run.names, **_OUTCOMES}
+    met = [
+        (at, found[judge], found[people])
+        for at, found in enumerate(cases.values())
+        if judge in found and people in found and found[people].winner is not None
+    ]
+    kinds = dict.fromkeys(["b", "tie", "a", *(_answer(case) for _, case, _ in met)])
+    counts = {
+        said: [sum(_answer(one) == kind and two.winner == said for _, one, two in met) for kind in kinds]
+        for said in ("b", "tie", "a")
+    }
+    graded = [(one.preference, str(two.winner)) for _, one, two in met if one.preference is not None]
+    found = None
+    if graded:
+        chosen = [{"b": 1.0, "a": 0.0}.get(winner, 0.5) for _, winner in graded]
+        found = calibrate([preference for preference, _ in graded], chosen)
+    return {
+        "judge": judge,
+        "people": people,
+        "agreement": run.agreement(judge, people),
+        "heads": [names[kind] for kind in kinds],
+        "rows": [(names[said], *row, sum(row)) for said, row in counts.items()],
+        "calibrations": [] if found is None else calibration_parts([("", found)]),
+        "differing": [
+            (at, _case_name(one), names[_answer(one)], names[_answer(two)])
+            for at, one, two in met
+            if _answer(one) != _answer(two)
+        ],
+    }
+
+
+def _answer(case: PairwiseCase) -> str:
+    return str(case.winner or case.outcome)
+
+
+def _disputed(
+    run: PairwiseRunResult, cases: Mapping[Case, Mapping[str, PairwiseCase]]
+) -> list[tuple[str, str, list[tuple[int, str, str, str]]]]:
+    """By two comparators, the cases in which they name different winners, and which."""
+    names = {**run.names, "tie": "a tie"}
+    found = []
+    for at, x in enumerate(run.keys):
+        for y in run.keys[at + 1 :]:
+            both = [(place, one[x], one[y]) for place, one in enumerate(cases.values()) if x in one and y in one]
+            differing = [
+                (place, one.task_id, names[one.winner], names[two.winner])
+                for place, one, two in both
+                if one.winner and two.winner and one.winner != two.winner
+            ]
+            if differing:
+                found.append((x, y, differing))
+    return found
+
+
+def _entries(
+    cases: Mapping[Case, Mapping[str, PairwiseCase]], outcomes: set[Outcome], why: Callable[[PairwiseCase], str]
+) -> list[tuple[int, str, str, str]]:
+    """The cases with these outcomes: their place, name, comparator, and why."""
+    return [
+        (place, _case_name(case), case.key, why(case))
+        for place, found in enumerate(cases.values())
+        for case in found.values()
+        if case.outcome in outcomes
+    ]
+
+
+def _why_not(case: PairwiseCase) -> str:
+    """Why a case has no answer, on one line: what was said in the orders that failed."""
+    orders = [one["reasoning"] for one in case.detail.get("orders", ()) if one["outcome"] == str(case.outcome)]
+    told = "; ".join(dict.fromkeys(reason for reason in orders if reason)) or case.reasoning
+    return " ".join(told.split())[:_LONGEST_REASON]
+
+
+def _table(
+    run: PairwiseRunResult, cases: Mapping[Case, Mapping[str, PairwiseCase]], shown: Mapping[Case, Compared]
+) -> dict[str, Any]:
+    """The table of cases that can be searched and sorted."""
+    tagged = any(case.tags for case in run.cases)
+    graded = [key for key in run.keys if any(case.preference is not None for case in run.of(key))]
+    columns = [("case", "id", False)]
+    if tagged:
+        columns.append(("tags", "word", False))
+    columns += [(key, "word", False) for key in run.keys]
+    columns += [(f"preference for {run.variant_b}, {key}", "n", False) for key in graded]
+    columns += [(f"characters, {name}", "n", True) for name in run.names.values()]
+    rows = []
+    for found in cases.values():
+        some = next(iter(found.values()))
+        row: list[Any] = [_case_name(some)]
+        if tagged:
+            row.append(", ".join(some.tags))
+        row += [_outcome(found[key], run) if key in found else "" for key in run.keys]
+        row += [found[key].preference if key in found else None for key in graded]
+        rows.append([*row, some.length_a, some.length_b])
+    previews = [preview(shown[name].task_input) if name in shown else "" for name in cases] if shown else []
+    return {"columns": columns, "rows": rows, "previews": previews}
+
+
+def _packed(
+    run: PairwiseRunResult, cases: Mapping[Case, Mapping[str, PairwiseCase]], shown: Mapping[Case, Compared]
+) -> list[tuple[Any, ...]]:
+    """The cases to be read: the task, both answers, and what every comparator said."""
+    content = []
+    for name, found in cases.items():
+        one = shown.get(name, Compared("", None, None))
+        said = [line for case in found.values() for line in _said(case, run)]
+        content.append((_case_name(next(iter(found.values()))), one.task_input, one.a or "", one.b or "", said))
+    return content
+
+
+def _said(case: PairwiseCase, run: PairwiseRunResult) -> list[tuple[str, str]]:
+    """What came of a case and why: sentences, each with the words of the judge or person who said it."""
+    names = {**run.names, "tie": "a tie"}
+    head = f"{case.key}: {_outcome(case, run)}{' is better' if case.outcome is Outcome.WIN else ''}"
+    if case.preference is not None:
+        head += f" (preference {case.preference:.2f} for {run.variant_b})"
+    orders = case.detail.get("orders", ())
+    parts = [*case.detail.get("members", ()), *case.detail.get("labels", ()), *(orders if len(orders) > 1 else ())]
+    if not parts:
+        return [(head, case.reasoning)]
+    lines = [(head, "")]
+    for part in parts:
+        who = part.get("judge_id") or part.get("labeller") or f"{names[part['first']]} shown first"
+        winner = names.get(part["winner"] or "", part.get("outcome", ""))
+        stated = part.get("preference")
+        strength = "" if stated is None else f" ({stated:.2f} for {run.variant_b})"
+        lines.append((f"{who}: {winner}{strength}", str(part.get("reasoning") or part.get("comment") or "")))
+    return lines
+
+
+def _case_writer(run: PairwiseRunResult, shown: Mapping[Case, Compared], again: set[str]) -> Callable[[Path], int]:
+    """Writes the cases to look at again for people to label, blinded, with their key beside them."""
+
+    def write(path: Path) -> int:
+        from pairscale.evaluate.manifest import export_pairwise_cases
+        from pairscale.evaluate.tasks import InMemoryTraceSource, Suite, Task
+
+        readable = {
+            name: (one.task_input, one.a, one.b)
+            for name, one in sorted(shown.items(), key=lambda two: two[0][1])
+            if name[0] in again and one.a is not None and one.b is not None
+        }
+        if not readable:
+            path.write_text("", "utf-8")
+            return 0
+        inputs = {task_id: text for (task_id, _), (text, _, _) in readable.items()}
+        sides = [InMemoryTraceSource([(name[0], str(one[side])) for name, one in readable.items()]) for side in (1, 2)]
+        suite = Suite(tuple(Task({"input": text} if text else {}, name) for name, text in inputs.items()))
+        criteria = [key for key in run.keys if PEOPLE not in comparator_of(run, key)[0]] or list(run.keys)
+        return export_pairwise_cases(sides[0], sides[1], criteria=criteria, out=path, suite=suite).n_cases
+
+    return write

@@ -1,0 +1,280 @@
+"""The report of position bias: of a check, of a study of templates, or of the run file of either."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from pairscale.checks.calibration import calibrations_of
+from pairscale.checks.effect import leaning, wilson
+from pairscale.checks.orders import split_orders
+from pairscale.checks.position import PositionalBias, check_positional_bias, compare_orders
+from pairscale.checks.templates import STUDY, StudyCell, TemplateStudy, rank_templates, row_of, template_study
+from pairscale.core.errors import InputError
+from pairscale.core.results import read_form
+from pairscale.reporting.page import (
+    Report,
+    calibration_parts,
+    moment,
+    origin_of,
+    other_names,
+    pair_writer,
+    pairs_to_read,
+    renamed,
+)
+from pairscale.reporting.picture import intervals, shares
+from pairscale.store.labels import label_results
+from pairscale.store.marks import STUDY_MARK
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pairscale.reporting.picture import Picture
+    from pairscale.store.runfile import RunFile
+
+_WORDS = ("ID1", "ID2", "better_id", "judge_id", "content", "thoughts")
+_ORDERS = {"first": "first position both times", "same": "the same text", "second": "second position both times"}
+_FAVOURS = {
+    "first": "favours the first", "second": "favours the second", "none": "no sign of it",
+    "few": "too few pairs to tell",
+}  # fmt: skip
+_UNNAMED = "as it was asked"
+
+
+def bias_of_run(
+    store: RunFile, condition_id: str | None = None, *, texts: bool = True, pseudonyms: bool = False
+) -> Report:
+    """Read a run file as a study: every condition is a template with a judge.
+
+    Args:
+        store: the run file.
+        condition_id: the only one that counts; all when None.
+        texts: whether the report holds the texts, and what was said of them.
+        pseudonyms: whether the texts have other names.
+
+    Raises:
+        InputError: when no pair was answered in both orders.
+    """
+    conditions = store.conditions()
+    items = store.items()
+    if condition_id is not None:
+        conditions = conditions.filter(pl.col("condition_id") == condition_id)
+    combinations = _combinations(conditions, store.get_meta(STUDY_MARK) or ())
+    judged = [(name, judge, row["model"], store.results(row["condition_id"])) for name, judge, row in combinations]
+    spending = store.spending(condition_id)
+    origin = origin_of(store, pseudonyms=pseudonyms)
+    labels = label_results(store)
+    people = read_form(labels).table if labels.height else None
+    other = other_names(items["ID"]) if pseudonyms else {}
+    items = renamed(items, other, "ID")
+    cells, pairs, answers, notices, calibrations = [], [], [], [], []
+    for template, judge, model, answered in judged:
+        results = renamed(answered, other, "ID1", "ID2", "better_id")
+        orders = split_orders(results)
+        consistency = compare_orders(*orders)
+        if not consistency.details.height:
+            notices.append(f"{template} with {judge} is left out: no pair has a winner in both orders")
+            continue
+        cells.append(StudyCell(template, *orders, model=model, judge=judge))
+        bias = check_positional_bias(consistency, n_boot=1, seed=0)
+        pairs.append(_swayed(bias))
+        named = "" if len(judged) == 1 else f"{judge}, {template}"
+        known = None if people is None else renamed(people, other, "ID1", "ID2", "better_id")
+        calibrations += [(named, one) for one in calibrations_of(results, known)]
+        answers.append(results.with_columns(judge_id=pl.lit(f"{judge}, {template}")).select(_WORDS))
+    if not cells:
+        raise InputError(
+            "no pair has a winner in both orders, so nothing can be said of position; reverse the pairs "
+            "(`pairscale pairs PAIRS --reverse`) and judge those too"
+        )
+    study = template_study(cells)
+    traits = conditions["trait"].drop_nulls().unique(maintain_order=True).to_list()
+    trait = traits[0] if len(traits) == 1 else None
+    own_texts = dict(items.select("ID", "text").iter_rows()) if "text" in items.columns else {}
+    swayed = pl.concat(pairs)
+    report = _report(
+        replace(study, notices=(*notices, *study.notices)),
+        swayed,
+        origin | {"conditions": ", ".join(conditions["condition_id"].to_list())},
+        verdict=bias.verdict if len(cells) == 1 else None,
+        trait=trait,
+        calibrations=calibrations,
+        texts=own_texts if texts else {},
+    )
+    return replace(
+        report,
+        spending=spending,
+        packed=pairs_to_read(sorted(own_texts), own_texts, pl.concat(answers)) if texts and own_texts else None,
+        write_again=pair_writer(swayed.select("ID1", "ID2").rows(), own_texts, trait or "overall quality"),
+    )
+
+
+def bias_of_result(
+    source: PositionalBias | TemplateStudy, judge: str | None = None, *, pseudonyms: bool = False
+) -> Report:
+    """One judge that was checked, or a study, which knows no single pair."""
+    if isinstance(source, TemplateStudy):
+        return _report(source, None, {"figures": source.source or "measured by this study"})
+    level = source.effect.level
+    row = row_of(source) | {"template_id": _UNNAMED, "judge": judge or "the judge"}
+    table = pl.DataFrame([row], schema=STUDY)
+    study = TemplateStudy(table, rank_templates(table, level), level, () if pseudonyms else source.notices)
+    made = source.provenance
+    pairs = _swayed(source)
+    if pseudonyms:
+        pairs = renamed(pairs, other_names([*pairs["ID1"], *pairs["ID2"]]), "ID1", "ID2")
+    bootstrap = f"{made.settings.get('n_boot')} resamples, seed {made.seed}"
+    origin = {"checked": moment(made.created_at), "bootstrap": bootstrap}
+    return _report(study, pairs, origin, verdict=source.verdict)
+
+
+def _combinations(
+    conditions: pl.DataFrame, studied: Sequence[Mapping[str, str]]
+) -> list[tuple[str, str, dict[str, Any]]]:
+    """Templates, judges and their conditions: as the study calls them, or else as the conditions do."""
+    by_id = {row["condition_id"]: row for row in conditions.iter_rows(named=True)}
+    named = [(cell["template_id"], cell["judge"], cell["condition_id"]) for cell in studied]
+    if not named:
+        rows = [(row["template_id"] or _UNNAMED, row["judge_id"], key) for key, row in by_id.items()]
+        twice = Counter((template, judge) for template, judge, _ in rows)
+        named = [(t, judge if twice[t, judge] == 1 else f"{judge} ({key[:8]})", key) for t, judge, key in rows]
+    return [(template, judge, by_id[key]) for template, judge, key in named if key in by_id]
+
+
+def _swayed(bias: PositionalBias) -> pl.DataFrame:
+    """The pairs that went to one position in both orders: ``ID1 ID2 position``."""
+    first, second = (pl.col(f"is_pos{n}_bias").fill_null(value=False) for n in (1, 2))
+    position = pl.when(first).then(pl.lit("first")).otherwise(pl.lit("second"))
+    return bias.details.filter(first | second).select(ID1="ID1_main", ID2="ID2_main", position=position)
+
+
+def _report(
+    study: TemplateStudy,
+    pairs: pl.DataFrame | None,
+    provenance: Mapping[str, str],
+    *,
+    verdict: str | None = None,
+    trait: str | None = None,
+    calibrations: Sequence[tuple[str, Any]] = (),
+    texts: Mapping[str, str] | None = None,
+) -> Report:
+    """Put a study into figures and pictures."""
+    model = pl.concat_str("model", "thinking", separator=" ", ignore_nulls=True)
+    who = pl.coalesce("judge", pl.when(model != "").then(model), "backend", pl.lit("the judge"))
+    leans = [
+        None if first is None or second is None else leaning(first, second, study.level)
+        for first, second in study.table.select("n_both_first", "n_both_second").iter_rows()
+    ]
+    table = study.table.with_columns(who=who, favours=pl.Series(leans, dtype=pl.String))
+    alike = _alike(study)
+    # What consistency does not tell apart, the position does.
+    choice = min(alike, key=lambda row: (row["n_significant_paired"] or 0, row["worst_pos1"] or 0.0, row["rank"]))
+    place = {name: at for at, name in enumerate(sorted(texts or {}))}
+    rows = table.to_dicts()
+    content = {
+        "study": study,
+        "verdict": verdict,
+        "trait": trait,
+        "single": table.height == 1,
+        "n_judges": table["who"].n_unique(),
+        "n_pairs": max(table["n_pairs"].to_list()),
+        "best": study.ranking.row(0, named=True),
+        "alike": alike,
+        "choice": choice,
+        "biased": [row for row in rows if row["favours"] in {"first", "second"}],
+        "known": table["favours"].count(),
+        "ranking": study.ranking.to_dicts(),
+        "charts": _charts(table),
+        "orders": _orders(table),
+        "calibrations": calibration_parts(calibrations),
+        "again": None if pairs is None else _again(pairs, place),
+        **_cells(table),
+    }
+    shown = table.with_columns(pl.col("favours").replace({"none": "neither", "few": _FAVOURS["few"]})).drop("who")
+    return Report(
+        "bias.html",
+        "Position bias" if table.height == 1 else "Templates and position bias",
+        shown,
+        content,
+        provenance,
+        table["who"].to_list(),
+        study.notices,
+        n_results=int(table["n_pairs"].sum()),
+    )
+
+
+def _alike(study: TemplateStudy) -> list[Mapping[str, Any]]:
+    """The most consistent template, and those whose interval overlaps with its own, over all judges together."""
+    ends = {}
+    for (name,), part in study.table.drop_nulls("prop_consistent").group_by("template_id"):
+        same = (part["prop_consistent"] * part["n_pairs"]).round().sum()
+        ends[name] = wilson(int(same), int(part["n_pairs"].sum()), study.level)
+    rows = study.ranking.to_dicts()
+    least = ends[rows[0]["template_id"]][0] or 0.0
+    return [row for row in rows if (ends.get(row["template_id"], (None, None))[1] or 0.0) >= least]
+
+
+def _charts(table: pl.DataFrame) -> list[Picture]:
+    """The effect with its interval: one row per template, or where there are several judges, a chart per template."""
+    known = table.drop_nulls("effect")
+    if not known.height:
+        return []
+    single = known["who"].n_unique() == 1
+    by = [pl.lit("").alias("heading")] if single else [pl.col("template_id").alias("heading")]
+    ends = known.select("effect", "effect_lower", "effect_upper").to_numpy().ravel()
+    most = max(1.0, *(abs(x) for x in ends if math.isfinite(x)))
+    columns = {"ID": "template_id" if single else "who", "score": "effect"}
+    columns |= {"lower": "effect_lower", "upper": "effect_upper"}
+    return [
+        intervals(
+            part.select(**columns).to_dicts(), "Position effect with intervals",
+            "favours the second ← 0 → favours the first, in logits", span=(-most, most), heading=heading,
+        )
+        for (heading,), part in known.with_columns(by).group_by("heading", maintain_order=True)
+    ]  # fmt: skip
+
+
+def _cells(table: pl.DataFrame) -> dict[str, Any]:
+    """The table that can be searched and sorted."""
+    columns = [("template", "id", False), ("judge", "word", False), ("verdict", "word", False), ("effect", "n", True)]
+    columns += [("from", "n", True), ("to", "n", True), ("pairs", "n", True), ("same winner", "share", False)]
+    columns += [("from", "share", True), ("to", "share", True), ("first wins", "share", False), ("p", "p", True)]
+    verdicts = table["favours"].replace_strict(_FAVOURS, default="not known")
+    rows = table.with_columns(verdict=verdicts).select(
+        "template_id", "who", "verdict", "effect", "effect_lower", "effect_upper", "n_pairs", "prop_consistent",
+        "consistent_lower", "consistent_upper", "prop_pos1", "p_paired",
+    )  # fmt: skip
+    start = 0 if table.height > 1 else 2
+    return {"columns": columns[start:], "rows": [row[start:] for row in rows.rows()]}
+
+
+def _orders(table: pl.DataFrame) -> dict[str, Any] | None:
+    """The pairs by what the two orders gave: the same text, or the same position."""
+    known = table.drop_nulls("n_both_first")
+    if not known.height:
+        return None
+    bars = {}
+    for row in known.iter_rows(named=True):
+        same = row["n_pairs"] - row["n_both_first"] - row["n_both_second"]
+        counts = {"first": row["n_both_first"], "same": same, "second": row["n_both_second"]}
+        bars[f"{row['template_id']}, {row['who']}"] = counts
+    first, second, total = (int(known[name].sum()) for name in ("n_both_first", "n_both_second", "n_pairs"))
+    chart = shares(bars, _ORDERS, "Pairs by what the two orders gave")
+    return {"chart": chart, "first": first, "second": second, "total": total}
+
+
+def _again(pairs: pl.DataFrame, place: Mapping[str, int]) -> dict[str, list[dict[str, Any]]]:
+    """By position, the pairs that went to it in both orders, and how often."""
+    found = {}
+    for position in ("first", "second"):
+        won = pairs.filter(position=position)
+        counted = won.group_by(a=pl.min_horizontal("ID1", "ID2"), b=pl.max_horizontal("ID1", "ID2")).agg(n=pl.len())
+        rows = counted.sort("n", "a", "b", descending=[True, False, False]).to_dicts()
+        found[position] = [
+            row | {"two": f"{place[row['a']]} {place[row['b']]}" if row["a"] in place else ""} for row in rows
+        ]
+    return found

@@ -1,0 +1,506 @@
+"""The report of a ranking: of a run file, an adaptive run, a fitted model, or comparisons from elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from pairscale.adaptive.messages import STOPS, how_it_stands, panel_slopes, provisional, stop_in_words, top_sought
+from pairscale.adaptive.status import adaptive_status
+from pairscale.checks.calibration import calibrations_of
+from pairscale.checks.effect import wilson
+from pairscale.collect.taken_over import count_taken_over, taken_over_line
+from pairscale.core.columns import TASK_COLUMNS, judge_column
+from pairscale.core.comparisons import OF_ITS_PAIR, Outcome
+from pairscale.core.errors import InputError
+from pairscale.core.notices import plural
+from pairscale.core.results import ORDER_KNOWN, read_form
+from pairscale.core.samples import with_kept
+from pairscale.judges.names import is_judge
+from pairscale.models.bayes.logs import ITEM_LOG
+from pairscale.models.bradley_terry import BTFit, fit_bt_model
+from pairscale.models.fit_statistics import ITEM_WORDS, JUDGE_WORDS, flagged, mean_squares
+from pairscale.pairing.graph import summarize_pairs
+from pairscale.reporting.page import (
+    Report,
+    calibration_parts,
+    moment,
+    origin_of,
+    other_names,
+    pair_writer,
+    pairs_to_read,
+    preview,
+    renamed,
+)
+from pairscale.reporting.picture import run_lines, score_picture
+from pairscale.store.labels import label_results
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pairscale.adaptive.rank import AdaptiveResult
+    from pairscale.reporting.picture import Picture
+    from pairscale.store.reading import Comparisons
+    from pairscale.store.runfile import RunFile
+
+_WORDS = ("ID1", "ID2", "outcome", "better_id", "judge_id", "probability", "content", "thoughts")
+_JUDGES = ("judge_id", "model", "trait", "template_id")
+_COLUMNS = {
+    "group": "group", "rank": "rank", "ID": "ID", "score": "score", "se": "± se", "lower": "from", "upper": "to",
+    "rank_lower": "rank from", "rank_upper": "rank to", "wins": "wins", "comparisons": "of", "top_prob": "in the top",
+}  # fmt: skip
+_MINOR = {"se", "lower", "upper", "rank_lower", "rank_upper", "wins", "comparisons"}
+_SURPRISING = 0.1  # an answer that the scores give less than this
+_MAX_ENTRIES = 10
+
+
+@dataclass(frozen=True, slots=True)
+class RankingFacts:
+    """What was read or fitted.
+
+    Attributes:
+        items: one row per item, best first: ``rank ID score se lower upper rank_lower rank_upper comparisons``,
+            and ``group`` where some never met.
+        judges: who judged: ``judge_id model trait template_id``.
+        reliability: of the scores; None where it means nothing.
+        model: ``bayes`` for an adaptive run, else the engine of the Bradley–Terry fit.
+        provenance: names and values.
+        notices: what was left out, and what to be careful with.
+        samples: the texts, with the other columns they came with.
+        judgements: one row per answer, in the order in which they came; None when only their sum is known.
+        people: their results, to hold probabilities against.
+        comparisons: where it is not the number of decided judgements.
+        refits: the round log of an adaptive run.
+        stop_reason: why it ended; ``open`` while it is working.
+        preset: of an adaptive run.
+        spending: by model, template and day.
+    """
+
+    items: pl.DataFrame
+    judges: pl.DataFrame
+    reliability: float | None
+    model: str
+    provenance: Mapping[str, str]
+    notices: Sequence[str]
+    samples: pl.DataFrame | None
+    judgements: pl.DataFrame | None = None
+    people: pl.DataFrame | None = None
+    comparisons: int | None = None
+    refits: Sequence[Mapping[str, Any]] = ()
+    stop_reason: str | None = None
+    preset: str | None = None
+    spending: pl.DataFrame | None = None
+    n_groups: int = field(default=1, kw_only=True)
+
+
+# Where a ranking comes from
+
+
+def ranking_of_run(
+    store: RunFile, condition_id: str | None = None, *, texts: bool = True, pseudonyms: bool = False
+) -> Report:
+    """Read a run file.
+
+    Args:
+        store: the run file.
+        condition_id: which answers count; None for those of all judges together.
+        texts: whether the report holds the texts, and what was said of them.
+        pseudonyms: whether the texts have other names.
+
+    Raises:
+        InputError: when nothing was decided yet.
+    """
+    judgements = store.results(condition_id).select(_WORDS)
+    samples = store.items()
+    conditions = store.conditions()
+    if condition_id is not None:
+        conditions = conditions.filter(pl.col("condition_id") == condition_id)
+    # Scores of an adaptive run are of its own judge's answers; with those of others they are fitted again.
+    answered = conditions.filter(pl.col("win") > 0)["condition_id"].to_list()
+    is_adaptive = answered == [store.get_meta("adaptive_condition")]
+    status = adaptive_status(store) if is_adaptive else None
+    refits = store.read_log("round_log") if is_adaptive else []
+    items = items_so_far(store) if refits else None
+    chosen = "beforehand" if store.get_meta("adaptive") is None else "adaptive"
+    labels = label_results(store)
+    taken_over = count_taken_over(store, condition_id)
+    spending = store.spending(condition_id)
+    origin = origin_of(store, pseudonyms=pseudonyms)
+    if "win" not in judgements["outcome"]:
+        raise InputError("the run file holds no decided comparison yet, so there is nothing to report")
+    people = read_form(labels).table if labels.height else None
+    other: dict[str, str] = {}
+    if pseudonyms:
+        other = other_names(samples["ID"])
+        samples = renamed(samples.select("ID", *(["text"] if "text" in samples.columns else [])), other, "ID")
+        judgements = renamed(judgements, other, "ID1", "ID2", "better_id")
+        people = None if people is None else renamed(people, other, "ID1", "ID2", "better_id")
+        items = None if items is None else renamed(items, other, "ID")
+    notices = [taken_over_line(taken_over)] if taken_over else []
+    if items is not None and status is not None:
+        notices += _careful(status["invalid"], [other.get(name, name) for name in status["withdrawn"]])
+        found: dict[str, Any] = {
+            "items": items, "model": "bayes", "reliability": refits[-1]["reliability"], "refits": refits,
+            "stop_reason": status["stop_reason"] or "open", "preset": status["preset"],
+            "comparisons": status["committed_pairs"],
+        }  # fmt: skip
+    else:
+        decided = judgements.filter(pl.col("outcome") == "win")
+        linked = summarize_pairs(decided.select("ID1", "ID2")).connected  # ranks need one scale
+        fit = fit_bt_model(
+            decided, ids=samples["ID"].to_list(), rank_intervals=linked, unconnected="separate", seed=1,
+            chosen=chosen,  # type: ignore[arg-type]
+        )  # fmt: skip
+        found = _of_fit(fit)
+        notices += fit.notices
+    facts = RankingFacts(
+        judges=conditions.select(_JUDGES),
+        provenance=origin | {"conditions": ", ".join(conditions["condition_id"].to_list())},
+        notices=notices,
+        samples=samples,
+        judgements=judgements,
+        people=people,
+        spending=spending,
+        **found,
+    )
+    return ranking_report(facts, texts=texts)
+
+
+def ranking_of_results(
+    known: Comparisons, origin: Mapping[str, str], *, texts: bool = True, pseudonyms: bool = False
+) -> Report:
+    """Comparisons that no run of ours has asked for: a table of any form, or people's labels.
+
+    Args:
+        known: the comparisons, with the texts where they are known.
+        origin: where they come from.
+        texts: whether the report holds the texts.
+        pseudonyms: whether texts and people have other names.
+
+    Raises:
+        InputError: when nothing was decided.
+    """
+    from pairscale.models.fitting import fit as fit_comparisons
+
+    table = known.table
+    samples = known.samples
+    ids = known.ids
+    provenance = {"read": known.line, **origin}
+    judge = judge_column(table)
+    if pseudonyms:
+        other = other_names([*table["ID1"], *table["ID2"], *(ids or ())])
+        table = renamed(table, other, "ID1", "ID2", "better_id")
+        samples = None if samples is None else renamed(samples.select("ID", "text"), other, "ID")
+        ids = None if ids is None else [other[name] for name in ids]
+        provenance = {}
+        if judge is not None:
+            who = {name for name in table[judge].cast(pl.String).drop_nulls() if not is_judge(name)}
+            where = [judge, *({"model"} & set(table.columns))]  # a person has no other model
+            table = renamed(table.with_columns(pl.col(where).cast(pl.String)), other_names(who, "J"), *where)
+    judgements = _judgements(table, judge)
+    if "win" not in judgements["outcome"]:
+        raise InputError("no comparison has a winner, so there is nothing to report")
+    decided = judgements.filter(pl.col("outcome") == "win")
+    linked = summarize_pairs(decided.select("ID1", "ID2")).connected  # ranks need one scale
+    fit = fit_comparisons(table, ids=ids, rank_intervals=linked, separate=not linked, chosen=known.chosen)
+    judges = pl.DataFrame(schema=dict.fromkeys(_JUDGES, pl.String()))
+    if judge is not None:
+        named = [pl.col(name) for name in _JUDGES[1:] if name in table.columns]
+        told = table.select(pl.col(judge).alias("judge_id"), *named).unique(maintain_order=True).drop_nulls("judge_id")
+        judges = pl.concat([judges, told.cast(pl.String)], how="diagonal")
+        own_name = pl.col("model") == pl.col("judge_id")
+        judges = judges.with_columns(model=pl.when(own_name).then(None).otherwise("model"))
+    facts = RankingFacts(
+        judges=judges, provenance=provenance, notices=fit.notices, samples=samples, judgements=judgements,
+        **_of_fit(fit),
+    )  # fmt: skip
+    return ranking_report(facts, texts=texts)
+
+
+def ranking_of_result(
+    result: AdaptiveResult | BTFit, samples: pl.DataFrame | None, judge: str | None, *, texts: bool, pseudonyms: bool
+) -> Report:
+    """An adaptive run or a fitted model that is kept in no file.
+
+    Raises:
+        InputError: when nothing was decided yet.
+    """
+    if isinstance(result, BTFit):
+        found = _of_fit(result)
+        found |= {"provenance": {"fitted": moment(result.provenance.created_at)}, "judgements": None}
+        found |= {"comparisons": int(result.theta["comparisons"].sum()) // 2, "notices": result.notices}
+    else:
+        if not result.refits.height:
+            raise InputError("this run has no comparison yet, so there is no ranking to report")
+        refits = result.refits.to_dicts()
+        state = result.state
+        found = {
+            "items": _of_last_refit(result.items), "model": "bayes", "reliability": refits[-1]["reliability"],
+            "refits": refits, "stop_reason": state.stop_reason or "open", "preset": state.preset,
+            "comparisons": state.engine.committed,
+            "provenance": {"last refit": moment(refits[-1]["timestamp"])},
+            "notices": _careful(state.invalid, state.withdrawn),
+            "judgements": _judgements(_steps(result.logs["step_log"]), None),
+        }  # fmt: skip
+        samples = state.items if samples is None else samples
+    if pseudonyms:
+        other = other_names(found["items"]["ID"])
+        found["items"] = renamed(found["items"], other, "ID")
+        found["notices"] = ()  # they may name texts
+        if found["judgements"] is not None:
+            found["judgements"] = renamed(found["judgements"], other, "ID1", "ID2", "better_id")
+        if samples is not None:
+            samples = renamed(samples.select("ID", "text"), other, "ID")
+    rows = [] if judge is None else [{"judge_id": judge}]
+    judges = pl.DataFrame(rows, schema=dict.fromkeys(_JUDGES, pl.String()))
+    if judge is not None and found["judgements"] is not None:
+        found["judgements"] = found["judgements"].with_columns(judge_id=pl.lit(judge))
+    return ranking_report(RankingFacts(judges=judges, samples=samples, **found), texts=texts)
+
+
+def _of_fit(fit: Any) -> dict[str, Any]:
+    """The scores of a fit; without ranks where groups never met, and without their intervals unless asked for."""
+    theta = fit.theta
+    there = set(theta.columns)
+    ranks = [
+        (pl.col(name) if name in there else pl.lit(None)).cast(pl.Int64).alias(name)
+        for name in ("rank", "rank_lower", "rank_upper")
+    ]
+    group = [pl.col("component").alias("group")] if "component" in there else []
+    items = theta.select(*ranks, *group, "ID", "lower", "upper", "wins", "comparisons", score="theta", se="se_mean")
+    return {"items": items, "model": fit.engine, "reliability": fit.reliability, "n_groups": len(fit.components)}
+
+
+def items_so_far(store: RunFile) -> pl.DataFrame:
+    """The items of the last refit of an adaptive run, best first."""
+    return _of_last_refit(pl.DataFrame(store.read_log("item_log", last=1)[0]["columns"], schema=ITEM_LOG))
+
+
+def _of_last_refit(log: pl.DataFrame) -> pl.DataFrame:
+    items = log.sort("theta_mean", descending=True, maintain_order=True).select(
+        "rank", "ID", pl.col("top_prob").fill_null(0.0),  # a withdrawn text is no member
+        score="theta_mean", se="theta_sd", lower="theta_p2.5", upper="theta_p97.5",
+        rank_lower=pl.col("rank_p2.5").round().cast(pl.Int64), rank_upper=pl.col("rank_p97.5").round().cast(pl.Int64),
+        comparisons="degree",
+    )  # fmt: skip
+    return items if log["top_prob"].count() else items.drop("top_prob")
+
+
+def _judgements(table: pl.DataFrame, judge: str | None) -> pl.DataFrame:
+    """Comparisons with the columns that a run has, the task, and whether it is known who stood first."""
+    said = pl.col("outcome").cast(pl.String) if "outcome" in table.columns else pl.lit(None, pl.String)
+    none = pl.when(said.is_in([*Outcome]) & (said != Outcome.WIN)).then(said).otherwise(pl.lit(str(Outcome.ABSTENTION)))
+    who = pl.lit("judge") if judge is None else pl.col(judge).cast(pl.String).fill_null("judge")
+    found = table.with_columns(
+        who.alias("judge_id"), outcome=pl.when(OF_ITS_PAIR).then(pl.lit(str(Outcome.WIN))).otherwise(none)
+    )
+    missing = {"probability": pl.Float64(), "content": pl.String(), "thoughts": pl.String(), ORDER_KNOWN: pl.Boolean()}
+    empty = [pl.lit(None, kind).alias(name) for name, kind in missing.items() if name not in found.columns]
+    tasks = [name for name in TASK_COLUMNS if name in found.columns][:1]
+    return found.with_columns(empty).select(*_WORDS, *tasks, pl.col(ORDER_KNOWN).fill_null(value=True))
+
+
+def _steps(log: pl.DataFrame) -> pl.DataFrame:
+    """The answers of an adaptive run."""
+    y = pl.col("Y")
+    return log.filter(pl.col("pair_id").is_not_null()).select(
+        "probability", ID1="A_id", ID2="B_id", better_id=pl.when(y == 1).then("A_id").when(y == 0).then("B_id"),
+        outcome=pl.when(y == 0.5).then(pl.lit("tie")),
+    )  # fmt: skip
+
+
+def _careful(invalid: int, withdrawn: Sequence[str]) -> list[str]:
+    notices = [f"the judge gave no valid answer {plural(invalid, 'time')}"] if invalid else []
+    if withdrawn:
+        names = f"{', '.join(withdrawn[:5])}{', …' if len(withdrawn) > 5 else ''}"
+        notices.append(
+            f"withdrawn: {plural(len(withdrawn), 'text')} ({names}), which reliability and stop do not count; their "
+            "places rest on what was answered before"
+        )
+    return notices
+
+
+# The report
+
+
+def ranking_report(facts: RankingFacts, *, texts: bool) -> Report:
+    """Put a ranking into figures and pictures."""
+    items = facts.items
+    judgements = facts.judgements
+    decided = None if judgements is None else judgements.filter(pl.col("outcome") == "win")
+    if decided is not None and "wins" not in items.columns:
+        wins = decided.group_by(ID="better_id").agg(wins=pl.len().cast(pl.Int64))
+        items = items.join(wins, on="ID", how="left", maintain_order="left").with_columns(pl.col("wins").fill_null(0))
+    last = facts.refits[-1] if facts.refits else {}
+    shown, kept = (items, []) if facts.samples is None else with_kept(items, facts.samples)
+    own_texts = _texts(facts.samples)
+    with_texts = texts and bool(own_texts)
+    ids = items["ID"].to_list()
+    place = {name: at for at, name in enumerate(ids)}
+    comparisons = facts.comparisons
+    if comparisons is None:
+        comparisons = 0 if decided is None else decided.height
+    content = {
+        "n": items.height,
+        "comparisons": comparisons,
+        "judges": facts.judges.to_dicts(),
+        "n_judges": facts.judges["judge_id"].n_unique(),
+        "slopes": panel_slopes(last) if last else {},
+        "model": facts.model,
+        "reliability": facts.reliability,
+        "provisional": provisional(last) if last else "",
+        "preset": facts.preset,
+        "stop_reason": facts.stop_reason,
+        "stop": _stop(facts.stop_reason, last),
+        "last": last,
+        "top": top_sought(last),
+        "n_groups": facts.n_groups,
+        "items": items.to_dicts(),
+        "rank_width": (items["rank_upper"] - items["rank_lower"]).cast(float).median(),
+        "charts": _charts(items, facts.n_groups),
+        "convergence": _convergence(facts.refits),
+        "calibrations": [] if judgements is None else calibration_parts(_calibrated(judgements, facts.people)),
+        "place": place,
+        **_table(shown, kept, own_texts if with_texts else {}),
+        **_attention(items, decided),
+        **_health(judgements, decided),
+    }
+    surprises = content["surprises"]
+    trait = next((name for name in facts.judges["trait"] if name), "overall quality")
+    writer = pair_writer(((row["winner"], row["loser"]) for row in surprises), own_texts, trait)
+    answers = judgements if texts or judgements is None else judgements.drop("content", "thoughts")
+    return Report(
+        "ranking.html",
+        "Ranking",
+        shown,
+        content,
+        facts.provenance,
+        facts.judges["judge_id"].to_list(),
+        facts.notices,
+        facts.spending,
+        comparisons,
+        pairs_to_read(ids, own_texts, judgements) if with_texts else None,
+        answers,
+        writer if own_texts and decided is not None else None,
+    )
+
+
+def _texts(samples: pl.DataFrame | None) -> dict[str, str]:
+    if samples is None or "text" not in samples.columns:
+        return {}
+    return dict(samples.select("ID", "text").iter_rows())
+
+
+def _stop(reason: str | None, last: Mapping[str, Any]) -> str:
+    if reason == "btl_converged" and last:
+        return f"The run stopped by its rule: {stop_in_words(last)}."
+    if reason in STOPS:
+        return f"The run stopped: {STOPS[reason]}."
+    return "" if reason is None else f"The run is {how_it_stands(reason)}."
+
+
+def _charts(items: pl.DataFrame, n_groups: int) -> list[Picture]:
+    """A chart for every group; their scales share nothing, so neither do their axes."""
+    rows = items.to_dicts()
+    if n_groups == 1:
+        return [score_picture(rows)]
+    return [score_picture(list(part), f"Group {name}") for name, part in groupby(rows, key=lambda row: row["group"])]
+
+
+def _convergence(refits: Sequence[Mapping[str, Any]]) -> Picture | None:
+    if len(refits) < 2:
+        return None
+    last = refits[-1]
+    top = top_sought(last)
+    series = {
+        "reliability": [row["reliability"] for row in refits],
+        "rank stability": [row["rho_rank"] for row in refits],
+    }
+    target = last["eap_reliability_min"]
+    if top is not None:
+        right = [None if row["top_wrong"] is None else 1 - row["top_wrong"] / top for row in refits]
+        series = {f"share of the top {top:,} that is right": right}
+        target = 1 - last["top_wrong_allowed"] / top
+    return run_lines([row["total_pairs_done"] for row in refits], series, "The run, refit by refit", target)
+
+
+def _table(items: pl.DataFrame, kept: Sequence[str], texts: Mapping[str, str]) -> dict[str, Any]:
+    """The table that can be searched and sorted: the figures, and the columns that came with the texts."""
+    own = [name for name in _COLUMNS if name in items.columns and name not in kept and items[name].null_count() == 0]
+    columns = [(_COLUMNS[name], "id" if name == "ID" else "n", name in _MINOR) for name in own]
+    heads = {head for head, _, _ in columns} | {"text"}
+    columns += [
+        (f"sample_{name}" if name in heads else name, "n" if items[name].dtype.is_numeric() else "", False)
+        for name in kept
+    ]
+    rows = items.select(*own, *kept).rows()
+    previews = [preview(texts.get(name, "")) for name in items["ID"]] if texts else []
+    return {"columns": columns, "rows": rows, "previews": previews}
+
+
+def _calibrated(judgements: pl.DataFrame, people: pl.DataFrame | None) -> list[tuple[str, Any]]:
+    """Per judge that states probabilities, how right they are."""
+    stated = judgements.drop_nulls("probability")["judge_id"].unique(maintain_order=True).to_list()
+    found = {who: calibrations_of(judgements.filter(judge_id=who), people) for who in stated}
+    return [(who if len(found) > 1 else "", one) for who, each in found.items() for one in each]
+
+
+def _attention(items: pl.DataFrame, decided: pl.DataFrame | None) -> dict[str, Any]:
+    """What deserves a second look: surprising answers, texts that fit badly; and how each judge fits."""
+    if decided is None:
+        return {"surprises": [], "misfits": [], "judge_fit": [], "looked": False}
+    score = items.select("ID", "score")
+    first_won = pl.col("better_id") == pl.col("ID1")
+    rows = (
+        decided.select("judge_id", winner="better_id", loser=pl.when(first_won).then("ID2").otherwise("ID1"))
+        .join(score.rename({"ID": "winner", "score": "high"}), on="winner", maintain_order="left")
+        .join(score.rename({"ID": "loser", "score": "low"}), on="loser", maintain_order="left")
+        .filter(pl.col("winner") != pl.col("loser"))
+        .with_columns(p=1 / (1 + (pl.col("low") - pl.col("high")).exp()))
+    )
+    surprises = rows.filter(pl.col("p") < _SURPRISING).sort("p", "winner", "loser").head(_MAX_ENTRIES)
+    both = pl.concat([rows.select("p", ID="winner"), rows.select("p", ID="loser")])
+    texts = _fit(both, "ID", ITEM_WORDS).filter(pl.col("reason") == ITEM_WORDS[0])
+    return {
+        "surprises": surprises.to_dicts(),
+        "misfits": texts.head(_MAX_ENTRIES).to_dicts(),
+        "judge_fit": _fit(rows, "judge_id", JUDGE_WORDS).to_dicts(),
+        "looked": True,
+    }
+
+
+def _fit(rows: pl.DataFrame, name: str, words: tuple[str, str]) -> pl.DataFrame:
+    """How each fits the scores: the winner was expected to win with p, so that the residual is 1 - p."""
+    known = rows[name].unique(maintain_order=True)
+    number = rows[name].replace_strict(known, np.arange(len(known)), return_dtype=pl.Int64()).to_numpy()
+    p = rows["p"].to_numpy()
+    table = mean_squares(number, (1 - p) ** 2, p * (1 - p), len(known), np.ones(len(p))).insert_column(0, known)
+    return flagged(table, name, words)
+
+
+def _health(judgements: pl.DataFrame | None, decided: pl.DataFrame | None) -> dict[str, Any]:
+    """How the judge behaved: valid answers, first position, the same question asked again; and who met whom."""
+    if judgements is None or decided is None:
+        return {"outcomes": {}, "first": None, "repeated": 0, "consistent": None, "pairs": 0}
+    sided = decided.filter(ORDER_KNOWN) if ORDER_KNOWN in decided.columns else decided
+    first = int((sided["better_id"] == sided["ID1"]).sum())
+    low = pl.min_horizontal("ID1", "ID2")
+    asked = ["judge_id", *(name for name in TASK_COLUMNS if name in decided.columns)]
+    met = decided.select(*asked, a=low, b=pl.max_horizontal("ID1", "ID2"), won=(pl.col("better_id") == low).cast(int))
+    again = met.group_by(*asked, "a", "b").agg(n=pl.len().cast(int), won=pl.col("won").sum()).filter(pl.col("n") > 1)
+    # Of two answers to the same question, drawn without replacement: how often are they the same?
+    n, won = pl.col("n"), pl.col("won")
+    same = (won * (won - 1) + (n - won) * (n - won - 1)).sum() / (n * (n - 1)).sum()
+    counts = dict(judgements["outcome"].value_counts().iter_rows())
+    return {
+        "outcomes": {name: counts.get(name, 0) for name in ("win", "tie", "flip", "abstention", "error")},
+        "first": first / sided.height if sided.height else None,
+        "first_interval": wilson(first, sided.height, 0.95) if sided.height else None,
+        "repeated": again.height,
+        "consistent": again.select(same).item() if again.height else None,
+        "pairs": met.select("a", "b").n_unique(),
+    }
