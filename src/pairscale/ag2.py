@@ -8,7 +8,6 @@ from typing import Any
 
 from pairscale.core.errors import InputError
 from pairscale.core.options import ProgressMode, checked
-from pairscale.evaluate.agreement import PairwiseAgreement
 from pairscale.evaluate.comparators import PairwiseComparator, PairwiseOutcome
 from pairscale.evaluate.diff import RunDiff
 from pairscale.evaluate.formats.reading import DirectoryTraceSource, save_trace
@@ -17,10 +16,18 @@ from pairscale.evaluate.inference.failures import Failures
 from pairscale.evaluate.judge import pairwise_judge, pairwise_panel
 from pairscale.evaluate.manifest import ExportedCases, export_pairwise_cases, export_pairwise_cases_async
 from pairscale.evaluate.ranking import run_variants, run_variants_async
-from pairscale.evaluate.result import PairwiseCase, PairwiseRunResult, Unmatched
+from pairscale.evaluate.result import PairwiseAgreement, PairwiseCase, PairwiseRunResult
 from pairscale.evaluate.run import OnCase, PairwiseRun, StopWhen
-from pairscale.evaluate.suite import Suite, SuiteLike, Task
-from pairscale.evaluate.traces import InMemoryTraceSource, Trace, TraceRef, TraceSource
+from pairscale.evaluate.tasks import (
+    InMemoryTraceSource,
+    Suite,
+    SuiteLike,
+    Task,
+    Trace,
+    TraceRef,
+    TraceSource,
+    Unmatched,
+)
 from pairscale.evaluate.variants import VariantLike
 from pairscale.runtime import TIMEOUT, RunOptions, awaitable, blocking
 

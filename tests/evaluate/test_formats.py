@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import pairscale as ps
 from pairscale.core.errors import FileFormatError, InputError, UnsureColumnError
-from pairscale.evaluate.formats.messages import conversation
 from pairscale.evaluate.formats.reading import named_columns, read_answers, source_at
+from pairscale.evaluate.formats.tools import conversation
 
 DATA = Path(__file__).parents[1] / "data" / "traces"
 CAPITAL, EGG, BROKEN = "What is the capital of France?", "How do I boil an egg?", "Use the broken tool."

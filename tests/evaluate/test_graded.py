@@ -13,9 +13,9 @@ from tests.strategies import GOLDEN
 import pairscale as ps
 from pairscale.core.errors import InputError, TableError
 from pairscale.evaluate import inference
+from pairscale.evaluate.comparators import majority
 from pairscale.evaluate.inference.score import graded_limits, score_limits
 from pairscale.evaluate.inference.sequence import _limits, last_limits, log_capital, split_scores
-from pairscale.evaluate.majority import majority
 from pairscale.judges.base import Verdict
 
 PROBABILITIES = st.floats(0, 1)

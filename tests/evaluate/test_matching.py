@@ -10,9 +10,7 @@ from hypothesis import strategies as st
 
 import pairscale as ps
 from pairscale.core.errors import InputError, RunsNotComparableError
-from pairscale.evaluate.matching import matched
-from pairscale.evaluate.suite import id_key
-from pairscale.evaluate.traces import TraceRef
+from pairscale.evaluate.tasks import TraceRef, id_key, matched
 
 
 def longer(A, B):

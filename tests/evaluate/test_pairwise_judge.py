@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 import pairscale as ps
 from pairscale.core.errors import InputError, JudgeError
+from pairscale.evaluate.comparators import majority
 from pairscale.evaluate.judge import merged_outcome, prompt_for, reasoning_of
-from pairscale.evaluate.majority import majority
 from pairscale.providers.base import HTTPCall, Reply
 from pairscale.testing import Behaviour, ProviderSimulator
 from pairscale.testing._judging import samples_of

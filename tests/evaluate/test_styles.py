@@ -7,9 +7,8 @@ import pytest
 
 import pairscale as ps
 from pairscale.core.errors import InputError
-from pairscale.evaluate.figures import markdown_counts, measures_of
-from pairscale.evaluate.result import PairwiseRunResult
-from pairscale.evaluate.traces import Trace
+from pairscale.evaluate.result import PairwiseRunResult, markdown_counts, measures_of
+from pairscale.evaluate.tasks import Trace
 
 
 @pytest.mark.parametrize(

@@ -113,7 +113,7 @@ def _by_tag(found: ps.PairwiseRunResult) -> pl.DataFrame:
     """The win rate in each tag, with an interval that holds for all of them at once."""
     import polars as pl
 
-    from pairscale.evaluate.inference.slices import slices
+    from pairscale.evaluate.inference.win_rate import slices
 
     parts = [slices(found.frame(key), interval=found.interval).table.insert_column(0, pl.lit(key).alias("criterion"))
              for key in found.keys]  # fmt: skip

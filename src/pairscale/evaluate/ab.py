@@ -28,8 +28,7 @@ from pairscale.evaluate.judge import model_settings, pairwise_judge, pairwise_pa
 from pairscale.evaluate.manifest import export_pairwise_cases, require_manifest
 from pairscale.evaluate.run import PairwiseRun, StopWhen
 from pairscale.evaluate.store import RunTraceSource
-from pairscale.evaluate.suite import Suite, SuiteLike, as_suite
-from pairscale.evaluate.traces import InMemoryTraceSource, Trace, TraceSource
+from pairscale.evaluate.tasks import InMemoryTraceSource, Suite, SuiteLike, Trace, TraceSource, as_suite
 from pairscale.evaluate.variants import ModelVariant, VariantLike
 from pairscale.judges.base import Judge
 from pairscale.runtime import CONCURRENCY, RETRIES, TIMEOUT, RunOptions, run_sync

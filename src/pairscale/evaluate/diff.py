@@ -10,7 +10,7 @@ from pairscale.core.errors import RunsNotComparableError
 from pairscale.core.options import optional, require_probability
 from pairscale.core.tables import listed
 from pairscale.evaluate.inference import score_of
-from pairscale.evaluate.suite import id_key
+from pairscale.evaluate.tasks import id_key
 
 if TYPE_CHECKING:
     from pairscale.evaluate.result import PairwiseCase, PairwiseRunResult

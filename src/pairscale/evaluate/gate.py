@@ -52,14 +52,14 @@ from pairscale.evaluate.inference.gate import (
 )
 from pairscale.evaluate.result import PairwiseCase, PairwiseRunResult
 from pairscale.evaluate.run import Look, answer_source, paired, require_two_names
-from pairscale.evaluate.suite import Suite
+from pairscale.evaluate.tasks import Suite
 from pairscale.evaluate.wording import gate_advice, gate_line, gate_sentence, too_few_tasks
 from pairscale.judges.function import words_of
 from pairscale.runtime import CONCURRENCY, RETRIES, TIMEOUT, run_sync
 
 if TYPE_CHECKING:
     from pairscale.evaluate.ab import Answers, JudgeLike
-    from pairscale.evaluate.suite import SuiteLike
+    from pairscale.evaluate.tasks import SuiteLike
     from pairscale.evaluate.variants import VariantLike
     from pairscale.providers.catalog import Price
 

@@ -16,9 +16,8 @@ from pairscale.core.errors import FileFormatError, InputError
 from pairscale.core.files import replacing
 from pairscale.core.options import require_path
 from pairscale.core.provenance import Provenance, fingerprint, utc_now
-from pairscale.evaluate.matching import name_of_input
 from pairscale.evaluate.result import write_document
-from pairscale.evaluate.traces import InMemoryTraceSource, Trace, TraceRef, TraceSource
+from pairscale.evaluate.tasks import InMemoryTraceSource, Trace, TraceRef, TraceSource, name_of_input
 from pairscale.evaluate.wording import STATES, asked_words, failures_words, percent, share_words
 from pairscale.runtime import run_sync
 

@@ -13,12 +13,10 @@ from typing import Any
 
 from pairscale.core.notices import notice
 from pairscale.core.options import checked, require_seed
-from pairscale.evaluate.comparators import PairwiseOutcome
+from pairscale.evaluate.comparators import PairwiseOutcome, majority
 from pairscale.evaluate.judge import require_names
 from pairscale.evaluate.labels import CHOICES, Labels, answers_digest, read_labels, winner_of
-from pairscale.evaluate.majority import majority
-from pairscale.evaluate.suite import Task
-from pairscale.evaluate.traces import Trace
+from pairscale.evaluate.tasks import Task, Trace
 from pairscale.judges.function import in_thread
 
 

@@ -13,10 +13,8 @@ from pairscale.core.options import checked, require_int
 from pairscale.core.provenance import fingerprint, text_hash
 from pairscale.core.tables import listed
 from pairscale.core.traits import Trait
-from pairscale.evaluate.comparators import Ask, PairwiseOutcome, item_name, together
-from pairscale.evaluate.majority import majority
-from pairscale.evaluate.suite import Task, as_words
-from pairscale.evaluate.traces import Trace
+from pairscale.evaluate.comparators import Ask, PairwiseOutcome, item_name, majority, together
+from pairscale.evaluate.tasks import Task, Trace, as_words
 from pairscale.judges.answers import ParsedAnswer, read_tag
 from pairscale.judges.base import Judge, JudgePair, Verdict, judge_member
 from pairscale.judges.build import make_judge, own_settings

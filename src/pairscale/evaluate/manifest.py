@@ -18,10 +18,8 @@ from pairscale.core.options import checked, require_path, require_seed, require_
 from pairscale.core.tables import listed
 from pairscale.evaluate.inference.failures import failed_sides
 from pairscale.evaluate.labels import answers_digest, case_name, labelled_answers
-from pairscale.evaluate.result import Unmatched
 from pairscale.evaluate.run import paired
-from pairscale.evaluate.suite import SuiteLike
-from pairscale.evaluate.traces import TraceSource
+from pairscale.evaluate.tasks import SuiteLike, TraceSource, Unmatched
 from pairscale.runtime import awaitable, blocking
 from pairscale.store.label_keys import key_path, known_key
 

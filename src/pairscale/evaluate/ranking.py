@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from itertools import combinations
@@ -18,15 +19,13 @@ from pairscale.core.options import ProgressMode, checked, require_int, require_l
 from pairscale.core.provenance import Provenance, utc_now
 from pairscale.core.tables import listed
 from pairscale.evaluate.comparators import PairwiseComparator
-from pairscale.evaluate.figures import VariantFigures, figures_of
 from pairscale.evaluate.inference.cases import normal_quantile
 from pairscale.evaluate.inference.failures import Failures
 from pairscale.evaluate.inference.score import IMAGINED, NO_SPREAD, student_quantile
-from pairscale.evaluate.result import PairwiseRunResult, counted_score
+from pairscale.evaluate.result import PairwiseRunResult, VariantFigures, counted_score, figures_of
 from pairscale.evaluate.run import PairwiseRun
 from pairscale.evaluate.store import OF_THE_CALL
-from pairscale.evaluate.suite import SuiteLike, as_suite
-from pairscale.evaluate.traces import Trace
+from pairscale.evaluate.tasks import SuiteLike, Trace, as_suite
 from pairscale.evaluate.variants import VariantLike, make_variant
 from pairscale.models.bradley_terry import fit_bt_model
 from pairscale.runtime import CONCURRENCY, TIMEOUT, RunOptions, awaitable, blocking
@@ -141,6 +140,7 @@ async def run_variants(
     variants: Mapping[str, VariantLike],
     *,
     comparators: Iterable[PairwiseComparator],
+    n_pairs: int | None = None,
     concurrency: int = CONCURRENCY,
     timeout: float | None = TIMEOUT,
     variant_timeout: float | None = None,
@@ -162,6 +162,8 @@ async def run_variants(
         suite: the tasks.
         variants: by their names; see :func:`run_pairwise`.
         comparators: who says which is better; see :func:`run_pairwise`.
+        n_pairs: how many cases (a task and two variants) to compare, spread evenly over the pairs of variants; all of
+            them by default.
         concurrency: Questions open at once; as many cases are worked on at once.
         timeout: Seconds that one answer of a judge may take; None for no limit.
         variant_timeout: Seconds that one answer of a variant may take before it has failed; see :func:`run_pairwise`.
@@ -192,13 +194,13 @@ async def run_variants(
         raise InputError(f"run_variants ranks three variants or more, not {listed(names) or 'none'}; see run_pairwise")
     made = {name: make_variant(given, name) for name, given in variants.items()}
     couples = list(combinations(names, 2))
-    chosen = [(task, couple) for task in suite for couple in couples]
+    chosen = [(suite.tasks[task], couple) for task, couple in _chosen(len(suite), couples, n_pairs, seed)]
     options = RunOptions(concurrency=concurrency, timeout=timeout, max_cost=max_cost)
     asking = PairwiseRun(comparators, options, run=run, failures=failures, seed=seed, progress=progress)
     async with asking.opened():
         runner = asking.runner(made, variant_timeout)
         source = await asking.grade([runner.job(task, 1, *couple) for task, couple in chosen])
-        settings = {"run": asking.name, "suite": suite.name, "level": level}
+        settings = {"run": asking.name, "suite": suite.name, "n_pairs": len(chosen), "level": level}
         provenance = Provenance("run_variants", settings, seed, runner.identities)
         group = uuid4().hex
         results = {}
@@ -291,6 +293,20 @@ def saved_variants(store: RunFile) -> VariantsResult | None:
     more = {"figures": figures, "level": row["level"], "seed": row["seed"], "created_at": row["created_at"]}
     made = Provenance(**row["provenance"])
     return ranked_variants(tuple(row["variants"]), tuple(row["keys"]), results, row["stopped"], 0.0, made, **more)
+
+
+def _chosen(
+    n_tasks: int, couples: Sequence[tuple[str, str]], n_pairs: int | None, seed: int
+) -> list[tuple[int, tuple[str, str]]]:
+    """Which task is compared for which two variants: all, or as many of each couple as can be, drawn at random."""
+    if n_pairs is None or n_pairs >= n_tasks * len(couples):
+        return [(task, couple) for task in range(n_tasks) for couple in couples]
+    require_int(n_pairs, "n_pairs", least=len(couples))
+    rng = random.Random(seed)  # noqa: S311 - a sample, not a secret
+    tasks = {couple: rng.sample(range(n_tasks), n_tasks) for couple in couples}
+    order = rng.sample(list(couples), len(couples))
+    drawn = [(tasks[order[at % len(order)]][at // len(order)], order[at % len(order)]) for at in range(n_pairs)]
+    return sorted(drawn, key=lambda case: (case[0], couples.index(case[1])))
 
 
 def _ranking(fit: BTFit, results: Iterable[PairwiseRunResult], key: str) -> pl.DataFrame:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import os
+import re
+import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
@@ -11,19 +14,19 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from pairscale.checks.agreement import LEAST_UNITS, agreement, two_raters
+from pairscale.checks.effect import wilson
 from pairscale.core.comparisons import Outcome
-from pairscale.core.display import PlotMixin, ReportMixin
+from pairscale.core.display import PlotMixin, ReportMixin, ReprMixin
 from pairscale.core.encodings import read_bytes
 from pairscale.core.errors import FileFormatError, InputError, UnknownNameError
 from pairscale.core.files import replacing
-from pairscale.core.notices import notice
+from pairscale.core.notices import notice, plural, without_notices
 from pairscale.core.options import checked
 from pairscale.core.provenance import Provenance, utc_now
 from pairscale.core.tables import listed
-from pairscale.evaluate.agreement import PairwiseAgreement, agreement_of
 from pairscale.evaluate.comparators import Winner, foreign_outcome
 from pairscale.evaluate.diff import RunDiff, diff_runs
-from pairscale.evaluate.figures import VariantFigures
 from pairscale.evaluate.inference.cases import score_of
 from pairscale.evaluate.inference.control import ControlledRate, control_names, controlled_rate
 from pairscale.evaluate.inference.failures import (
@@ -36,11 +39,213 @@ from pairscale.evaluate.inference.failures import (
     ways_to_count,
 )
 from pairscale.evaluate.inference.win_rate import WinRate, win_rate
+from pairscale.evaluate.tasks import Trace, Unmatched
 from pairscale.evaluate.wording import summary_of, verdict_of
 
 if TYPE_CHECKING:
     from pairscale.evaluate.inference.cases import Ties
     from pairscale.evaluate.inference.win_rate import Interval
+
+# How far two comparators agree
+
+
+_LEVEL = 0.95
+_CHOICES = ("b", "tie", "a")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class PairwiseAgreement(ReprMixin):
+    """How far two comparators agree, over the cases to which both gave a winner or a tie.
+
+    Attributes:
+        rate: the share of equal answers; None when there is no such case.
+        cohen_kappa: the same beyond chance; None where it is not defined.
+        n: such cases.
+        disagreements: ``(task_id, winner_x, winner_y)``.
+        ci: of kappa, 95 %; None where there is none.
+        left_out: cases that one of them answered with a flip, an abstention or an error, or that none was asked about,
+            because a variant failed.
+        rate_ci: of the rate, 95 %, Wilson's.
+        graded: the keys whose answers are graded. Their hard verdicts are compared: B above ½, A below, a tie at ½.
+        correlation: Spearman's, of the preferences of both over all answered cases (a hard answer counts as 1, ½ or 0),
+            where one of them is graded; None otherwise, or where one of them does not vary.
+        confusion: how often which two answers met: ``x y n``, for every two of ``b``, ``tie`` and ``a``.
+        notices: what to be careful with.
+    """
+
+    rate: float | None = None
+    cohen_kappa: float | None = None
+    n: int = 0
+    disagreements: tuple[tuple[str, str, str], ...] = ()
+    ci: tuple[float, float] | None = None
+    left_out: int = 0
+    rate_ci: tuple[float, float] | None = None
+    graded: tuple[str, ...] = ()
+    correlation: float | None = None
+    confusion: tuple[Mapping[str, Any], ...] = ()
+    notices: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        if self.rate is None:
+            return "no case that both answered"
+        kappa = "undefined" if self.cohen_kappa is None else f"{self.cohen_kappa:.2f}"
+        return f"agree on {self.rate * 100:.0f} % of {plural(self.n, 'case')}, kappa {kappa}"
+
+
+def agreement_of(run: PairwiseRunResult, x: str, y: str) -> PairwiseAgreement:
+    """How far two comparators of a run agree; see :meth:`PairwiseRunResult.agreement`."""
+    cases = {key: {(case.task_id, case.repeat): case for case in run.of(key)} for key in (x, y)}
+    shared = [(cases[x][name], cases[y][name]) for name in cases[x] if name in cases[y]]
+    asked = [(one, two) for one, two in shared if run.failures == "shown" or one.failed is None]
+    both = [(one, two) for one, two in asked if one.winner is not None and two.winner is not None]
+    graded = tuple(key for key in (x, y) if any(case.preference is not None for case in cases[key].values()))
+    found = PairwiseAgreement(
+        left_out=len(shared) - len(both), graded=graded, correlation=_correlation(asked) if graded else None
+    )
+    if not both:
+        return found
+    winners = [(str(one.winner), str(two.winner)) for one, two in both]
+    with without_notices():  # the result carries them
+        measured = agreement(two_raters(*(list(side) for side in zip(*winners, strict=True))), seed=1)
+    kappa = measured.table.filter(pl.col("statistic") == "cohen_kappa").row(0, named=True)
+    notices = [one for one in measured.notices if one.startswith("few ")]
+    if len(both) < LEAST_UNITS:
+        notices.insert(0, f"no interval of kappa: {len(both)} cases are too few, it takes {LEAST_UNITS}")
+    if graded:
+        notices.append("graded answers are compared by their hard verdicts: B above ½, A below")
+    differing = tuple(
+        (one.task_id, *words) for (one, _), words in zip(both, winners, strict=True) if words[0] != words[1]
+    )
+    agreed = len(both) - len(differing)
+    return replace(
+        found,
+        rate=agreed / len(both),
+        cohen_kappa=kappa["estimate"],
+        n=len(both),
+        disagreements=differing,
+        ci=None if kappa["lower"] is None else (kappa["lower"], kappa["upper"]),
+        rate_ci=wilson(agreed, len(both), _LEVEL),  # type: ignore[arg-type]
+        confusion=tuple({"x": one, "y": two, "n": winners.count((one, two))} for one in _CHOICES for two in _CHOICES),
+        notices=tuple(notices),
+    )
+
+
+def _correlation(shared: Sequence[tuple[PairwiseCase, PairwiseCase]]) -> float | None:
+    scores = [[score_of(str(case.outcome), case.winner, case.preference) for case in pair] for pair in shared]
+    table = pl.DataFrame(scores, schema={"x": pl.Float64(), "y": pl.Float64()}, orient="row").drop_nulls()
+    value = table.select(pl.corr("x", "y", method="spearman")).item() if table.height > 2 else None
+    return None if value is None or value != value else float(value)  # noqa: PLR0124 - not a number where one does not vary
+
+
+def judge_and_people(run: PairwiseRunResult) -> list[tuple[str, str]]:
+    """The comparators to hold against each other: each judge with each comparator whose answers are people's."""
+    people = {case.key for case in run.cases if "labels" in case.detail or "first_variant" in case.detail}
+    return [(judge, key) for judge in run.keys if judge not in people for key in run.keys if key in people]
+
+
+# What is counted of answers: failures, time, tokens, cost; and of their style, Markdown and other numbers
+
+
+@dataclass(frozen=True, slots=True)
+class VariantFigures:
+    """What the answers of one variant took, over the cases that were compared.
+
+    Attributes:
+        side: ``a`` or ``b``.
+        answers: how many were asked for: one per task and repeat.
+        failures: how many of them failed: an exception, an empty or missing output, or an error.
+        latency_ms: the median time of an answer, in milliseconds; None when no trace says it.
+        tokens: the mean number of tokens; None when no trace says it.
+        cost: the mean cost in US dollars; None when no trace says it.
+    """
+
+    side: str
+    answers: int = 0
+    failures: int = 0
+    latency_ms: float | None = None
+    tokens: float | None = None
+    cost: float | None = None
+
+    @property
+    def failure_rate(self) -> float | None:
+        """The share of answers that failed; None without an answer."""
+        return self.failures / self.answers if self.answers else None
+
+    def words(self) -> dict[str, str]:
+        """The figures in words, ``unknown`` where no trace says them."""
+        rate = "" if self.failure_rate is None else f" ({100 * self.failure_rate:.0f} %)"
+        return {
+            "failed": f"{self.failures:,} of {self.answers:,}{rate}",
+            "median latency": "unknown" if self.latency_ms is None else f"{self.latency_ms:,.0f} ms",
+            "mean tokens": "unknown" if self.tokens is None else f"{self.tokens:,.0f}",
+            "mean cost": "unknown" if self.cost is None else f"${self.cost:,.4f}",
+        }
+
+
+def figures_of(side: str, traces: Iterable[Trace]) -> VariantFigures:
+    """What the traces of a variant say together.
+
+    Args:
+        side: ``a`` or ``b``.
+        traces: its answers, failed ones included.
+
+    Example:
+        >>> figures_of("b", [Trace("Rome.", tokens=3), Trace("", tokens=5)]).words()["failed"]
+        '1 of 2 (50 %)'
+    """
+    found = list(traces)
+    latency = [trace.duration_ms for trace in found if trace.duration_ms is not None]
+    tokens = [trace.tokens for trace in found if trace.tokens is not None]
+    cost = [trace.cost for trace in found if trace.cost is not None]
+    return VariantFigures(
+        side,
+        len(found),
+        sum(trace.failure is not None for trace in found),
+        statistics.median(latency) if latency else None,
+        statistics.fmean(tokens) if tokens else None,
+        statistics.fmean(cost) if cost else None,
+    )
+
+
+# Style
+
+_FENCED = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
+_COUNTED = {
+    "headers": re.compile(r"^ {0,3}#{1,6}\s+\S", re.MULTILINE),
+    "lists": re.compile(r"^\s*(?:[-*+]|\d{1,9}[.)])\s+\S", re.MULTILINE),
+    "bold": re.compile(r"\*\*[^*\n]+\*\*|__[^_\n]+__"),
+}
+
+
+def markdown_counts(text: str) -> dict[str, float]:
+    """How many headers, list items and bold passages a Markdown text has; code blocks do not count.
+
+    Example:
+        >>> lines = ["# Dyeing", "- **madder**", "- alum", "1. Heat the water."]
+        >>> markdown_counts(chr(10).join(lines))
+        {'headers': 1.0, 'lists': 3.0, 'bold': 1.0}
+    """
+    plain = _FENCED.sub("", text)
+    return {name: float(len(pattern.findall(plain))) for name, pattern in _COUNTED.items()}
+
+
+def measures_of(trace: Trace) -> dict[str, float]:
+    """What is counted of an answer besides its length: its Markdown, and the numbers among its other columns.
+
+    A variant that failed has no answer to measure.
+    """
+    if trace.exception is not None:
+        return {}
+    numbers = {
+        str(name): float(value)
+        for name, value in trace.metadata.items()
+        if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    }
+    return {**numbers, **markdown_counts(trace.output)}
+
+
+# The result
+
 
 SCHEMA_VERSION = "0.1"
 CASES: dict[str, pl.DataType] = {
@@ -138,21 +343,6 @@ def counted_score(case: PairwiseCase, failures: Failures) -> float | None:
     kind, winner = count_failure(case.failed, case.outcome, case.winner, failures)
     asked = case.failed is None or failures == "shown"
     return score_of(str(kind), winner, case.preference if asked else None)
-
-
-@dataclass(frozen=True, slots=True)
-class Unmatched:
-    """A task that could not be compared, because one side has no answer to it.
-
-    Attributes:
-        task_id: the task.
-        repeat: which answer, from 1.
-        missing: who lacks it: ``a``, ``b``, ``both``, or ``suite`` for answers to a task that the suite does not have.
-    """
-
-    task_id: str
-    repeat: int
-    missing: str
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -21,7 +21,6 @@ from pairscale.core.options import ProgressMode, require_choice, require_int, re
 from pairscale.core.provenance import Provenance, fingerprint, utc_now
 from pairscale.core.tables import listed
 from pairscale.evaluate.comparators import PairwiseComparator, PairwiseOutcome, as_outcome
-from pairscale.evaluate.figures import figures_of, measures_of
 from pairscale.evaluate.formats.reading import recorded, source_at
 from pairscale.evaluate.inference.failures import (
     Failures,
@@ -33,11 +32,20 @@ from pairscale.evaluate.inference.failures import (
 )
 from pairscale.evaluate.inference.gate import GateRule
 from pairscale.evaluate.inference.sequence import RunningSequence
-from pairscale.evaluate.matching import Match, matched
-from pairscale.evaluate.result import PairwiseCase, PairwiseRunResult, Unmatched, counted_score
+from pairscale.evaluate.result import PairwiseCase, PairwiseRunResult, counted_score, figures_of, measures_of
 from pairscale.evaluate.store import Compared, EvaluationStore
-from pairscale.evaluate.suite import SuiteLike, Task, as_suite, storable
-from pairscale.evaluate.traces import Trace, TraceSource, as_trace
+from pairscale.evaluate.tasks import (
+    Match,
+    SuiteLike,
+    Task,
+    Trace,
+    TraceSource,
+    Unmatched,
+    as_suite,
+    as_trace,
+    matched,
+    storable,
+)
 from pairscale.evaluate.variants import Answers, CaseJob, Variant, VariantLike, VariantRunner, make_variant
 from pairscale.judges.base import Judge, JudgePair, Verdict
 from pairscale.judges.function import ends_run, raised

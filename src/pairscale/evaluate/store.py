@@ -26,8 +26,7 @@ from pairscale.core.provenance import text_hash, utc_now
 from pairscale.core.tables import listed
 from pairscale.evaluate.comparators import PairwiseOutcome, item_name
 from pairscale.evaluate.result import PairwiseRunResult
-from pairscale.evaluate.suite import Suite, Task
-from pairscale.evaluate.traces import InMemoryTraceSource, Trace
+from pairscale.evaluate.tasks import InMemoryTraceSource, Suite, Task, Trace
 from pairscale.judges.base import Judge, JudgePair, Verdict
 from pairscale.runtime import Question, Recorded
 from pairscale.store.database import scrub_surrogates, write_json

@@ -21,8 +21,7 @@ from pairscale.core.timelimit import TimeLimit, TimeLimitError
 from pairscale.evaluate.comparators import together
 from pairscale.evaluate.formats.reading import ANSWER_SUFFIXES, recorded, source_at
 from pairscale.evaluate.store import COST_IS_ESTIMATE, TIMED_OUT, EvaluationStore
-from pairscale.evaluate.suite import Task, as_words, id_key, input_key
-from pairscale.evaluate.traces import Trace, TraceRef, TraceSource, as_trace
+from pairscale.evaluate.tasks import Task, Trace, TraceRef, TraceSource, as_trace, as_words, id_key, input_key
 from pairscale.judges.build import imported
 from pairscale.judges.function import ends_run, in_thread, words_of
 from pairscale.judges.llm import Model

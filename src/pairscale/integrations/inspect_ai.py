@@ -21,8 +21,7 @@ from pairscale.evaluate.inference.failures import Failures, count_failure, faile
 from pairscale.evaluate.inference.win_rate import WinRate, win_rate
 from pairscale.evaluate.judge import pairwise_judge
 from pairscale.evaluate.run import NO_ANSWER
-from pairscale.evaluate.suite import Task, id_key, id_of, input_key
-from pairscale.evaluate.traces import Trace, as_trace
+from pairscale.evaluate.tasks import Task, Trace, as_trace, id_key, id_of, input_key
 from pairscale.judges.base import Judge
 
 _Baseline: TypeAlias = "str | os.PathLike[str] | Mapping[str, Any] | Any"

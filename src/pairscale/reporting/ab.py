@@ -13,13 +13,11 @@ from pairscale.core.comparisons import Outcome
 from pairscale.core.errors import InputError
 from pairscale.core.provenance import Provenance
 from pairscale.core.tables import listed
-from pairscale.evaluate.agreement import judge_and_people
-from pairscale.evaluate.comparators import PairwiseOutcome
+from pairscale.evaluate.comparators import PairwiseOutcome, majority
 from pairscale.evaluate.inference.control import MARKDOWN
-from pairscale.evaluate.inference.slices import slices
+from pairscale.evaluate.inference.win_rate import slices
 from pairscale.evaluate.labels import read_labels
-from pairscale.evaluate.majority import majority
-from pairscale.evaluate.result import PairwiseCase, PairwiseRunResult
+from pairscale.evaluate.result import PairwiseCase, PairwiseRunResult, judge_and_people
 from pairscale.evaluate.store import Compared, saved_result
 from pairscale.evaluate.wording import asked_words, controlled_lines, graded_words
 from pairscale.judges.names import is_judge
@@ -456,8 +454,7 @@ def _case_writer(run: PairwiseRunResult, shown: Mapping[Case, Compared], again: 
 
     def write(path: Path) -> int:
         from pairscale.evaluate.manifest import export_pairwise_cases
-        from pairscale.evaluate.suite import Suite, Task
-        from pairscale.evaluate.traces import InMemoryTraceSource
+        from pairscale.evaluate.tasks import InMemoryTraceSource, Suite, Task
 
         readable = {
             name: (one.task_input, one.a, one.b)

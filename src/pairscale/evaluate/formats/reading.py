@@ -19,20 +19,23 @@ from pairscale.core.notices import notice, plural, without_notices
 from pairscale.core.options import checked
 from pairscale.core.provenance import text_hash
 from pairscale.core.tables import Table, first_line, listed, to_frame
-from pairscale.evaluate.formats.messages import asked_in, error_of, first_of, object_at, reply_in
 from pairscale.evaluate.formats.tools import (
     FORMATS,
     Format,
     Plain,
     Row,
+    asked_in,
+    error_of,
+    first_of,
     is_chat,
     is_mt_question,
     joined_turns,
+    object_at,
     read_inspect_archive,
+    reply_in,
     task_of_messages,
 )
-from pairscale.evaluate.suite import as_words, id_of, is_missing
-from pairscale.evaluate.traces import OUTPUT_NAMES, InMemoryTraceSource, Trace, TraceSource
+from pairscale.evaluate.tasks import OUTPUT_NAMES, InMemoryTraceSource, Trace, TraceSource, as_words, id_of, is_missing
 
 ANSWER_SUFFIXES = (*TABLE_SUFFIXES, ".eval")
 """The endings of files that hold answers."""

@@ -1,0 +1,685 @@
+"""What the variants are asked, what they answered, and which answers belong together."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import unicodedata
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+from pairscale.core.display import ReprMixin
+from pairscale.core.errors import InputError
+from pairscale.core.notices import notice, plural
+from pairscale.core.options import checked
+from pairscale.core.provenance import fingerprint, text_hash
+from pairscale.core.tables import listed
+from pairscale.judges.base import require_figure
+from pairscale.judges.function import words_of
+from pairscale.store.database import scrub_surrogates
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One thing to do, the same for every variant.
+
+    Attributes:
+        inputs: what the variants are given; ``inputs["input"]`` is the text of the task.
+        task_id: its name, unique in a suite; a suite fills in ``task-0000``, ``task-0001`` and so on.
+        reference_outputs: what a good answer is, where somebody knows: a text, or a mapping.
+        tags: kinds that the task is of, for figures by kind.
+        metadata: anything else.
+
+    Example:
+        >>> Task({"input": "What's the capital of France?"}, "task-1").input
+        "What's the capital of France?"
+    """
+
+    inputs: Mapping[str, Any]
+    task_id: str = ""
+    reference_outputs: Any = None
+    tags: tuple[str, ...] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.inputs, Mapping):
+            raise InputError(f"inputs must be a mapping such as {{'input': '…'}}, not {type(self.inputs).__name__}")
+        for name in ("inputs", "task_id", "reference_outputs", "tags", "metadata"):
+            object.__setattr__(self, name, storable(getattr(self, name)))
+
+    @property
+    def input(self) -> str:
+        """The text of the task; empty when it is not known."""
+        return as_words(self.inputs.get("input"))
+
+    @property
+    def digest(self) -> str:
+        """A digest of what a variant is given: an answer belongs to it."""
+        return fingerprint([self.task_id, self.inputs, self.metadata])
+
+    def to_dict(self) -> dict[str, Any]:
+        """The task as JSON has it."""
+        return {
+            "task_id": self.task_id,
+            "inputs": dict(self.inputs),
+            "reference_outputs": self.reference_outputs,
+            "tags": list(self.tags),
+            "metadata": dict(self.metadata),
+        }
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Suite(ReprMixin):
+    """Tasks in their order, each under a name of its own; make one with :meth:`from_list` or from a file.
+
+    Attributes:
+        tasks: the tasks.
+        name: what the suite is called.
+        source: where it came from.
+
+    Example:
+        >>> suite = Suite.from_list(["Two plus two?", {"input": "Three plus three?", "tags": ["easy"]}])
+        >>> [task.task_id for task in suite], suite.tasks[1].tags
+        (['task-0000', 'task-0001'], ('easy',))
+    """
+
+    tasks: tuple[Task, ...]
+    name: str = "suite"
+    source: str | None = None
+
+    def __post_init__(self) -> None:
+        if not self.tasks:
+            raise InputError(f"{self.source or self.name} has no tasks")
+        ids = Counter(id_key(task.task_id) for task in self.tasks)
+        wrong = [name for name, times in ids.items() if times > 1 or not name]
+        if wrong:
+            raise InputError(f"{self.source or self.name}: task_id {listed(wrong)} is empty or not unique")
+
+    def __str__(self) -> str:
+        return f"{self.name}, {plural(len(self.tasks), 'task')}"
+
+    def __len__(self) -> int:
+        return len(self.tasks)
+
+    def __iter__(self) -> Iterator[Task]:
+        return iter(self.tasks)
+
+    @classmethod
+    def from_list(
+        cls, tasks: Iterable[Task | Mapping[str, Any] | str | Any], *, name: str = "suite", source: str | None = None
+    ) -> Suite:
+        """A suite of tasks, mappings or plain texts.
+
+        Args:
+            tasks: a mapping has the fields of :class:`Task`, or ``input`` in the place of ``inputs``, and
+                ``reference`` in that of ``reference_outputs``; whatever else it has goes to ``metadata``.
+            name: what the suite is called.
+            source: where it came from.
+
+        Raises:
+            InputError: when a task has no ``input``, or two have the same ``task_id``.
+        """
+        where = source or name
+        advice = _NAME_COLUMNS if source else ""
+        read = [_task(given, f"{where}, task {number}", advice) for number, given in enumerate(tasks, start=1)]
+        filled = [task if task.task_id else replace(task, task_id=f"task-{at:04d}") for at, task in enumerate(read)]
+        return cls(tuple(filled), name, source)
+
+    @classmethod
+    @checked
+    def from_file(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        name: str | None = None,
+        id_col: str | None = None,
+        input_col: str | None = None,
+        encoding: str | None = None,
+    ) -> Suite:
+        """A suite from a file: a table, questions of MT-bench, or chat messages; see :meth:`from_list`.
+
+        It has ``input``, and where they are there ``task_id``, ``reference`` and ``tags`` (a list, or one text with
+        semicolons); other columns go to ``metadata``.
+
+        Args:
+            path: the file.
+            name: what the suite is called; by default as the file.
+            id_col: the column of the tasks' names, or its path in JSON, where it is not ``task_id``.
+            input_col: the column of the tasks, likewise, where it is not ``input``.
+            encoding: of a text file that is not UTF-8.
+
+        Raises:
+            InputError: that names the file and the row.
+        """
+        from pairscale.evaluate.formats.reading import named_columns, read_tasks  # it reads with the parts of this
+
+        rows = read_tasks(path, named_columns(id_col, input_col), encoding)
+        return cls.from_list(rows, name=name or Path(path).stem, source=str(path))
+
+    from_jsonl = from_file
+    from_csv = from_file
+
+
+SuiteLike: TypeAlias = "Suite | str | os.PathLike[str] | Iterable[Task | Mapping[str, Any] | str]"
+"""A suite, a file of tasks, a list of tasks, or a suite of AG2."""
+
+
+def as_suite(suite: SuiteLike | Any) -> Suite:
+    """A suite of what a run is given: a :class:`Suite`, a file, a list of tasks, or a suite of AG2.
+
+    Args:
+        suite: the suite; one of another library is known by its tasks, which have ``inputs`` and ``task_id``.
+
+    Raises:
+        InputError: it is none of these.
+
+    Example:
+        >>> len(as_suite(["Two plus two?", "Three plus three?"]))
+        2
+    """
+    if isinstance(suite, Suite):
+        return suite
+    if isinstance(suite, str | os.PathLike):
+        return Suite.from_file(suite)
+    tasks = getattr(suite, "tasks", suite)
+    if isinstance(tasks, Iterable) and not isinstance(tasks, Mapping):
+        return Suite.from_list(tasks)
+    raise InputError(
+        f"a suite is a file, a Suite or a list of tasks, not {type(suite).__name__}: Suite.from_list([…]) makes one"
+    )
+
+
+_NAME_COLUMNS = (
+    "; name its column with `input_col=` (and columns with answers of both variants with `a_col=` and `b_col=`)"
+)
+
+
+def _task(given: Any, where: str, advice: str) -> Task:
+    if isinstance(given, Task):
+        task = given
+    elif isinstance(given, str):
+        task = Task({"input": given})
+    elif isinstance(given, Mapping):
+        task = _from_mapping(given, where)
+    else:  # a task of AG2
+        names = ("inputs", "task_id", "reference_outputs", "tags", "metadata")
+        task = _from_mapping({name: getattr(given, name, None) for name in names}, where)
+    if is_missing(task.inputs.get("input")):
+        raise InputError(f"{where} has no 'input', the text that the variants are given{advice}")
+    return task
+
+
+def _from_mapping(row: Mapping[str, Any], where: str) -> Task:
+    known = {name: value for name, value in row.items() if not is_missing(value)}
+    inputs = known.pop("inputs", None) or {"input": known.pop("input", None)}
+    plain = known.pop("reference", None)
+    reference = known.pop("reference_outputs", plain)
+    tags = known.pop("tags", ())
+    if isinstance(tags, str):
+        tags = tags.split(";")
+    if not all(isinstance(tag, str) for tag in tags):
+        raise InputError(f"{where}: tags must be a list of texts, or one text with semicolons, not {tags!r:.60}")
+    task_id = id_of(known.pop("task_id", None), where)
+    more = known.pop("metadata", {})
+    kept = {**known, **(more if isinstance(more, Mapping) else {"metadata": more})}
+    return Task(inputs, task_id, reference, tuple(dict.fromkeys(tag.strip() for tag in tags if tag.strip())), kept)
+
+
+def id_of(value: Any, where: str) -> str:
+    """A name as text: 7 and 7.0 are ``7``; empty when there is none."""
+    if is_missing(value) or (isinstance(value, str) and not value.strip()):
+        return ""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise InputError(f"{where}: task_id must be a text or a number, not {value!r:.60}")
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def id_key(task_id: str) -> str:
+    r"""What two spellings of a name have in common: an accented letter may be one character or two, blanks around it.
+
+    Example:
+        >>> id_key("e\u0301tude ") == id_key("\u00e9tude")
+        True
+    """
+    return unicodedata.normalize("NFC", task_id).strip()
+
+
+def input_key(given: str) -> str:
+    """What the same task has in common in two recordings: its words, without blanks around them."""
+    return unicodedata.normalize("NFC", given).strip().replace("\r\n", "\n")
+
+
+def storable(value: Any) -> Any:
+    """A value without halves of characters, which no file and no table takes; U+FFFD stands for them."""
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            return scrub_surrogates(value)
+        return value
+    if isinstance(value, Mapping):
+        return {storable(key): storable(inner) for key, inner in value.items()}
+    if type(value) in {list, tuple}:
+        return type(value)(storable(inner) for inner in value)
+    return value
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a value stands for none: None, NaN, or what pandas has for them."""
+    return value is None or (isinstance(value, float) and math.isnan(value)) or type(value).__name__ in _NO_VALUES
+
+
+_NO_VALUES = {"NAType", "NaTType"}
+
+
+def as_words(value: Any) -> str:
+    """What a person reads where a value stands: a text as it is, nothing for a missing one, anything else as JSON."""
+    if is_missing(value):
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+# What a variant did, and where such records lie
+
+
+OUTPUT_NAMES = ("output", "response", "answer", "text")
+"""What the answer is called in a mapping, the first of them before the others."""
+
+_FIGURES: dict[str, type[int] | type[float]] = {"tokens": int, "cost": float, "duration_ms": float}
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """What a variant made of a task.
+
+    Attributes:
+        output: its answer.
+        events: what happened on the way, in order: mappings with ``type`` (and ``name``), or objects of any kind.
+        tokens: how many it took, where that is known.
+        cost: in US dollars, where it is known.
+        duration_ms: how long it took.
+        exception: what it raised, in words; then there is no answer.
+        metadata: anything else; a judge sees it as columns of the answer. An ``error`` in it is a failure.
+
+    Example:
+        >>> trace = Trace("Paris.", events=({"type": "tool_call", "name": "search"}, {"type": "message"}))
+        >>> len(trace.events_of("tool_call", name="search"))
+        1
+    """
+
+    output: str = ""
+    events: tuple[Any, ...] = ()
+    tokens: int | None = None
+    cost: float | None = None
+    duration_ms: float | None = None
+    exception: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.output, str):
+            raise InputError(f"the output of a trace is a text, not {type(self.output).__name__}")
+        raised: Any = self.exception
+        if isinstance(raised, BaseException):
+            object.__setattr__(self, "exception", words_of(raised))
+        for name in ("output", "events", "exception", "metadata"):
+            object.__setattr__(self, name, storable(getattr(self, name)))
+        for name, kind in _FIGURES.items():
+            if (value := getattr(self, name)) is not None:
+                object.__setattr__(self, name, require_figure(value, f"the {name} of a trace", kind))
+
+    @property
+    def failure(self) -> str | None:
+        """Why this is no answer: an exception, an error, or an empty output; None when it is one.
+
+        Example:
+            >>> Trace("Paris.").failure, Trace("  ").failure, Trace(exception="TimeoutError").failure
+            (None, 'the output is empty', 'TimeoutError')
+        """
+        if self.exception is not None and self.exception.strip():
+            return self.exception
+        error = self.metadata.get("error")
+        if error is True or (isinstance(error, str) and error.strip()) or (isinstance(error, Mapping | list) and error):
+            return f"error: {as_words(error)}"
+        if not any(letter.isprintable() and not letter.isspace() for letter in self.output):
+            return "the output is empty"
+        return None
+
+    def events_of(self, kind: type | str, name: str | None = None) -> tuple[Any, ...]:
+        """The events of a kind: a class, or what ``type`` says; only those called ``name`` when it is given.
+
+        AG2's comparators take the answer from the last event of its class ``ModelResponse``. Where no event is one, the
+        output stands for it.
+        """
+        found = [event for event in self.events if _is_kind(event, kind)]
+        if not found and name is None and isinstance(kind, type) and kind.__name__ == _ANSWER and self.output:
+            return (_Said(self.output),)
+        return tuple(event for event in found if name is None or _field(event, "name") == name)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The trace as JSON has it."""
+        plain = {one.name: getattr(self, one.name) for one in fields(self)}
+        return {**plain, "events": [_plain(event) for event in self.events], "metadata": dict(self.metadata)}
+
+    @classmethod
+    def from_dict(cls, row: Mapping[str, Any], where: str = "a trace") -> Trace:
+        """A trace from a mapping: ``output`` (also called ``response``, ``answer`` or ``text``) and the other fields;
+        what else it holds goes to ``metadata``. Without an output and an exception, nothing was answered.
+        """  # noqa: D205 - the fields belong together
+        rest = dict(row)
+        given = [name for name in OUTPUT_NAMES if name in rest]
+        if not given:
+            raise InputError(f"{where} has no 'output', the variant's answer")
+        output = rest.pop(given[0])
+        exception = rest.pop("exception", None)
+        if is_missing(exception):
+            exception = "no output was recorded" if is_missing(output) else None
+        figures = {name: _figure(rest.pop(name, None), kind, f"{where}: {name}") for name, kind in _FIGURES.items()}
+        events = rest.pop("events", None) or ()
+        metadata = rest.pop("metadata", None) or {}
+        if not isinstance(events, list | tuple) or not isinstance(metadata, Mapping):
+            raise InputError(f"{where}: events must be a list, and metadata a mapping")
+        words = None if exception is None else as_words(exception)
+        return cls(as_words(output), tuple(events), exception=words, metadata={**rest, **metadata}, **figures)
+
+
+_ANSWER = "ModelResponse"
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """An answer in the form that AG2's comparators read."""
+
+    content: str
+
+
+def as_trace(given: Any, where: str = "the answer") -> Trace:
+    """An answer of any kind as a trace: a text, a mapping, a missing value, or a trace of AG2.
+
+    Args:
+        given: the answer. An object with ``events`` and ``exception`` is a trace of AG2, whose answer is the content of
+            its last ``ModelResponse``.
+        where: it comes from, for messages.
+
+    Raises:
+        InputError: it is none of these.
+
+    Example:
+        >>> as_trace("Paris.").output, as_trace(float("nan")).failure
+        ('Paris.', 'no output was recorded')
+    """
+    if isinstance(given, Trace):
+        return given
+    if is_missing(given):
+        return Trace(exception="no output was recorded")
+    if isinstance(given, str):
+        return Trace(given)
+    if isinstance(given, Mapping):
+        return Trace.from_dict(given, where)
+    if not hasattr(given, "events") or not hasattr(given, "exception"):
+        raise InputError(f"{where}: give a text or a Trace, not {type(given).__name__}")
+    said = [event for event in given.events if type(event).__name__ == _ANSWER]
+    output = as_words(getattr(said[-1], "content", None)) if said else ""
+    duration = getattr(given, "duration_ms", None)
+    return Trace(output, tuple(given.events), duration_ms=duration, exception=given.exception)
+
+
+def _figure(value: Any, kind: type[int] | type[float], what: str) -> Any:
+    """A figure of a file, where it may stand as text; NaN is how some tables say that there is none."""
+    if is_missing(value):
+        return None
+    try:
+        return require_figure(float(value) if isinstance(value, str) else value, what, kind)
+    except ValueError:  # a text that is no number; refused as it stands
+        return require_figure(value, what, kind)
+
+
+def _is_kind(event: Any, kind: type | str) -> bool:
+    if isinstance(kind, type):
+        return isinstance(event, kind)
+    return _field(event, "type") == kind or type(event).__name__ == kind
+
+
+def _field(event: Any, name: str) -> Any:
+    return event.get(name) if isinstance(event, Mapping) else getattr(event, name, None)
+
+
+def _plain(event: Any) -> Any:
+    """An event as JSON can hold it."""
+    if event is None or isinstance(event, str | int | float | list | Mapping):
+        return event
+    fields_of = asdict(event) if is_dataclass(event) and not isinstance(event, type) else {"text": str(event)}
+    return {"type": type(event).__name__, **fields_of}
+
+
+@dataclass(frozen=True, slots=True)
+class TraceRef:
+    """Where a trace is, and which task it belongs to.
+
+    Attributes:
+        trace_id: its name in the source.
+        task_id: the task; None when the source does not know.
+        metadata: anything else.
+    """
+
+    trace_id: str
+    task_id: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+@runtime_checkable
+class TraceSource(Protocol):
+    """Anything that holds traces: it lists what it has, and gives out one after the other.
+
+    Several traces of a task are repeats; the first of A is compared with the first of B, and so on.
+    """
+
+    def list(self) -> AsyncIterator[TraceRef]:
+        """What there is, in a fixed order."""
+        ...
+
+    async def load(self, ref: TraceRef) -> Trace:
+        """One of them."""
+        ...
+
+
+class InMemoryTraceSource:
+    """Traces that are there already.
+
+    Args:
+        traces: by task: a mapping from ``task_id`` to a :class:`Trace` or a text, or such pairs, of which several may
+            have the same task. None and NaN are answers that are missing. A :class:`TraceRef` may stand for its task;
+            where it names none, answers are paired by the text of the task, or refused.
+
+    Example:
+        >>> source = InMemoryTraceSource({"task-1": "Paris.", "task-2": Trace("Rome.", cost=0.01)})
+        >>> len(source)
+        2
+    """
+
+    def __init__(self, traces: Mapping[str, Trace | str] | Iterable[tuple[str | TraceRef | None, Trace | str]]) -> None:
+        pairs = traces.items() if isinstance(traces, Mapping) else traces
+        self._traces = [(_task_id(task), as_trace(given, f"task {task!r:.60}")) for task, given in pairs]
+
+    def __len__(self) -> int:
+        return len(self._traces)
+
+    async def list(self) -> AsyncIterator[TraceRef]:
+        """What there is, as it was given."""
+        for at, (task_id, trace) in enumerate(self._traces):
+            asked = trace.metadata.get("input")
+            yield TraceRef(str(at), task_id, {} if asked is None else {"input": asked})
+
+    async def load(self, ref: TraceRef) -> Trace:
+        """One of them."""
+        return self._traces[int(ref.trace_id)][1]
+
+
+def _task_id(task: Any) -> str | None:
+    """The name of a task; None where there is none."""
+    name = getattr(task, "task_id", task)
+    return None if is_missing(name) else str(storable(name))
+
+
+# Which answer of A belongs to which answer of B: by the names of the tasks, else by what was asked
+
+
+_Groups: TypeAlias = dict[str, list[TraceRef]]
+
+_SHORT = 40
+_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Unmatched:
+    """A task that could not be compared, because one side has no answer to it.
+
+    Attributes:
+        task_id: the task.
+        repeat: which answer, from 1.
+        missing: who lacks it: ``a``, ``b``, ``both``, or ``suite`` for answers to a task that the suite does not have.
+    """
+
+    task_id: str
+    repeat: int
+    missing: str
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """The answers of A and of B to one task.
+
+    Attributes:
+        name: the task's.
+        task: the task, where a suite has it.
+        a: A's answers, in their order.
+        b: B's.
+    """
+
+    name: str
+    task: Task | None
+    a: Sequence[TraceRef]
+    b: Sequence[TraceRef]
+
+
+def name_of_input(given: str) -> str:
+    """A name for a task that has none: how it begins, and a digest.
+
+    Example:
+        >>> name_of_input("How do I boil an egg?")
+        'How do I boil an egg? #c7853475'
+    """
+    words = " ".join(given.split())
+    start = words if len(words) <= _SHORT else f"{words[:_SHORT].rstrip()}…"
+    return f"{start} #{text_hash(input_key(given))[:8]}"
+
+
+def matched(
+    refs_a: Sequence[TraceRef],
+    refs_b: Sequence[TraceRef],
+    tasks: Iterable[Task],
+    names: tuple[str, str] = ("A", "B"),
+    *,
+    strict: bool = False,
+) -> tuple[list[Match], list[Unmatched]]:
+    """The answers of each task, and those that belong to none.
+
+    Answers are matched by ``task_id``. Where a side names no task, or A and B share no name, they are matched by what
+    was asked, which is said.
+
+    Args:
+        refs_a: what A has.
+        refs_b: what B has.
+        tasks: those of a suite; none without one.
+        names: of the variants.
+        strict: whether to refuse answers to different questions under the same name; otherwise that is said.
+
+    Raises:
+        InputError: nothing can be matched.
+    """
+    suite = list(tasks)
+    by_id = [_groups(refs, _id_of) for refs in (refs_a, refs_b)]
+    by_input = [_groups(refs, _input_of) for refs in (refs_a, refs_b)]
+    if suite:
+        ids = {id_key(task.task_id) for task in suite}
+        sides = []
+        for side in (0, 1):
+            if ids & by_id[side].keys():
+                sides.append([by_id[side].get(id_key(task.task_id), []) for task in suite])
+            else:
+                sides.append([by_input[side].get(input_key(task.input), []) for task in suite])
+        matches = [Match(task.task_id, task, a, b) for task, a, b in zip(suite, *sides, strict=True)]
+    else:
+        groups = _shared(by_id, by_input, names)
+        order = dict.fromkeys([*groups[0], *groups[1]])
+        pairs = [(key, groups[0].get(key, []), groups[1].get(key, [])) for key in order]
+        matches = [Match(_name(key, [*a, *b]), None, a, b) for key, a, b in pairs]
+    kept = {id(ref) for match in matches for ref in (*match.a, *match.b)}
+    left = {ref.task_id or f"trace {ref.trace_id}" for ref in (*refs_a, *refs_b) if id(ref) not in kept}
+    _tell_unusual(matches, names, strict=strict)
+    return matches, [Unmatched(name, 1, "suite" if suite else "task_id") for name in sorted(left)]
+
+
+def _id_of(ref: TraceRef) -> str | None:
+    return None if ref.task_id is None else id_key(ref.task_id)
+
+
+def _input_of(ref: TraceRef) -> str | None:
+    asked = ref.metadata.get("input")
+    return input_key(asked) if isinstance(asked, str) and asked.strip() else None
+
+
+def _groups(refs: Sequence[TraceRef], key_of: Callable[[TraceRef], str | None]) -> _Groups:
+    """References by their key; those without are left out."""
+    groups: _Groups = {}
+    for ref in refs:
+        key = key_of(ref)
+        if key is not None:
+            groups.setdefault(key, []).append(ref)
+    return groups
+
+
+def _shared(by_id: list[_Groups], by_input: list[_Groups], names: tuple[str, str]) -> list[_Groups]:
+    """The groups by which A and B have tasks in common."""
+    a, b = names
+    if by_id[0].keys() & by_id[1].keys():
+        return by_id
+    if by_input[0].keys() & by_input[1].keys():
+        if by_id[0] or by_id[1]:
+            notice(f"{a} and {b} share no task_id; answers are paired by the text of the task")
+        return by_input
+    has = ", ".join(
+        f"{name} has {listed(sorted(groups), 3) or 'no names'}" for name, groups in zip(names, by_id, strict=True)
+    )
+    raise InputError(
+        f"{a} and {b} have no task in common ({has}); answers are paired by task_id, else by the text of the task: "
+        "name the column of the names (`id_col=`), or of the text (`input_col=`)"
+    )
+
+
+def _name(key: str, refs: Sequence[TraceRef]) -> str:
+    """The name of a task: as a side writes it, else one that is made from its text."""
+    return next((ref.task_id for ref in refs if ref.task_id is not None), None) or name_of_input(key)
+
+
+def _tell_unusual(matches: Sequence[Match], names: tuple[str, str], *, strict: bool) -> None:
+    """Say which tasks a side has more often, and where both were asked different things; a suite decides on those."""
+    both = [match for match in matches if match.a and match.b]
+    uneven = [match.name for match in both if len(match.a) != len(match.b)]
+    if uneven:
+        notice(
+            f"{plural(len(uneven), 'task is', 'tasks are')} duplicated on one side: {listed(uneven, _SHOWN)}; the "
+            "first answers are compared with each other, and those that are left have no partner"
+        )
+    different = [match.name for match in both if not match.task and len(_groups([*match.a, *match.b], _input_of)) > 1]
+    if different:
+        words = (
+            f"{names[0]} and {names[1]} were asked different things under the same name in {len(different):,} of "
+            f"{len(matches):,} tasks ({listed(different, _SHOWN)})"
+        )
+        if strict:
+            raise InputError(f"{words}; have both answer the same tasks, and record a baseline again if there is one")
+        notice(f"{words}; judges are shown what {names[0]} was asked: check the names")
