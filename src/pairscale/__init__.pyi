@@ -28,44 +28,8 @@ from .datasets import example_writing_results as example_writing_results
 from .datasets import example_writing_samples as example_writing_samples
 from .datasets import synthetic_essays as synthetic_essays
 from .evaluate.ab import ab as ab
-<<<<<<< HEAD
-=======
-from .evaluate.comparators import PairwiseComparator as PairwiseComparator
-from .evaluate.comparators import PairwiseOutcome as PairwiseOutcome
-from .evaluate.diff import CaseChange as CaseChange
-from .evaluate.diff import RunDiff as RunDiff
-from .evaluate.formats.reading import DirectoryTraceSource as DirectoryTraceSource
-from .evaluate.formats.reading import read_outputs as read_outputs
-from .evaluate.formats.reading import save_trace as save_trace
-from .evaluate.gate import GateCriterion as GateCriterion
-from .evaluate.gate import GateResult as GateResult
->>>>>>> w-evaluate
 from .evaluate.gate import gate as gate
 from .evaluate.judge_check import check_judge as check_judge
-<<<<<<< HEAD
-=======
-from .evaluate.labels import Labels as Labels
-from .evaluate.labels import read_labels as read_labels
-from .evaluate.manifest import ExportedCases as ExportedCases
-from .evaluate.manifest import export_pairwise_cases as export_pairwise_cases
-from .evaluate.manifest import export_pairwise_cases_async as export_pairwise_cases_async
-from .evaluate.ranking import VariantsResult as VariantsResult
-from .evaluate.ranking import run_variants as run_variants
-from .evaluate.ranking import run_variants_async as run_variants_async
-from .evaluate.result import PairwiseAgreement as PairwiseAgreement
-from .evaluate.result import PairwiseCase as PairwiseCase
-from .evaluate.result import PairwiseRunResult as PairwiseRunResult
-from .evaluate.store import RunTraceSource as RunTraceSource
-from .evaluate.store import read_suite as read_suite
-from .evaluate.tasks import InMemoryTraceSource as InMemoryTraceSource
-from .evaluate.tasks import Suite as Suite
-from .evaluate.tasks import Task as Task
-from .evaluate.tasks import Trace as Trace
-from .evaluate.tasks import TraceRef as TraceRef
-from .evaluate.tasks import TraceSource as TraceSource
-from .evaluate.tasks import Unmatched as Unmatched
-from .evaluate.variants import ModelVariant as ModelVariant
->>>>>>> w-evaluate
 from .judges.base import Judge as Judge
 from .judges.base import JudgePair as JudgePair
 from .judges.base import Verdict as Verdict

@@ -24,8 +24,7 @@ evaluate.judge_check: JudgeCheck
 evaluate.labels: Labels
 evaluate.manifest: ExportedCases
 evaluate.ranking: VariantsResult
-evaluate.agreement: PairwiseAgreement
-evaluate.result: PairwiseCase PairwiseRunResult Unmatched
+evaluate.result: PairwiseAgreement PairwiseCase PairwiseRunResult Unmatched
 models.bayes.results: BayesFit
 models.bradley_terry: BTFit
 models.elo: EloFit

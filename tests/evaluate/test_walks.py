@@ -8,13 +8,8 @@ import pairscale as ps
 from pairscale.evaluate import result
 
 PACKAGE = str(Path(ps.__file__).parent)
-<<<<<<< HEAD
-AB_FILES = 69  # 60 is wanted
-RANK_FILES = 85  # 75 is wanted
-=======
 AB_FILES = 66  # 60 is wanted
-RANK_FILES = 104  # 75 is wanted
->>>>>>> w-evaluate
+RANK_FILES = 85  # 75 is wanted
 
 
 def met(walk):

@@ -45,7 +45,7 @@ _NEITHER = {
     **dict.fromkeys((*_MISSING, "abstention"), "abstention"),
     "error": "error",
 }
-_TIE_FLAGS = ("tie", "draw")  # neither of a winner and a loser won, where one is true
+_TIE_FLAGS = ("tie", "draw", "is_tie", "is_draw", "tied")  # neither of a winner and a loser won, where one is true
 
 
 @dataclass(frozen=True, slots=True)

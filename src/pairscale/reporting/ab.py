@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from pairscale.evaluate.agreement import PairwiseAgreement
+    from pairscale.evaluate.result import PairwiseAgreement
     from pairscale.reporting.picture import Picture
     from pairscale.store.runfile import RunFile
 
