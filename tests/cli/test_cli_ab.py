@@ -356,5 +356,5 @@ def test_encoding_and_duplicates_on_the_command_line(cli, answers):
     done = cli(*asked, "--encoding", "cp1251")
     assert done.code == 0
     assert "1 task is duplicated on one side: 't1'" in done.err
-    assert "note: 1 duplicate not compared, because the other has no answer: t1" in done.err
+    assert "note: 1 task not compared, because A or B has no answer: t1" in done.err
     assert "because A or B has no answer" not in done.err
