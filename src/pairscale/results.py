@@ -24,7 +24,8 @@ evaluate.judge_check: JudgeCheck
 evaluate.labels: Labels
 evaluate.manifest: ExportedCases
 evaluate.ranking: VariantsResult
-evaluate.result: PairwiseAgreement PairwiseCase PairwiseRunResult Unmatched
+evaluate.result: PairwiseAgreement PairwiseCase PairwiseRunResult
+evaluate.tasks: Unmatched
 models.bayes.results: BayesFit
 models.bradley_terry: BTFit
 models.elo: EloFit

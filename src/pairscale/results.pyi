@@ -25,7 +25,7 @@ from pairscale.evaluate.ranking import VariantsResult as VariantsResult
 from pairscale.evaluate.result import PairwiseAgreement as PairwiseAgreement
 from pairscale.evaluate.result import PairwiseCase as PairwiseCase
 from pairscale.evaluate.result import PairwiseRunResult as PairwiseRunResult
-from pairscale.evaluate.result import Unmatched as Unmatched
+from pairscale.evaluate.tasks import Unmatched as Unmatched
 from pairscale.models.bayes.results import BayesFit as BayesFit
 from pairscale.models.bradley_terry import BTFit as BTFit
 from pairscale.models.elo import EloFit as EloFit
