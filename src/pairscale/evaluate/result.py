@@ -572,13 +572,6 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
         """
         way = self.failures if failures is None else require_failures(failures)
         if ("table", key, way) not in self._known:
-<<<<<<< HEAD
-            own = way == self.failures
-            table = cases_table(self.cases if key is None else self.of(key)) if own else self.frame(key)
-            if way == "shown" != self.failures and table["failed"].null_count() < table.height:
-                raise InputError('failures="shown" needs a run that shows failures; give it to run_pairwise')
-            self._known["table", key, way] = table if own else count_failures(table, way)
-=======
             if way == self.failures:
                 table = cases_table(self.cases if key is None else self.of(key))
             else:
@@ -586,7 +579,6 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
                 if way == "shown" and table["failed"].null_count() < table.height:
                     raise InputError('failures="shown" needs a run that shows failures; give it to run_pairwise')
             self._known["table", key, way] = table
->>>>>>> w-evaluate
         known: pl.DataFrame = self._known["table", key, way]
         return known
 
