@@ -229,7 +229,9 @@ def test_what_is_pointed_at_says_what_its_picture_says(visit):
         page = visit(kind)
         for chart in page.locator(".chart").all():
             titles = chart.evaluate("node => [...node.querySelectorAll('[title]')].map(one => one.title).join('; ')")
-            chart.locator(".live svg :is(.mark-symbol, .mark-rect) path").first.hover(timeout=20_000)
+            chart.locator(".live svg :is(.mark-symbol, .mark-rect) path").first.hover(
+                timeout=20_000, position={"x": 3, "y": 3}
+            )
             tip = page.locator("#vg-tooltip-element.visible")
             tip.wait_for(timeout=20_000)
             assert tip.inner_text() in titles
