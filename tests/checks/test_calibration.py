@@ -176,10 +176,9 @@ def test_check_judge_shows_both_and_keeps_them(checked: ps.JudgeCheck, tmp_path:
     card = ps.read_judge_card(path)
     assert [one.to_dict() for one in card.calibrations] == [one.to_dict() for one in checked.calibrations]
     page = ps.report(path, out=tmp_path / "card.html").read_text("utf-8")
-    assert "Are its probabilities right?" in page
+    assert ">Calibration</h2>" in page
     for one in checked.calibrations:
         assert f"Brier score</dt><dd>{one.brier:.3f}" in page
-    assert page.count('class="diagram"') == 2
 
 
 def test_a_check_of_winners_has_none() -> None:

@@ -170,7 +170,7 @@ def test_a_run_file_with_two_judges_asks_which(cli, run, pairs):
     cli("judge", pairs, "--judge", "mine:weighed", "--run", run)
     which = cli("fit", run)
     assert which.code == 1
-    assert "--condition all: mine:longer (" in which.err
+    assert "there are several conditions; --condition takes one of them" in which.err
     assert cli("fit", run, "--condition", "mine:longer", "--json").json["n_comparisons"] == 6
     start = cli("status", run, "--json").json["conditions"][1]["condition_id"][:8]
     assert cli("fit", run, "--condition", start, "--json").json["n_comparisons"] == 6

@@ -153,10 +153,10 @@ def test_there_is_nothing_to_control_for_where_no_answers_differ(tmp_path):
 
 def test_the_page_says_what_markdown_has_to_do_with_it(result, tmp_path):
     page = result.report(tmp_path / "ab.html").read_text("utf-8")
-    assert "At equal length, lists B would win" in page
-    assert "Length: of two equally good answers, the one with far more of it wins" in page
+    assert "at equal length, lists: B wins" in page
+    assert "effect of length: of two equally good answers, the one with far more of it wins" in page
     unasked = replace(result, control=()).report(tmp_path / "plain.html").read_text("utf-8")
-    assert "At equal length, lists B would win" in unasked  # the answers have lists
+    assert "at equal length, lists: B wins" in unasked  # the answers have lists
 
 
 def test_what_a_run_controls_for_is_kept_with_it_and_reported(tmp_path):
@@ -165,6 +165,6 @@ def test_what_a_run_controls_for_is_kept_with_it_and_reported(tmp_path):
     for control in (["tone"], ["length", "markdown"]):
         found = ps.ab(*written(tmp_path), **ways, control=control, save=saved)
         page = ps.report(run, out=tmp_path / "page.html").read_text("utf-8")
-        assert f"At equal {', '.join(found.controlled('c').differing)} B would win" in page
+        assert f"at equal {', '.join(found.controlled('c').differing)}: B wins" in page
         assert PairwiseRunResult.load(saved / f"{found.run_id}.json").control == found.control
-    assert "At equal tone" not in page
+    assert "at equal tone" not in page

@@ -164,7 +164,7 @@ def test_people_rank_texts_adaptively(tmp_path):
     with ps.open_run(tmp_path / "run.db") as store:
         kept = store.results()
     assert kept.height == 15
-    assert set(kept["model"]) == {"ann", "bob"}
+    assert set(kept["model"]) <= {"ann", "bob"}  # who is quicker may answer all of them
     assert set(kept["judge_id"]) == {"human"}
     lengths = {row["ID"]: len(row["text"]) for row in texts}
     for row in kept.iter_rows(named=True):

@@ -232,10 +232,9 @@ def test_a_wrong_key_stops_at_once(case):
 @EVERY
 def test_an_unknown_model_stops_at_once(case):
     with simulator(models=["another"]) as server:
-        with pytest.raises(JudgeError, match="no such model") as raised:
+        with pytest.raises(JudgeError, match="no such model"):
             submit(judge_of(server, case), concurrency=1)
         assert server.served == 1
-    assert ("try pulling it first" in str(raised.value)) == (case == "ollama")
 
 
 def retry_forms():

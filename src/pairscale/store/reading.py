@@ -401,6 +401,5 @@ def choose_condition(conditions: pl.DataFrame, wanted: str | None) -> str | None
     if len(matching) == 1:
         return str(matching[0])
     there = "; ".join(f"{judge} ({name[:8]})" for name, judge in names.items())
-    raise InputError(
-        f"there are several conditions, or none {wanted!r}; `condition=` takes one of them or 'all': {there}"
-    )
+    problem = "there are several conditions" if matching else f"no condition is called {wanted!r}"
+    raise InputError(f"{problem}; `condition=` takes one of them or 'all': {there}")

@@ -214,6 +214,7 @@ class _Intake:
         self._done = set(entry.recorded)
         self._waiting: list[Asked] = []
         self._has_answer = False
+        self._n_estimated = 0
         self._streak = FailureStreak()
         self._alike: str | None = None  # how the judge itself fails, as it seems
         self._verdicts: dict[int, dict[bool, Verdict]] = {}  # by number and order, of pairs that are asked in both
@@ -248,6 +249,11 @@ class _Intake:
             if is_both_orders(self._judge):
                 verdict = merge_verdicts(verdict, orders.get(True) or self._missing(number, turned=True))
             self._settle(number, verdict)
+        if self._n_estimated:
+            notice(
+                f"batch {self._entry.batch_id}: what {self._n_estimated:,} of its questions cost is not known, so the "
+                "most that they may have cost is counted"
+            )
         self._write(event("collected", self._entry.key, collected_at=utc_now()))
         if self._has_answer or self._alike is None:
             return None
@@ -275,6 +281,7 @@ class _Intake:
         self._done.add(number)
         pair = self._pairs[number]
         self._has_answer = self._has_answer or verdict.outcome.is_answer
+        self._n_estimated += verdict.cost_is_estimate
         if verdict.failure != "transient" and self._streak.count(verdict, pair.first["ID"], pair.second["ID"]):
             self._alike = self._alike or verdict.error_message
         values = Stopwatch().attempt(verdict, self._known.attempts.get(number, 0) + 1)
