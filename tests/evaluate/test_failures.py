@@ -1,7 +1,6 @@
 """A variant that fails has not won: the ways to count failures, the bounds, and that every figure uses one rule."""
 
 import asyncio
-import contextlib
 import json
 import sys
 import threading
@@ -456,24 +455,6 @@ def test_a_variant_that_hangs_has_failed_and_is_not_asked_again_within_the_same_
     hanging.let_go.set()
     assert run(600).tally("longer") == (0, 3, 0)
     assert hanging.calls == 6
-
-
-@pytest.mark.slow
-def test_a_variant_that_swallows_its_cancellation_is_left_behind():
-    """It never ends; the call returns all the same."""
-
-    async def stubborn(task):
-        while True:
-            with contextlib.suppress(BaseException):
-                await asyncio.sleep(3600)
-
-    tasks = [ps.Task({"input": "Why?"}, f"t{n}") for n in range(3)]
-    found = ps.run_pairwise(
-        tasks, variant_a=lambda task: "Yes.", variant_b=stubborn, variant_timeout=0.2, comparators=[Longer()],
-        variant_b_name="stubborn", progress=False,
-    )  # fmt: skip
-    assert found.tally("longer") == (3, 0, 0)
-    assert found.cases[0].reasoning == "stubborn failed: timeout: no answer within 0.2 seconds"
 
 
 def test_a_time_limit_of_variants_is_for_variants_that_are_run(message_snapshot):
