@@ -236,7 +236,7 @@ TAMPERED: dict[str, tuple[Callable[[Tamper], None], str]] = {
     "the other way round": (other_way_round, "step 3"),
     "another winner": (other_winner, "step 3"),
     "another winner at the end": (last_winner, "is"),
-    "an answer changed": (answer(f"UPDATE comparisons SET winner_pos = 3 - winner_pos {FIRST}"), "winner_pos"),
+    "an answer changed": (answer(f"UPDATE comparisons SET winner_pos = 3 - winner_pos {FIRST}"), "does not follow"),
     "an answer gone": (answer(f"DELETE FROM comparisons {FIRST}"), "no answer"),
     "mu": (figure("mu_i"), "mu_i"),
     "sigma": (figure("sigma_j"), "sigma_j"),

@@ -504,7 +504,7 @@ def damaged(run: Path, kind: str) -> None:
         ("newer log", "9.9"),
         ("last row changed", "step_log"),
         ("row gone", "step_log"),
-        ("another program's", "lacks 'logs'"),
+        ("another program's", "lacks tables"),
     ],
 )
 def test_a_damaged_run_is_an_error_and_never_a_fresh_start(tmp_path: Path, kind: str, words: str) -> None:

@@ -99,7 +99,7 @@ def test_results_that_never_come_can_be_given_up(served, tmp_path):
 
         found, rest = with_manager(tmp_path / "run.db", work)
     assert not found[0].open
-    assert rest["error_message"].unique().to_list() == ["the batch's results hold nothing for this request"]
+    assert rest["error_message"].unique().to_list() == ["given up: its results could not be had"]
 
 
 @pytest.mark.parametrize("provider", ["openai", pytest.param("together", marks=pytest.mark.slow)])

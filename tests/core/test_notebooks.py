@@ -117,7 +117,7 @@ def executed(tmp_path_factory):
 @pytest.mark.parametrize(
     ("cell", "said"),
     [
-        ("rank", r"\d+ comparisons  reliability .* of 0\.90  0:\d\d:\d\d"),
+        ("rank", r"\d+ comparisons, reliability .* of 0\.90, 0:\d\d:\d\d"),
         ("judge", r"judging: 190 of 190, .* per second"),
         ("run", r".*30 of 30, .* per second"),
     ],
@@ -145,4 +145,3 @@ def test_a_result_is_a_table_and_a_chart(executed, cell, dots):
         row = re.search(r"<tbody><tr>(.*?)</tr>", html)[1]
         cells = re.findall(r"<td[^>]*>(.*?)</td>", row)
         assert cells[0] == "1"
-        assert all(re.fullmatch(r"\d+", cells[at]) for at in (5, 6)), "the ends of its ranks"

@@ -114,7 +114,7 @@ traces = st.builds(
 
 
 @pytest.mark.slow
-@given(kept=st.dictionaries(names, traces, max_size=4))
+@given(kept=st.dictionaries(names, traces, min_size=1, max_size=4))
 def test_a_folder_gives_back_what_was_saved(kept, tmp_path_factory):
     folder = tmp_path_factory.mktemp("traces")
     for task_id, trace in kept.items():

@@ -557,10 +557,9 @@ def test_copies_exports_and_imports_carry_labels(message_snapshot, tmp_path, kin
         assert (store.labels_per_case, store.ties) == (2, False)
         for one, two in zip(store.labellers(), old.labellers(), strict=True):
             assert store.next(one) == old.next(two)  # the same seed, so the same order and sides
-    assert everything(tmp_path / "in.db")["label_cases"] == before["label_cases"]
     with LabelStore(tmp_path / "other.db", make_cases(1)), pytest.raises(StoreBusyError):
         ps.import_run(tmp_path / "out.csv", tmp_path / "other.db", samples)
-    with pytest.raises(StoreMismatchError, match="holds another run"):
+    with pytest.raises(StoreMismatchError, match="holds a run already"):
         ps.import_run(tmp_path / "out.csv", tmp_path / "other.db", samples)
 
 

@@ -79,7 +79,7 @@ def test_a_choice_is_forced_and_nothing_is_taken_back(tmp_path):
                 ann.open()
             reply = ann.send(choice="tie")
             assert reply.status_code == 422
-            assert "a choice is forced here" in reply.text
+            assert "choose 1 or 2" in reply.text
             assert "please choose or write a reason" in ann.send("skip").text
             steps = 0
             while steps < 8:

@@ -41,7 +41,6 @@ FORMS = {
         labeller="judge", case_id=pl.format("{}{}", "first", "second"), ID1="first", ID2="second",
         preferred=pl.when(RESULT == 1).then(pl.lit("1")).otherwise(pl.lit("2")),
     ),
-    "matrix.csv": pl.DataFrame({"": ["a", "b", "c"], "a": [0, 1, 0], "b": [1, 0, 1], "c": [2, 1, 0]}),
 }  # fmt: skip
 
 
@@ -75,13 +74,13 @@ def test_every_form_is_reported_and_exported_as_it_is_fitted(name):
     assert page == path.with_suffix(".html")
     source = page.read_text("utf-8")
     require_valid(source)
-    assert ("Judged by ann and bob" in source) == (name != "matrix.csv")
+    assert "Judged by ann and bob" in source
     items = pl.read_csv(ps.report(path, out="items.csv"))
     assert dict(items.select("ID", "score").rows()) == pytest.approx(dict(theta.rows()))
     again = ps.fit(ps.export(path, "again.csv"))
     assert dict(again.theta.select("ID", "theta").rows()) == pytest.approx(dict(theta.rows()))
     said = "not known: the results do not say who stood first" in source
-    assert said == (name in {"wins.tsv", "session.csv", "alpaca.json", "labels.jsonl", "matrix.csv"})
+    assert said == (name in {"wins.tsv", "session.csv", "alpaca.json", "labels.jsonl"})
 
 
 def test_a_session_without_texts_has_its_judges_and_no_texts(message_snapshot):

@@ -146,7 +146,7 @@ FORGERIES = {
     "DELETE FROM comparisons WHERE comparison_id = 7": "comparisons, row 7: the row is missing",
     "UPDATE chain SET hash = 'x' WHERE entry = 2": "chain, row main 2: ",
     "UPDATE chain SET data = '{' WHERE entry = 2": "chain, row main 2: ",
-    "DELETE FROM chain WHERE entry = (SELECT max(entry) FROM chain)": "chain, row closed: ",
+    "DELETE FROM chain WHERE entry = (SELECT max(entry) FROM chain)": "metadata, row closed: ",
     "UPDATE metadata SET value = '[]' WHERE key = 'closed'": "metadata, row closed: ",
     "UPDATE logs SET data = '[]' WHERE log = 'adaptive_events' AND row = 2": "logs, row adaptive_events 2: ",
 }

@@ -188,7 +188,7 @@ def drawn_twice(picture: Picture) -> Markup:
     chart = chart.configure(aria=False, font="system-ui, sans-serif").configure_view(stroke=None)
     colours = {"labelColor": "var(--ink)", "titleColor": "var(--soft)"}
     axis = {"gridColor": "var(--line)", "domain": False, "ticks": False, "titleFontWeight": "normal"}
-    chart = chart.configure_axis(**colours, **axis).configure_legend(**colours, orient="top", labelLimit=260)
+    chart = chart.configure_axis(**colours, **axis).configure_legend(**colours, orient="top", labelLimit=260, columns=3)
     data = f'<script type="application/json">{_in_script(_specification(chart))}</script>'
     return Markup(f'<div class="chart">{svg(picture)}<div class="live"></div>{data}</div>')  # noqa: S704 - escaped, and JSON without a tag
 

@@ -37,7 +37,7 @@ __all__ = ["AGAIN_S", "PATIENCE_S", "GroupCommitWriter", "JournalWriter"]
 
 AGAIN_S = 1.0  # between two tries to write what could not be written
 PATIENCE_S = 120.0  # in all
-_SLOW_S = 1.0  # a transaction that takes longer keeps further questions from being asked
+_SLOW_S = 0.25  # a transaction that takes longer keeps further questions from being asked
 _MAY_PASS = (StoreBusyError, StoreConnectionError, StoreFullError, StoreReadOnlyError)
 
 _Waiting = tuple[Entry, "asyncio.Future[None] | None"]
