@@ -15,8 +15,7 @@ from markdown_it import MarkdownIt
 
 import pairscale as ps
 from pairscale.core.errors import FileFormatError, InputError, JudgeError
-from pairscale.evaluate.gate import gate_criterion
-from pairscale.evaluate.gate_files import read_baseline, record_baseline
+from pairscale.evaluate.gate import gate_criterion, read_baseline, record_baseline
 from pairscale.evaluate.inference.gate import (
     FAIL_IF,
     VERDICTS,
