@@ -577,10 +577,13 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
         """
         way = require_failures(failures or self.failures)
         if (key, way) not in self._tables:
-            table = cases_table(self.cases if key is None else self.of(key))
-            if way == "shown" != self.failures and table["failed"].null_count() < table.height:
-                raise InputError('failures="shown" needs a run that shows failures; give it to run_pairwise')
-            self._tables[key, way] = table if way == self.failures else count_failures(table, way)
+            if way == self.failures:
+                table = cases_table(self.cases if key is None else self.of(key))
+            else:
+                table = count_failures(self.frame(key), way)
+                if way == "shown" and table["failed"].null_count() < table.height:
+                    raise InputError('failures="shown" needs a run that shows failures; give it to run_pairwise')
+            self._tables[key, way] = table
         return self._tables[key, way]
 
     def verdict(self, key: str) -> str:
