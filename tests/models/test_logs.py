@@ -11,15 +11,11 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from pairscale.core.errors import InputError, TableError
+from pairscale.core.errors import InputError
 from pairscale.models.bayes.logs import (
-    ITEM_LOG,
-    ITEM_LOG_MEANING,
     ROUND_LOG,
-    ROUND_LOG_MEANING,
     round_log_row,
     summarize_items,
-    summarize_refits,
 )
 
 ITEMS_1 = pl.DataFrame(
@@ -39,22 +35,6 @@ ITEMS_2 = ITEMS_1.with_columns(
     rank_mean=pl.col("rank_mean") + pl.Series([-0.1, 0.0, 0.1]),
 )
 LOGS = {"item_log_list": [ITEMS_1, ITEMS_2]}
-REFITS = {
-    "round_log": pl.DataFrame(
-        {
-            "refit_id": [1, 2],
-            "round_id_at_refit": [1, 2],
-            "step_id_at_refit": [10, 20],
-            "new_pairs_since_last_refit": [50, 50],
-            "total_pairs_done": [50, 100],
-            "divergences": [0, 0],
-            "max_rhat": [1.01, 1.00],
-            "min_ess_bulk": [800, 900],
-            "stop_decision": [None, True],
-            "stop_reason": [None, "btl_converged"],
-        }
-    )
-}
 
 
 # The manual's examples
@@ -69,26 +49,6 @@ def test_items_of_a_given_fit() -> None:
     assert summarize_items(LOGS, refit=np.int64(2)).equals(ITEMS_2)
 
 
-def test_items_of_all_fits() -> None:
-    found = summarize_items(LOGS, bind=True)
-    assert found.height == 6
-    assert found.select("refit_id", "ID").rows() == [(2, "A"), (1, "A"), (1, "B"), (2, "B"), (1, "C"), (2, "C")]
-
-
-def test_all_refits() -> None:
-    assert summarize_refits(REFITS).equals(REFITS["round_log"])
-
-
-def test_core_of_the_refits() -> None:
-    assert summarize_refits(REFITS, include_optional=False).equals(REFITS["round_log"])
-    core = summarize_refits({"round_log": round_log_row(refit_id=1)}, include_optional=False)
-    assert core.columns == [
-        "refit_id", "round_id_at_refit", "step_id_at_refit", "total_pairs_done", "new_pairs_since_last_refit",
-        "n_unique_pairs_seen", "diagnostics_pass", "divergences", "max_rhat", "min_ess_bulk", "ess_bulk_required",
-        "reliability_EAP", "rho_theta", "delta_sd_theta", "rho_rank", "stop_decision", "stop_reason",
-    ]  # fmt: skip
-
-
 # Sorting
 
 
@@ -99,13 +59,6 @@ def test_core_of_the_refits() -> None:
 def test_orders(sort_by: Any, first: str) -> None:
     shuffled = ITEMS_1.sort("ID", descending=True)
     assert summarize_items({"item_log_list": [shuffled]}, sort_by=sort_by)["ID"][0] == first
-
-
-@pytest.mark.parametrize("missing", [None, float("nan")])
-@pytest.mark.parametrize("sort_by", ["rank_mean", "pos_A_rate"])
-def test_missing_figures_come_last(missing: float | None, sort_by: Any) -> None:
-    log = ITEMS_1.with_columns(pl.when(pl.col("ID") == "A").then(pl.lit(missing)).otherwise(sort_by).alias(sort_by))
-    assert summarize_items({"item_log_list": [log]}, sort_by=sort_by)["ID"].to_list() == ["B", "C", "A"]
 
 
 # Where the logs may be
@@ -132,31 +85,7 @@ def test_given_item_logs_come_first(posterior: Any) -> None:
     assert summarize_items(None, posterior=posterior)["ID"].to_list() == ["A", "B", "C"]
 
 
-def test_other_columns_are_optional() -> None:
-    log = ITEMS_1.with_columns(repeated_pairs=1)
-    assert summarize_items(None, log).columns == [*ITEMS_1.columns, "repeated_pairs"]
-    assert summarize_items(None, log, include_optional=False).columns == ITEMS_1.columns
-    bound = summarize_items(None, [ITEMS_1, log], bind=True)
-    assert bound["repeated_pairs"].null_count() == 3
-
-
-def test_before_the_first_fit() -> None:
-    for bind in (False, True):
-        found = summarize_items({"item_log_list": []}, bind=bind)
-        assert found.schema == pl.Schema(ITEM_LOG)
-        assert found.is_empty()
-    assert summarize_refits({"round_log": pl.DataFrame(schema=ROUND_LOG)}).is_empty()
-
-
 # What is refused
-
-
-@pytest.mark.parametrize("state", [{}, None, SimpleNamespace(), {"logs": {}}, 3])
-def test_no_logs(state: Any) -> None:
-    with pytest.raises(TableError, match="'item_log_list'"):
-        summarize_items(state)
-    with pytest.raises(TableError, match="'round_log'"):
-        summarize_refits(state)
 
 
 def test_no_such_fit(message_snapshot) -> None:
@@ -166,15 +95,6 @@ def test_no_such_fit(message_snapshot) -> None:
 
 
 # The round log
-
-
-def test_every_column_has_a_meaning() -> None:
-    assert list(ROUND_LOG) == list(ROUND_LOG_MEANING)
-    assert list(ITEM_LOG) == list(ITEM_LOG_MEANING)
-    for meaning in (ROUND_LOG_MEANING | ITEM_LOG_MEANING).values():
-        assert meaning
-        assert "\n" not in meaning
-        assert not meaning.endswith(".")
 
 
 # The columns that the manual lists under adaptive_round_log, group by group; design §10.2 names no others.

@@ -9,7 +9,6 @@ it is.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -166,7 +165,7 @@ class Coordinates:
         log = u - np.log(self.knee[name])
         ratio = np.exp(log)
         with np.errstate(divide="ignore"):
-            return np.asarray(np.where(ratio > 1e-8, ratio + np.log(-np.expm1(-ratio)), log))
+            return np.where(ratio > 1e-8, ratio + np.log(-np.expm1(-ratio)), log)
 
     def to_z(self, x: Floats) -> Floats:
         """The way back."""
@@ -297,7 +296,7 @@ class Coordinates:
         def slopes(values: Floats, on: Floats) -> Floats:
             if not len(on):
                 return np.zeros((*values.shape[:-1], 0))
-            return np.asarray(np.linalg.lstsq(on.T, values.T, rcond=None)[0].T)
+            return np.linalg.lstsq(on.T, values.T, rcond=None)[0].T
 
         theta = x[:n].copy()
         spread = {}
@@ -350,28 +349,23 @@ def _mixed(basis: Floats, follow: Floats) -> Floats:
             mix = np.zeros_like(mix)
             mix[:n] = found
             break
-    return np.asarray(mix, dtype=np.float64)
+    return mix
 
 
 def _log_size(theta: Floats) -> Floats:
     """The logarithm of the length of each column, from its mean."""
     size = 0.5 * np.log(np.maximum(np.einsum("nd,nd->d", theta, theta), 1e-300))
-    return np.asarray(size - size.mean())
+    return size - size.mean()
 
 
 def _widening(kappa: float, t: Floats) -> tuple[Floats, Floats]:
     """The logarithm of ``c_t`` and its slope in t, so far from the center, where the slope is kappa."""
     if kappa >= 1:
         return kappa * t, np.full_like(t, kappa)
-    logit, at_center = _bend_of(kappa)
-    log = t - 0.5 * (np.logaddexp(0.0, 2 * t - logit) - at_center)
-    return np.asarray(log), np.asarray(expit(logit - 2 * t))
-
-
-@lru_cache(maxsize=64)
-def _bend_of(kappa: float) -> tuple[float, float]:
-    logit = float(np.log(max(kappa, 1e-3)) - np.log1p(-max(kappa, 1e-3)))
-    return logit, float(np.logaddexp(0.0, -logit))
+    share = max(kappa, 1e-3)
+    logit = float(np.log(share) - np.log1p(-share))
+    log = t - 0.5 * (np.logaddexp(0.0, 2 * t - logit) - float(np.logaddexp(0.0, -logit)))
+    return log, expit(logit - 2 * t)
 
 
 def _guess_spread(posterior: Density, name: str, kappa: float) -> float:
