@@ -40,22 +40,6 @@ def test_a_unit_normal_is_followed_without_error():
     assert sampler.advance(100, adapt=False).accept == pytest.approx(1.0, abs=1e-12)
 
 
-@pytest.mark.parametrize("step", [0.9, 0.45])
-def test_a_density_far_from_normal_is_sampled_exactly_too(step):
-    """exp(-z^4 / 4): the integrator errs, and the acceptance makes up for it."""
-    sampler = LockStepHMC(
-        lambda z, *, value: (-0.25 * np.sum(z**4, axis=0) if value else None, -(z**3)),
-        np.zeros((5, 8)), np.random.default_rng(6), path=1.7, step=step,
-    )  # fmt: skip
-    sampler.advance(50, adapt=False)
-    draws = sampler.advance(4000, adapt=False)
-    assert draws.accept < 0.95
-    grid = np.linspace(-5, 5, 4001)
-    weight = np.cumsum(np.exp(-(grid**4) / 4))
-    thinned = draws.positions[::8].ravel()
-    assert stats.kstest(thinned, lambda z: np.interp(z, grid, weight / weight[-1])).pvalue > 1e-4
-
-
 def two_items(variant, wins):
     """Mean and standard deviation of theta_A - theta_B, eps and b for two items, by brute force on a grid."""
     delta = np.linspace(-7, 7, 281)[:, None, None]

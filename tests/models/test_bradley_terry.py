@@ -76,6 +76,9 @@ def test_session_as_published(name: str) -> None:
     assert fit.fit.iterations < 20
 
 
+# Against a slow and obvious solver
+
+
 def test_close_to_bradleyterry2() -> None:
     golden = json.loads((GOLDEN / "fit_bt_model_example_writing_pairs_30flips.json").read_text("utf-8"))
     fit = fit_bt_model(golden["input"]["results"])
@@ -83,9 +86,6 @@ def test_close_to_bradleyterry2() -> None:
     ours = thetas(fit)
     assert ours.keys() == theirs.keys()
     assert np.corrcoef([ours[name] for name in theirs], list(theirs.values()))[0, 1] > 0.99
-
-
-# Against a slow and obvious solver
 
 
 def slow_sirt(games: list[tuple[int, int]], n_items: int, *, half: bool, steps: int, change: float) -> list[float]:

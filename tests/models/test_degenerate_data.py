@@ -14,7 +14,6 @@ from scipy.special import expit
 import pairscale as ps
 from pairscale.core.errors import FitError, InputError, SamplerError
 from pairscale.models import engines
-from pairscale.models.bayes import hmc
 from pairscale.models.bayes import sampler as sampling
 from pairscale.models.bayes.coordinates import Coordinates
 from pairscale.models.bayes.fit import fit_btl, fit_btl_laplace
@@ -161,17 +160,6 @@ def test_a_step_that_collapses_everywhere_is_an_error_with_a_name(message_snapsh
     message_snapshot(refused)
     assert len(computed) <= bound(SHORT, 4)
     assert issubclass(SamplerError, FitError)
-
-
-def test_no_path_is_longer_than_its_bound():
-    def wall(z, *, value):
-        return (-1e12 * np.einsum("pc,pc->c", z, z) if value else None), -2e12 * z
-
-    sampler = hmc.LockStepHMC(wall, np.ones((3, 4)), np.random.default_rng(1), path=1.7)
-    sampler.advance(50, adapt=True)
-    assert sampler.collapsed
-    assert sampler.step > 0
-    assert sampler.gradients <= 50 * sampler.most_steps + 1
 
 
 # The posterior

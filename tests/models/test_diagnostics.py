@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import math
 
 import numpy as np
 import pytest
-from tests.strategies import GOLDEN
 
 from pairscale.models.bayes.convergence import rhat_and_ess
 from pairscale.models.bayes.diagnostics import DiagnosticsGate, diagnose
 
-LIMITS = json.loads((GOLDEN / "diagnostics_defaults_by_N.json").read_text())["output"]
 GOOD = {"divergences": 0, "max_rhat": 1.005, "min_ess_bulk": 900.0}
 
 
 def draws(n_params: int = 5, scale: float = 1.0) -> np.ndarray:
     return np.random.default_rng(0).normal(size=(500, 4, n_params)) * scale
-
-
-@pytest.mark.parametrize("limits", LIMITS, ids=lambda limits: f"N={limits['N']}")
-def test_limits_by_number_of_items(limits: dict[str, float]) -> None:
-    gate = DiagnosticsGate.for_items(int(limits["N"]))
-    for name in ("ess_bulk_min", "ess_bulk_min_near_stop", "max_rhat", "divergences_max"):
-        assert getattr(gate, name) == limits[name]
 
 
 @pytest.mark.parametrize(

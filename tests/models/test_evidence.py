@@ -79,15 +79,6 @@ def test_the_learned_spread_is_where_the_evidence_is_largest():
     assert found == pytest.approx(spread[np.argmax(evidence)], rel=0.1)
 
 
-@pytest.mark.parametrize("rows", ["ab", "ab bc", "ab ab ab", "ab bc ca", "ab ba"])
-def test_a_learned_spread_of_next_to_nothing_is_finite(rows):
-    won = [tuple(pair) for pair in rows.split()]
-    table = pl.DataFrame({"winner": [w for w, _ in won], "loser": [x for _, x in won]})
-    fit = ps.fit_bt_model(table, engine="map", prior_sd="learned")
-    assert 0.05 <= fit.prior_sd <= 10
-    assert fit.theta.select(pl.col("theta", "se_mean", "lower", "upper").is_finite().all()).row(0) == (True,) * 4
-
-
 @pytest.mark.slow
 def test_intervals_of_many_wide_scores_cover():
     theta, table = _table(1, 1_500, 15_000, 1.5)

@@ -86,17 +86,6 @@ def test_what_no_comparison_ties_together_does_not_run_away() -> None:
     assert max(items.theta_sd) < 3.5
 
 
-def test_the_seed_alone_is_random() -> None:
-    rows, ids = compared(10, 50, seed=1)
-    one, two, other = (fit_btl_laplace(rows, ids, seed=seed).posterior for seed in (1, 1, 2))
-    np.testing.assert_array_equal(one.theta, two.theta)
-    assert not np.array_equal(one.theta, other.theta)
-    np.testing.assert_allclose(one.items.theta_mean, other.items.theta_mean, atol=0.01)
-    warm = fit_btl_laplace(rows[:20], ids, seed=9)
-    np.testing.assert_array_equal(fit_btl_laplace(rows, ids, seed=1, warm=warm).posterior.theta, one.theta)
-    np.testing.assert_allclose(one.theta.mean(axis=1), 0, atol=1e-12)
-
-
 # Many items
 
 

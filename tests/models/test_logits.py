@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -15,7 +14,6 @@ from scipy.special import expit
 from tests.models.logit_gibbs import gibbs
 
 import pairscale as ps
-from pairscale.core.comparisons import as_comparisons
 from pairscale.core.errors import FitError, InputError, TableError
 from pairscale.models.bayes.fit import BTLFit, FitEvidence, fit_btl, fit_btl_laplace, read_evidence
 from pairscale.models.bayes.model import DF, LOG_PRIORS, SATURATED, Cells, JudgeParameters, Probabilities, t_below
@@ -154,17 +152,6 @@ def test_the_posterior_is_calibrated_by_simulation() -> None:
 # Repeats
 
 
-def test_the_same_answers_again_are_no_new_evidence() -> None:
-    rows, ids, _ = answered(12, 40, 9)
-    low, high = pl.min_horizontal("ID1", "ID2").alias("low"), pl.max_horizontal("ID1", "ID2").alias("high")
-    rows = rows.with_columns(low, high).unique(["low", "high"], maintain_order=True)
-    once, ten = fit_logits_laplace(rows, ids, seed=1), fit_logits_laplace(pl.concat([rows] * 10), ids, seed=1)
-    assert ten.repeat_agreement.rho > 0.99
-    assert ten.posterior.items.theta_sd == pytest.approx(once.posterior.items.theta_sd, rel=0.05)
-    new = fit_logits_laplace(pl.concat([rows] * 10), ids, seed=1, repeats="independent")
-    assert new.posterior.items.theta_sd.mean() < 0.5 * once.posterior.items.theta_sd.mean()
-
-
 def test_repeats_with_errors_of_their_own_are_evidence() -> None:
     one, ids, truth = answered(12, 60, 10)
     rng = np.random.default_rng(1)
@@ -216,16 +203,3 @@ def test_what_is_refused(message_snapshot) -> None:
     with pytest.raises(FitError) as refused:
         fit_logits_laplace(rows.with_columns(probability=pl.lit(None, pl.Float64())), ids)
     message_snapshot(refused)
-
-
-def test_alpacaeval_s_weighted_win_rates_are_the_mean_probabilities() -> None:
-    """Read as results with probabilities, the annotations give the published rates, to the rounding of the file."""
-    folder = Path(__file__).parents[1] / "golden" / "alpaca"
-    rows = pl.read_csv(folder / "annotations.csv.gz").select(
-        pl.col("model").alias("ID1"), pl.lit("baseline").alias("ID2"), pl.col("preference").alias("probability")
-    )
-    found = as_comparisons(rows).group_by("ID1").agg(rate=100 * pl.col("probability").mean())
-    published = pl.read_csv(folder / "published.csv")
-    both = found.join(published, left_on="ID1", right_on="model")
-    assert both.height == published.height
-    assert both["rate"].to_numpy() == pytest.approx(both["win_rate"].to_numpy(), abs=5e-6)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
@@ -14,7 +12,6 @@ import pytest
 from pairscale.core.errors import InputError
 from pairscale.models.bayes.logs import (
     ROUND_LOG,
-    round_log_row,
     summarize_items,
 )
 
@@ -40,25 +37,7 @@ LOGS = {"item_log_list": [ITEMS_1, ITEMS_2]}
 # The manual's examples
 
 
-def test_items_of_the_last_fit() -> None:
-    assert summarize_items(LOGS).equals(ITEMS_2)
-
-
-def test_items_of_a_given_fit() -> None:
-    assert summarize_items(LOGS, refit=1).equals(ITEMS_1)
-    assert summarize_items(LOGS, refit=np.int64(2)).equals(ITEMS_2)
-
-
 # Sorting
-
-
-@pytest.mark.parametrize(
-    ("sort_by", "first"),
-    [("rank_mean", "A"), ("theta_mean", "A"), ("theta_sd", "B"), ("degree", "A"), ("pos_A_rate", "A")],
-)
-def test_orders(sort_by: Any, first: str) -> None:
-    shuffled = ITEMS_1.sort("ID", descending=True)
-    assert summarize_items({"item_log_list": [shuffled]}, sort_by=sort_by)["ID"][0] == first
 
 
 # Where the logs may be
@@ -139,29 +118,3 @@ def test_columns_behind_those_of_the_manual() -> None:
         "goal", "top_wrong", "top_wrong_allowed", "top_wrong_pass",
         "prior_slope_mean", "prior_slope_p2.5", "prior_slope_p97.5", "judge_slopes", "weak_judges",
     ]  # fmt: skip
-
-
-def test_row_of_what_is_known() -> None:
-    row = round_log_row(
-        refit_id=np.int64(3),
-        timestamp="2026-01-01T00:00:00.000001+00:00",
-        n_items=5,
-        mean_degree=4,
-        max_rhat=float("nan"),
-        min_ess_bulk=np.float64(700.5),
-        diagnostics_pass=np.bool_(False),
-        **{"epsilon_p2.5": 0.01},
-    )
-    assert row.schema == pl.Schema(ROUND_LOG)
-    known = {name: value for name, value in row.row(0, named=True).items() if value is not None}
-    assert known == {
-        "refit_id": 3,
-        "timestamp": datetime(2026, 1, 1, 0, 0, 0, 1, tzinfo=UTC),
-        "n_items": 5,
-        "mean_degree": 4.0,
-        "epsilon_p2.5": 0.01,
-        "diagnostics_pass": False,
-        "min_ess_bulk": 700.5,
-    }
-    time = datetime(2026, 1, 1, tzinfo=UTC)
-    assert round_log_row(timestamp=time)["timestamp"].item() == time

@@ -6,8 +6,6 @@ import itertools
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.special import expit
 
 from pairscale.models.bayes.fit import fit_btl, fit_btl_laplace
@@ -180,30 +178,6 @@ def test_repeats_of_a_repeatable_judge_add_next_to_nothing(fit):
 
 
 # Properties
-
-_ROWS = st.lists(
-    st.tuples(st.integers(0, 4), st.integers(1, 4), st.sampled_from([0, 1, None])).map(
-        lambda x: (str(x[0]), str((x[0] + x[1]) % 5), None if x[2] is None else str((x[0] + x[2] * x[1]) % 5))
-    ),
-    min_size=1,
-    max_size=25,
-)
-_KINDS = st.sampled_from([PLAIN, WHOLE, JudgeParameters(lapse=True, position=False, prior_sd=None)])
-
-
-@settings(max_examples=25, deadline=None)
-@given(_ROWS, _KINDS, st.randoms(use_true_random=False))
-def test_neither_the_order_of_rows_nor_that_of_items_matters(rows, model, random):
-    names, other = list("01234"), list("01234")
-    shuffled = list(rows)
-    random.shuffle(shuffled)
-    random.shuffle(other)
-    *_, one = _counted(_rows(*rows), names, model, "learned")
-    *_, two = _counted(_rows(*shuffled), other, model, "learned")
-    assert dataclasses.astuple(one)[1:3] == dataclasses.astuple(two)[1:3]
-    for name in ("rho", "agreement", "expected"):
-        assert getattr(one, name) == pytest.approx(getattr(two, name), abs=1e-6)
-    assert 0 <= one.rho <= 1
 
 
 @pytest.mark.slow

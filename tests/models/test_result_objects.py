@@ -1,7 +1,5 @@
 """What functions return is taken as results: by the readers, the models and the checks."""
 
-import json
-
 import pytest
 
 import pairscale as ps
@@ -60,29 +58,3 @@ def test_read_results_reads_what_fit_reads(tmp_path, forward):
     assert named.select("ID1", "ID2", "better_id").rows() == [("a", "b", "a")]
     with pytest.raises(InputError, match="are not results"):
         ps.read_results(tmp_path / "votes.csv")
-
-
-def test_the_shell_shows_fit_statistics(tmp_path, forward, capsys):
-    from pairscale.cli import main
-
-    def shell(*line):
-        with pytest.raises(SystemExit):
-            main(line)
-        return capsys.readouterr()
-
-    forward.results.write_csv(tmp_path / "results.csv")
-    line = ["fit", str(tmp_path / "results.csv"), "--fit-statistics"]
-    assert "infit  outfit" in shell(*line).out
-    document = json.loads(shell(*line, "--json").out)
-    expected = ps.fit_statistics(ps.fit(forward))
-    assert [row["ID"] for row in document["fit_statistics"]["items"]] == expected.items["ID"].to_list()
-    assert document["fit_statistics"]["judges"][0]["judge_id"] == "simulated"
-    assert "--fit-statistics belongs to --model bt" in shell(*line, "--model", "elo").err
-
-
-def test_agreement_takes_a_session_in_which_a_judge_met_a_pair_twice(caplog):
-    rows = [("ann", "a", "b"), ("bob", "a", "b"), ("ann", "a", "c"), ("bob", "c", "a"), ("ann", "b", "a")]
-    session = [{"judge": judge, "candidate_chosen": won, "candidate_not_chosen": lost} for judge, won, lost in rows]
-    found = ps.agreement(session, n_boot=0)
-    assert (found.n_units, found.table["estimate"][0]) == (2, 0.5)
-    assert "answers left out because the judge had answered the same pair before: 1" in caplog.text

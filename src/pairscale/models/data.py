@@ -344,7 +344,7 @@ def _counted_cells(cell: Ints, outcomes: Outcomes) -> tuple[Ints, Ints | None, F
 
 def _sums(numbers: Ints, values: Floats, size: int) -> Floats:
     """Per number below ``size``, the sum of its values."""
-    return np.bincount(numbers, values, size)
+    return np.asarray(np.bincount(numbers, values, size), dtype=np.float64)
 
 
 def connected_parts(counts: Counts, links: npt.NDArray[np.bool_] | None = None) -> list[Ints]:

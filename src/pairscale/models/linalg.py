@@ -98,7 +98,9 @@ class Covariance:
 def pair_sums(counts: Counts, of_first: Floats, of_second: Floats) -> Floats:
     """Per item, the sum over its pairs of a number for the first and one for the second of each pair."""
     size = counts.n_items
-    return np.bincount(counts.first, of_first, size) + np.bincount(counts.second, of_second, size)
+    return np.asarray(
+        np.bincount(counts.first, of_first, size) + np.bincount(counts.second, of_second, size), dtype=np.float64
+    )
 
 
 def is_exact(counts: Counts) -> bool:
@@ -230,7 +232,7 @@ def pair_variances(information: Information) -> Floats:
     full = covariance(information) if counts.n_items <= FACTOR_LIMIT else None
     if full is None:
         drawn = _solve_many(information, _flows(information, _PAIR_PROBES), 1e-4)
-        return np.square(drawn[counts.first] - drawn[counts.second]).mean(axis=1)
+        return np.asarray(np.square(drawn[counts.first] - drawn[counts.second]).mean(axis=1))
     own = np.diag(full.theta)
     apart = own[counts.first] + own[counts.second] - 2 * full.theta[counts.first, counts.second]
     return np.maximum(apart, 0.0)
@@ -250,7 +252,7 @@ def _factor(information: Information) -> tuple[Floats, float] | None:
     np.subtract(ridge / size, matrix, out=matrix)
     matrix[np.diag_indices(size)] += degree
     try:
-        return np.linalg.cholesky(matrix), ridge + information.prior
+        return np.asarray(np.linalg.cholesky(matrix), dtype=np.float64), ridge + information.prior
     except np.linalg.LinAlgError:
         return None
 
@@ -264,7 +266,7 @@ def _inner(information: Information, spread: Floats) -> Floats | None:
         inner = np.linalg.inv((schur + schur.T) / 2)
     except np.linalg.LinAlgError:
         return None
-    return None if (np.diag(inner) <= 0).any() else inner
+    return None if (np.diag(inner) <= 0).any() else np.asarray(inner, dtype=np.float64)
 
 
 def _inverse_times(information: Information, right: Floats, accuracy: float) -> Floats | None:
@@ -280,7 +282,7 @@ def _inverse_times(information: Information, right: Floats, accuracy: float) -> 
         solution, _ = scipy.linalg.lapack.dpotrs(factor, right, lower=1)
     else:
         solution = np.linalg.solve(factor.T, np.linalg.solve(factor, right))
-    return solution - solution.mean(axis=0)
+    return np.asarray(solution - solution.mean(axis=0))
 
 
 def _solve_many(information: Information, right: Floats, accuracy: float) -> Floats:
@@ -292,10 +294,10 @@ def _solve_many(information: Information, right: Floats, accuracy: float) -> Flo
     degree = information.degree
 
     def times(x: Floats) -> Floats:
-        return degree[:, None] * x - upper @ x - lower @ x
+        return np.asarray(degree[:, None] * x - upper @ x - lower @ x)
 
     solution = conjugate_gradients(times, right - right.mean(axis=0), degree, accuracy, 2 * size)
-    return solution - solution.mean(axis=0)
+    return np.asarray(solution - solution.mean(axis=0))
 
 
 def _flows(information: Information, probes: int) -> Floats:

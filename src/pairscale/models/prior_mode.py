@@ -74,7 +74,7 @@ def prior_mode(i: Ints, j: Ints, times: Floats, won: Floats, *, prior: float, st
 
 def signed_sums(i: Ints, j: Ints, values: Floats, n: int) -> Floats:
     """Per item, the sum over its pairs, with the sign that says on which side it is."""
-    return np.bincount(i, values, n) - np.bincount(j, values, n)
+    return np.asarray(np.bincount(i, values, n) - np.bincount(j, values, n), dtype=np.float64)
 
 
 def _factor(i: Ints, j: Ints, weights: Floats, prior: float, n: int) -> Floats:
@@ -82,4 +82,4 @@ def _factor(i: Ints, j: Ints, weights: Floats, prior: float, n: int) -> Floats:
     curvature[j, i] = -weights
     curvature[np.diag_indices(n)] = np.bincount(i, weights, n) + np.bincount(j, weights, n) + prior
     factor, _ = scipy.linalg.lapack.dpotrf(curvature, lower=1, clean=1, overwrite_a=1)
-    return factor
+    return np.asarray(factor)

@@ -160,7 +160,7 @@ def _sandwich(model: Covariance, counts: Counts, units: Units, root: Root) -> Co
 
     def along(column: Ints | int, values: Floats) -> Floats:
         sums = np.bincount(who * width + column, values, groups * width)
-        return sums.reshape(groups, width)
+        return np.asarray(sums.reshape(groups, width), dtype=np.float64)
 
     scores = along(counts.first[units.pair], surplus) - along(counts.second[units.pair], surplus)
     if root.at.position:
@@ -265,7 +265,7 @@ def _normal_draws(theta: Floats, spread: Floats, seed: int) -> Floats:
         values, vectors = np.linalg.eigh(spread)
         factor = vectors * np.sqrt(np.maximum(values, 0))
     draws = np.random.default_rng(seed).standard_normal((_RANK_DRAWS, len(theta))) @ factor.T
-    return theta + draws - draws.mean(axis=1, keepdims=True)
+    return np.asarray(theta + draws - draws.mean(axis=1, keepdims=True))
 
 
 def _rank_bounds(draws: Floats, level: float) -> tuple[Ints, Ints]:

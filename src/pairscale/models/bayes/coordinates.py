@@ -165,7 +165,7 @@ class Coordinates:
         log = u - np.log(self.knee[name])
         ratio = np.exp(log)
         with np.errstate(divide="ignore"):
-            return np.where(ratio > 1e-8, ratio + np.log(-np.expm1(-ratio)), log)
+            return np.asarray(np.where(ratio > 1e-8, ratio + np.log(-np.expm1(-ratio)), log))
 
     def to_z(self, x: Floats) -> Floats:
         """The way back."""
@@ -296,7 +296,7 @@ class Coordinates:
         def slopes(values: Floats, on: Floats) -> Floats:
             if not len(on):
                 return np.zeros((*values.shape[:-1], 0))
-            return np.linalg.lstsq(on.T, values.T, rcond=None)[0].T
+            return np.asarray(np.linalg.lstsq(on.T, values.T, rcond=None)[0].T)
 
         theta = x[:n].copy()
         spread = {}
@@ -355,7 +355,7 @@ def _mixed(basis: Floats, follow: Floats) -> Floats:
 def _log_size(theta: Floats) -> Floats:
     """The logarithm of the length of each column, from its mean."""
     size = 0.5 * np.log(np.maximum(np.einsum("nd,nd->d", theta, theta), 1e-300))
-    return size - size.mean()
+    return np.asarray(size - size.mean())
 
 
 def _widening(kappa: float, t: Floats) -> tuple[Floats, Floats]:

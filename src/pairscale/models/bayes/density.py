@@ -20,7 +20,7 @@ _NOTHING = np.zeros(1)
 
 def slope_basis(cells: Cells) -> Floats | None:
     """Q: what alpha adds to the slopes, whose mean over all comparisons stays 1; None when judges are pooled."""
-    return None if cells.share is None else scipy.linalg.qr(cells.share[:, None])[0][:, 1:]
+    return None if cells.share is None else np.asarray(scipy.linalg.qr(cells.share[:, None])[0][:, 1:])
 
 
 class _Room:

@@ -116,7 +116,7 @@ class Target:
         """Per cell, the slope of its judge; None when judges are pooled."""
         if self.cells.judge is None:
             return None
-        return self.density.slopes(self.at(np.zeros(self.size), judge))[self.cells.judge, 0]
+        return np.asarray(self.density.slopes(self.at(np.zeros(self.size), judge))[self.cells.judge, 0])
 
     def averages(self, mean: Floats, spread: Floats | None, judge: Floats) -> Terms:
         """Over the distribution of the predictors, values added up; without a spread, at their mean."""

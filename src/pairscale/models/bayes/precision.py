@@ -70,7 +70,7 @@ class Precision:
 
     def of_linear(self) -> Floats:
         """The diagonal of position effects and slopes."""
-        return (self.weight * np.square(self.columns)).sum(axis=1) + self.linear_prior
+        return np.asarray((self.weight * np.square(self.columns)).sum(axis=1) + self.linear_prior)
 
 
 class Dense(Precision):
@@ -104,7 +104,7 @@ class Dense(Precision):
     def solve(self, right: Floats, tolerance: float = 1e-4) -> Floats:
         """The inverse times ``right``; exact, whatever the tolerance."""
         del tolerance
-        return scipy.linalg.lapack.dpotrs(self._lower, right, lower=True)[0]
+        return np.asarray(scipy.linalg.lapack.dpotrs(self._lower, right, lower=True)[0])
 
     def noise(self, count: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
         """Draws around a mean of zero, one per column, and the variances that they should have."""
@@ -192,7 +192,7 @@ class Graph(Precision):
     def _times(self, x: Floats) -> Floats:
         n = self.n
         out = self._whole_diagonal[:, None] * x
-        out[:n] -= self._between @ x[:n]
+        out[:n] -= np.asarray(self._between @ x[:n])
         if self._border.shape[1]:
             out[:n] += self._border @ x[n:]
             out[n:] += self._border.T @ x[:n]
@@ -219,7 +219,7 @@ class Graph(Precision):
     def _variance(self, right: Floats, x: Floats) -> Floats:
         """The variances: that of each row given all others, and what the others add."""
         rest = x - right / self._whole_diagonal[:, None]
-        return 1 / self._whole_diagonal + np.einsum("ic,ic->i", rest, rest) / x.shape[1]
+        return np.asarray(1 / self._whole_diagonal + np.einsum("ic,ic->i", rest, rest) / x.shape[1])
 
     def noise(self, count: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
         """Draws around a mean of zero, one per column, and the variances that they should have."""
