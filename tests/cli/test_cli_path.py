@@ -25,7 +25,7 @@ def test_the_whole_path(cli):
 
     state = cli("status", "run.db")
     assert (state.code, state.err) == (0, "")
-    assert "4 samples, 6 pairs, 6 attempts" in state.out
+    assert "4 items, 6 pairs, 6 attempts" in state.out
     assert "mine:longer" in state.out
 
     fit = cli("fit", "run.db")

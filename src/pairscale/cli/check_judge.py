@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     "pairscale check-judge essays/ --judge openai:gpt-5.1 --run check.db",
     "pairscale check-judge essays.csv --judge mine:better --n-pairs 50",
     "pairscale check-judge cases.jsonl --labels people.jsonl --out card.json",
-    hidden="timeout seed encoding strict cache price",
+    hidden="timeout seed encoding strict price",
 )
 def command(
     arguments: dict[str, Any], emit: Output, *, reliability: float = 0.9, out: str | Path | None = None

@@ -18,7 +18,7 @@ _WINNERS = {"SAMPLE_1": "better: the first text", "SAMPLE_2": "better: the secon
     "pairscale compare anna.txt ben.txt --judge openai:gpt-5.1",
     'pairscale compare "It rains." "It rains, so we stay." --judge lexical',
     "pairscale compare anna.txt ben.txt --judge openai:gpt-5.1 --dry-run",
-    hidden="cache timeout encoding",
+    hidden="timeout encoding",
 )
 def command(arguments: dict[str, Any], emit: Output, *, dry_run: bool = False) -> None:
     """Ask a judge which of two texts is better: a quick try before a study.

@@ -211,7 +211,7 @@ class _Function:
         types = {*re.findall(r"\w+", re.sub(r"'[\w-]+'", "", text))}
         numbers = types & {"int", "float"}
         is_several = bool(types & {"Sequence", "list", "Mapping"}) and not (numbers and "str" in types)
-        has_commas = is_several and bool(numbers or choices or "Any" in types)
+        has_commas = is_several and bool(numbers or choices or "str" not in types)
         kind = "text"
         if "Mapping" in types and "Sequence" not in types:
             kind = "mapping"
