@@ -11,7 +11,6 @@ from tests.reporting.runs import HOSTILE, SWAY, Judge, bias_study, samples
 
 import pairscale as ps
 from pairscale.checks.effect import leaning, sign_test
-from pairscale.checks.templates import StudyCell
 from pairscale.core.errors import InputError
 from pairscale.core.files import read_table, write_table
 from pairscale.people import read_cases
@@ -87,16 +86,15 @@ def test_the_page_says_which_template_and_why(run, tmp_path):
 
 def study_of(**shares):
     """By template, how many of 100 pairs are consistent, and how many of the others go to the first position."""
-    cells = []
+    rows = []
     for template, (consistent, first) in shares.items():
-        main, back = [], []
+        who = {"template_id": template, "judge": "me"}
         for n in range(100):
             to_first = n - consistent < first
             one, two = ("a", "a") if n < consistent else ("a", "b") if to_first else ("b", "a")
-            main.append({"ID1": f"a{n}", "ID2": f"b{n}", "better_id": f"{one}{n}"})
-            back.append({"ID1": f"b{n}", "ID2": f"a{n}", "better_id": f"{two}{n}"})
-        cells.append(StudyCell(template, main, back, judge="me"))
-    return ps.template_study(cells)
+            rows.append({**who, "ID1": f"a{n}", "ID2": f"b{n}", "better_id": f"{one}{n}", "direction": "forward"})
+            rows.append({**who, "ID1": f"b{n}", "ID2": f"a{n}", "better_id": f"{two}{n}", "direction": "reverse"})
+    return ps.template_study(rows)
 
 
 def test_what_consistency_does_not_tell_apart_the_position_does(tmp_path):

@@ -13,7 +13,7 @@ from pairscale.checks.calibration import calibrations_of
 from pairscale.checks.effect import leaning, wilson
 from pairscale.checks.orders import split_orders
 from pairscale.checks.position import PositionalBias, check_positional_bias, compare_orders
-from pairscale.checks.templates import STUDY, StudyCell, TemplateStudy, rank_templates, row_of, template_study
+from pairscale.checks.templates import TemplateStudy, row_of, study_of
 from pairscale.core.errors import InputError
 from pairscale.core.results import read_form
 from pairscale.reporting.page import (
@@ -70,36 +70,40 @@ def bias_of_run(
     people = read_form(labels).table if labels.height else None
     other = other_names(items["ID"]) if pseudonyms else {}
     items = renamed(items, other, "ID")
-    cells, pairs, answers, notices, calibrations = [], [], [], [], []
+    rows: list[dict[str, Any]] = []
+    pairs: list[pl.DataFrame] = []
+    answers: list[pl.DataFrame] = []
+    notices: list[str] = []
+    calibrations: list[tuple[str, Any]] = []
     for template, judge, model, answered in judged:
         results = renamed(answered, other, "ID1", "ID2", "better_id")
-        orders = split_orders(results)
-        consistency = compare_orders(*orders)
+        consistency = compare_orders(*split_orders(results))
         if not consistency.details.height:
             notices.append(f"{template} with {judge} is left out: no pair has a winner in both orders")
             continue
-        cells.append(StudyCell(template, *orders, model=model, judge=judge))
         bias = check_positional_bias(consistency, n_boot=1, seed=0)
+        rows.append(row_of(bias, {"template_id": template, "model": model, "judge": judge}))
+        notices += [f"{template} {judge}: {message}" for message in consistency.notices]
         pairs.append(_swayed(bias))
         named = "" if len(judged) == 1 else f"{judge}, {template}"
         known = None if people is None else renamed(people, other, "ID1", "ID2", "better_id")
         calibrations += [(named, one) for one in calibrations_of(results, known)]
         answers.append(results.with_columns(judge_id=pl.lit(f"{judge}, {template}")).select(_WORDS))
-    if not cells:
+    if not rows:
         raise InputError(
             "no pair has a winner in both orders, so nothing can be said of position; reverse the pairs "
             "(`pairscale pairs PAIRS --reverse`) and judge those too"
         )
-    study = template_study(cells)
+    study = study_of(rows, bias.effect.level, notices)
     traits = conditions["trait"].drop_nulls().unique(maintain_order=True).to_list()
     trait = traits[0] if len(traits) == 1 else None
     own_texts = dict(items.select("ID", "text").iter_rows()) if "text" in items.columns else {}
     swayed = pl.concat(pairs)
     report = _report(
-        replace(study, notices=(*notices, *study.notices)),
+        study,
         swayed,
         origin | {"conditions": ", ".join(conditions["condition_id"].to_list())},
-        verdict=bias.verdict if len(cells) == 1 else None,
+        verdict=bias.verdict if len(rows) == 1 else None,
         trait=trait,
         calibrations=calibrations,
         texts=own_texts if texts else {},
@@ -118,10 +122,8 @@ def bias_of_result(
     """One judge that was checked, or a study, which knows no single pair."""
     if isinstance(source, TemplateStudy):
         return _report(source, None, {"figures": source.source or "measured by this study"})
-    level = source.effect.level
-    row = row_of(source) | {"template_id": _UNNAMED, "judge": judge or "the judge"}
-    table = pl.DataFrame([row], schema=STUDY)
-    study = TemplateStudy(table, rank_templates(table, level), level, () if pseudonyms else source.notices)
+    row = row_of(source, {"template_id": _UNNAMED, "judge": judge or "the judge"})
+    study = study_of([row], source.effect.level, () if pseudonyms else source.notices)
     made = source.provenance
     pairs = _swayed(source)
     if pseudonyms:
