@@ -137,8 +137,10 @@ class JudgeIdentity:
             "template_id": "template", "template_hash": "text of the prompt",
         }  # fmt: skip
         figures = [(words, getattr(self, name), getattr(other, name)) for name, words in names.items()]
-        for name in sorted({*self.settings, *other.settings}):
-            figures.append((f"setting {name}", self.settings.get(name), other.settings.get(name)))
+        names_of_settings = sorted({*self.settings, *other.settings})
+        figures += [
+            (f"setting {name}", self.settings.get(name), other.settings.get(name)) for name in names_of_settings
+        ]
         found = [f"{words} {_said(a)} on the card, {_said(b)} here" for words, a, b in figures if a != b]
         if not found and self.condition_id != other.condition_id:
             found.append("its settings")

@@ -349,7 +349,7 @@ def _asked(
     options: RunOptions,
     progress: ProgressMode,
     interval: float | None,
-) -> tuple[list[StudyCell], list[str]]:
+) -> tuple[list[_Cell], list[str]]:
     forward = as_pairs(data)
     if forward.height == 0:
         raise InputError("there are no pairs to judge")
