@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import polars as pl
 
-from pairscale.checks.effect import wilson
-from pairscale.checks.position import PositionalBias, check_positional_bias, compare_orders
+from pairscale.checks.effect import sign_test, wilson
+from pairscale.checks.position import PositionalBias, compare_orders, measure_bias
 from pairscale.core.display import PlotMixin, ReportMixin
 from pairscale.core.errors import InputError, TableError
 from pairscale.core.jobs import run_tasks, values_of
@@ -84,7 +84,8 @@ class TemplateStudy(PlotMixin, ReportMixin, table="table", columns=_FIGURES, cha
         table: one row per template and judge, with the columns of :data:`STUDY`. ``consistent_*`` and ``pos1_*`` are
             Wilson intervals; that of ``prop_pos1`` counts the comparisons as independent and is too wide where a judge
             is consistent. ``n_both_first`` pairs went to the first position in both orders, ``n_both_second`` to the
-            second; ``p_paired`` is the exact sign test between the two, ``effect`` the position effect in logits.
+            second; ``p_paired`` is the exact sign test between the two, ``effect`` the position effect in logits, null
+            where the data do not tell it.
         ranking: one row per template: ``rank template_id n_judges mean_consistent worst_pos1`` (the largest distance of
             ``prop_pos1`` from one half) ``n_significant`` (judges with ``p_sample1_overall`` below 1 - level) and
             ``n_significant_paired``. Ranked by consistency, then by ``worst_pos1``.
@@ -256,7 +257,7 @@ def _measured(cell: _Cell, level: float) -> tuple[dict[str, Any], list[str]]:
     consistency = compare_orders(cell.forward, cell.reverse)
     if consistency.details.height == 0:
         raise InputError(f"{who}: no pair has a winner in both directions; there is nothing to measure")
-    row = row_of(check_positional_bias(consistency, n_boot=1, conf_level=level, seed=0), names)
+    row = row_of(measure_bias(consistency, level), names)
     row["n_left_out"] += cell.failed
     return row, [f"{who}: {message}" for message in consistency.notices]
 
@@ -264,18 +265,15 @@ def _measured(cell: _Cell, level: float) -> tuple[dict[str, Any], list[str]]:
 def row_of(bias: PositionalBias, names: Mapping[str, Any]) -> dict[str, Any]:
     """The row of a study's table for one template and one judge, who have these names."""
     row = bias.summary.row(0, named=True)
-    level = bias.effect.level
-    consistent = wilson(row["n_pairs"] - row["n_inconsistent"], row["n_pairs"], level)
-    first = wilson(row["total_pos1_wins"], row["total_comparisons"], level)
+    n_comparisons = 2 * row["n_pairs"]
+    n_first = round(row["prop_pos1"] * n_comparisons)
+    lower, upper = wilson(n_first, n_comparisons, bias.level)
     return {
         **{column: row[column] for column in STUDY if column in row},
-        "consistent_lower": consistent[0],
-        "consistent_upper": consistent[1],
-        "pos1_lower": first[0],
-        "pos1_upper": first[1],
-        "n_both_first": row["n_inconsistent_pos1_bias"],
-        "n_both_second": row["n_inconsistent_pos2_bias"],
-        "n_left_out": 0 if bias.consistency is None else bias.consistency.without_winner,
+        "p_sample1_overall": sign_test(n_first, n_comparisons),
+        "pos1_lower": lower,
+        "pos1_upper": upper,
+        "n_left_out": bias.consistency.without_winner,
         **names,
     }
 

@@ -58,10 +58,10 @@ def command(
     plan = None
     if found.spread is not None:
         say("estimating what the whole data set will need …")
-        effect = None if found.bias is None else found.bias.effect.estimate
+        effect = found.bias.effect.b if found.bias is not None and found.bias.effect is not None else 0.0
         plan = ps.plan(
             found.n_items, reliability=reliability, sd=found.spread, answer=arguments["answer"], error=found.error,
-            bias=max(-2.0, min(2.0, float(effect or 0))), price=found.cost_each, seconds=found.seconds_each,
+            bias=max(-2.0, min(2.0, effect)), price=found.cost_each, seconds=found.seconds_each,
         )  # fmt: skip
     if card is not None:
         say(f"wrote the judge card to {found.save_card(card)}")
