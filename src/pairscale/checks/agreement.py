@@ -312,9 +312,8 @@ def _of_results(table: pl.DataFrame, columns: ResultColumns) -> pl.DataFrame:
             f"labels: read as comparisons ({', '.join(results.columns)}), but no column judge_id or judge says who "
             "judged"
         )
-    label = pl.when(OF_ITS_PAIR).then(_winner(results.table))
-    if "outcome" in results.table.columns:
-        label = label.when(pl.col("outcome") == "tie").then(pl.lit("tie"))
+    tie = pl.col("outcome") == "tie" if "outcome" in results.table.columns else pl.lit(value=False)
+    label = pl.when(OF_ITS_PAIR).then(_winner(results.table)).when(tie).then(pl.lit("tie"))
     labels = results.table.with_columns(label=label).drop_nulls("label")
     tasks = [name for name in (*TASK_COLUMNS, "turn") if name in labels.columns]
     parts = [key_expressions("ID1", "ID2")[1], *(pl.col(name).cast(pl.String).fill_null("") for name in tasks)]

@@ -266,7 +266,10 @@ def calibrate(
     places = np.minimum((q * bins).astype(np.int64), bins - 1)
     lucky = np.random.default_rng(1).random((_CHANCES, len(q))) < q
     fitted = _recalibrated(q, y, pairs, level)
-    slope, intercept = ((None, None, None), (None, None, None)) if fitted is None else fitted
+    slope: _Three = (None, None, None)
+    intercept: _Three = (None, None, None)
+    if fitted is not None:
+        slope, intercept = fitted
     return Calibration(
         against,
         len(q),
@@ -274,11 +277,15 @@ def calibrate(
         float(np.mean(y * (1 - q) ** 2 + (1 - y) * q**2)),
         _error(q, y, places, bins),
         float(np.mean([_error(q, chosen, places, bins) for chosen in lucky])),
-        *slope,
-        *intercept,
+        slope[0],
+        slope[1],
+        slope[2],
+        intercept[0],
+        intercept[1],
+        intercept[2],
         _binned(q, y, places, bins, level),
         level,
-        why="the probabilities separate the choices, or do not vary" if fitted is None else None,
+        "the probabilities separate the choices, or do not vary" if fitted is None else None,
     )
 
 
@@ -296,10 +303,10 @@ def _binned(q: Floats, y: Floats, places: Ints, bins: int, level: float) -> pl.D
     return pl.DataFrame(rows, schema=BINS, orient="row")
 
 
-_Estimate: TypeAlias = tuple[float, float, float]
+_Three: TypeAlias = tuple[float | None, float | None, float | None]
 
 
-def _recalibrated(q: Floats, y: Floats, pair: Ints, level: float) -> tuple[_Estimate, _Estimate] | None:
+def _recalibrated(q: Floats, y: Floats, pair: Ints, level: float) -> tuple[_Three, _Three] | None:
     """Slope and intercept, each with its interval by pairs; None where they are not finite."""
     from pairscale.models.bayes.model import SATURATED
 

@@ -372,7 +372,8 @@ def _asked(
             "template_id": asked.template, "backend": condition.backend, "model": condition.model,
             "thinking": _thinking(condition), "judge": asked.name,
         }  # fmt: skip
-        cells.append(_Cell(names, *tables, failed=2 * forward.height - sum(table.height for table in tables)))
+        unanswered = 2 * forward.height - sum(table.height for table in tables)
+        cells.append(_Cell(names, tables[0], tables[1], unanswered))
     return cells, notices
 
 

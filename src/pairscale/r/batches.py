@@ -103,7 +103,7 @@ def write_openai_batch_file(batch_tbl: Table, path: str | os.PathLike[str]) -> P
     return Path(path)
 
 
-def _rows(table: Table | Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def _rows(table: Table | Iterable[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
     """The rows of a table; a list of them as it is, since a table would fill up what its requests leave out."""
     if isinstance(table, pl.DataFrame):
         return list(table.iter_rows(named=True))

@@ -79,7 +79,7 @@ class MultiBatchResult(ReprMixin, table="combined", columns=ANSWER_COLUMNS):
         return self.combined
 
     def __str__(self) -> str:
-        n = 0 if self.combined is None else self.combined["outcome"].is_in(ANSWERS).sum()
+        n = 0 if self.combined is None else self.combined["outcome"].is_in(ANSWERS).to_list().count(True)
         return f"{plural(len(self.jobs), 'batch', 'batches')}, {plural(n, 'pair')} answered"
 
 
