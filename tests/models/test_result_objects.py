@@ -38,10 +38,23 @@ def test_submitted_pairs_are_results(forward, reverse):
     assert ps.bias(forward, reverse).summary.equals(ps.bias(table, reverse.results).summary)
 
 
-def test_results_of_both_orders_are_checked_for_bias(forward, reverse):
-    both = ps.submit_pairs(
-        pl.concat([PAIRS, ps.sample_reverse_pairs(PAIRS, 1.0)], how="diagonal"), JUDGE, progress=False
-    )
-    assert ps.bias(both).summary.equals(ps.bias(forward, reverse).summary)
+def test_an_adaptive_run_is_results_and_says_how_its_pairs_were_chosen(ranked, tmp_path):
+    for source in (ranked, ranked.state):
+        table = ps.read_results(source)
+        history = ps.adaptive_results_history(ranked.state)
+        assert ps.build_bt_data(source).equals(history)
+        assert table.height == history.height == 30
+    assert ps.fit(ranked).options["chosen"] == "adaptive"
+    kept = ps.rank(SAMPLES, judge=JUDGE, run=tmp_path / "r.db", max_comparisons=30, seed=1, progress=False)
+    assert ps.fit(kept).theta.equals(ps.fit(tmp_path / "r.db").theta)
+    assert ps.fit(kept).theta.equals(ps.fit(ranked).theta)
 
 
+def test_read_results_reads_what_fit_reads(tmp_path, forward):
+    forward.results.write_parquet(tmp_path / "one.parquet")
+    assert ps.read_results(str(tmp_path / "*.parquet")).equals(ps.read_results(forward))
+    (tmp_path / "votes.csv").write_text("x,y,vote\na,b,x\n", "utf-8")
+    named = ps.read_results(tmp_path / "votes.csv", a_col="x", b_col="y", winner_col="vote")
+    assert named.select("ID1", "ID2", "better_id").rows() == [("a", "b", "a")]
+    with pytest.raises(InputError, match="are not results"):
+        ps.read_results(tmp_path / "votes.csv")

@@ -258,9 +258,305 @@ def _check(found: CheckPairs, done: SubmitResult, asked: Judge, seed: int) -> Ju
     if unasked:
         notice(f"{unasked:,} of {found.table.height:,} questions were not asked; what they would show is not measured")
     bias = None
-    if n_valid:
-        forward = results.filter(pl.col("custom_id").is_in(found.forward))
-        backward = results.filter(pl.col("custom_id").is_in(found.backward))
-        consistency = compute_reverse_consistency(forward, backward)
-        if consistency.details.height:
-            bias = measure_bias(consistency, _LEVEL)
+    consistency = compute_reverse_consistency(
+        results.filter(pl.col("custom_id").is_in(found.forward)),
+        results.filter(pl.col("custom_id").is_in(found.backward)),
+    )
+    if consistency.details.height:
+        bias = measure_bias(consistency, _LEVEL)
+    # An answer of the cache has no status and costs nothing.
+    from_cache = pl.col("model").is_not_null() & pl.col("status_code").is_null() & (pl.col("cost") == 0)
+    paid = results.filter(~from_cache.fill_null(value=False))
+    costs = paid["cost"].drop_nulls().to_list()
+    if not costs and done.cached and done.saved:
+        costs = [done.saved / done.cached]
+    prices_as_of = price_date(judge_member(asked, "price"))
+    about = {
+        "kind": found.kind,
+        "n_pairs": found.pairs.height,
+        "n_labelled": sum(label is not None for label in found.labels),
+        "labellers": found.labellers,
+        "n_unasked": unasked,
+        "seed": seed,
+        "digest": fingerprint([found.pairs.select("text1", "text2").rows(), list(found.labels)]),
+        "prices_as_of": prices_as_of,
+    }
+    calibrations = calibrations_of(main, _labels_of(found), _LEVEL)
+    if calibrations:
+        about["calibration"] = [calibration.to_dict() for calibration in calibrations]
+    measures = measures_of(found, results, len(failed), costs, bias, _LEVEL)
+    return JudgeCheck(
+        judge_id=asked.condition.judge_id,
+        n_items=found.n_items,
+        n_pairs=found.pairs.height,
+        n_asked=main.height + len(failed & {*found.forward, *found.backward}),
+        n_valid=main["better_id"].count(),
+        failures=done.failed_pairs.group_by("error_code", "error_message").len("n").sort("n", descending=True),
+        prop_consistent=None if bias is None else float(bias.summary["prop_consistent"][0]),
+        bias=bias,
+        cost_each=measures["cost"].value,
+        seconds_each=_mean(paid["latency_s"]),
+        tokens_each=_mean(results["total_tokens"]),
+        prices_as_of=prices_as_of,
+        card=JudgeCard(JudgeIdentity.of(asked.condition, found.kind, found.criterion), measures, about, _LEVEL),
+    )
+
+
+def _main(done: SubmitResult, found: CheckPairs) -> pl.DataFrame:
+    """The answers on the pairs themselves, without probes."""
+    return done.results.filter(pl.col("custom_id").is_in([*found.forward, *found.backward]))
+
+
+def _spread(results: pl.DataFrame, answer: Answer, seed: int) -> tuple[float | None, float | None]:
+    """How far apart the scores of the texts are, and how large the errors of the judge's probabilities."""
+    rows = results.filter(pl.col("outcome").is_in([Outcome.WIN, Outcome.TIE]))
+    ids = pl.concat([rows["ID1"], rows["ID2"]]).unique(maintain_order=True).to_list()
+    stated = answer == "probability"
+    if stated and not rows["probability"].count():
+        return None, None
+    with without_notices():  # some pairs need not link all texts, and a spread is told all the same
+        fit = fit_btl(
+            rows if stated else rows.select("ID1", "ID2", "better_id"), ids, "btl_b" if stated else "btl_e_b",
+            seed=seed, prior_sd="learned", repeats="learned",
+        )  # fmt: skip
+    return _median(fit.prior_sd), _median(fit.error) if stated else None
+
+
+def _median(draws: Any) -> float | None:
+    return None if draws is None else float(np.median(draws))
+
+
+def _labels_of(found: CheckPairs) -> pl.DataFrame | None:
+    """What people said, as comparisons; None where nothing was."""
+    said = pl.Series("said", list(found.labels), dtype=pl.Float64)
+    people = found.pairs.select(pl.col("ID1", "ID2").cast(pl.String), said).drop_nulls("said")
+    chosen = pl.when(pl.col("said") == 1).then("ID1").when(pl.col("said") == 0).then("ID2")
+    kind = pl.when(pl.col("said") == 0.5).then(pl.lit("tie")).otherwise(pl.lit("win"))
+    return people.with_columns(better_id=chosen, outcome=kind) if people.height else None
+
+
+def _mean(values: pl.Series) -> float | None:
+    return float(values.drop_nulls().cast(pl.Float64).to_numpy().mean()) if values.count() else None
+
+
+# What is asked
+
+
+@dataclass(slots=True)
+class CheckPairs:
+    """Pairs to check a judge with, what people said of them, and the questions about them.
+
+    Attributes:
+        kind: ``texts`` or ``cases``.
+        pairs: ``pair_uid ID1 text1 ID2 text2`` and what else the judge is shown of both sides.
+        labels: by the pair's place, who people prefer: 1.0 the first, 0.0 the second, 0.5 neither; None without.
+        variants: by the pair's place, which variant stands first, ``a`` or ``b``; None where there are no variants.
+        labellers: how many people labelled.
+        n_items: texts there are.
+        criterion: what cases are judged by.
+        table: everything that is asked, as one table of pairs.
+        backward: by the pair's place, the name of the question in the other order.
+        again: by the pair's place, the name of the second asking.
+        padded: the names of both orders of the questions about appended nonsense; the text as it was stands first in
+            the first of them.
+    """
+
+    kind: str
+    pairs: pl.DataFrame
+    labels: Sequence[float | None]
+    variants: Sequence[str | None]
+    labellers: int
+    n_items: int
+    criterion: str | None = None
+    table: pl.DataFrame = field(default_factory=pl.DataFrame)
+    backward: Sequence[str] = ()
+    again: Mapping[int, str] = field(default_factory=dict[int, str])
+    padded: Sequence[tuple[str, str]] = ()
+
+    @property
+    def forward(self) -> list[str]:
+        """By the pair's place, the name of the question in the given order."""
+        return self.pairs["pair_uid"].to_list()
+
+    def ask(self, n_repeats: int, n_distractors: int, seed: int) -> None:
+        """Make every question of a check.
+
+        Args:
+            n_repeats: how many pairs are asked a second time.
+            n_distractors: how many texts are compared with themselves and nonsense.
+            seed: of the nonsense.
+        """
+        backward = _reversed(self.pairs)
+        if self.kind == "texts":
+            backward = _named(backward)
+        second = self.pairs.head(n_repeats).with_columns(pl.col("pair_uid").str.strip_suffix("#1") + "#2")
+        padded = _padded(self.pairs, n_distractors, seed)
+        turned = _reversed(padded)
+        self.backward = backward["pair_uid"].to_list()
+        self.again = dict(enumerate(second["pair_uid"]))
+        self.padded = list(zip(padded["pair_uid"], turned["pair_uid"], strict=True))
+        self.table = pl.concat([self.pairs, backward, second, padded, turned])
+
+
+def _reversed(pairs: pl.DataFrame) -> pl.DataFrame:
+    turned = swapped(pairs, np.ones(pairs.height, dtype=bool))
+    return turned.with_columns(pl.concat_str("pair_uid", pl.lit("~")))
+
+
+def _named(pairs: pl.DataFrame) -> pl.DataFrame:
+    """Pairs under the names that they would have anyway, so that what was asked before is found."""
+    sides = pairs.select("ID1", "ID2").cast(pl.String).iter_rows()
+    return pairs.with_columns(pl.Series("pair_uid", [f"{ordered_key(*ids)}#1" for ids in sides], dtype=pl.String))
+
+
+def _pairs_of_texts(
+    samples: pl.DataFrame, labels: Labels | None, key: str | os.PathLike[str] | None, n_pairs: int | None, seed: int
+) -> CheckPairs:
+    """Pairs of texts: some of all, or those that people have labelled."""
+    if labels is None:
+        pairs = randomize_pair_order(some_pairs(samples, n_pairs or _PAIRS, seed), seed=seed)
+        nothing = [None] * pairs.height
+        return CheckPairs("texts", _named(pairs), nothing, nothing, 0, samples.height)
+    read = read_comparisons(labels, key=key).table.with_columns(pl.col("ID1", "ID2", "better_id").cast(pl.String))
+    texts = samples.with_columns(pl.col("ID").cast(pl.String))
+    is_tie = pl.col("outcome") == "tie" if "outcome" in read.columns else pl.lit(False)
+    are_known = pl.all_horizontal(pl.col("ID1", "ID2").is_in(texts["ID"].to_list()))
+    usable = read.filter(are_known, pl.col("ID1") != pl.col("ID2"), is_tie | pl.col("better_id").is_not_null())
+    if not usable.height:
+        raise InputError("labels: none of them is of two of these texts; check that both use the same ids")
+    if usable.height < read.height:
+        notice(f"labels: {read.height - usable.height:,} rows say nothing about two of these texts, and are left out")
+    sides = usable.with_columns(low=pl.min_horizontal("ID1", "ID2"), high=pl.max_horizontal("ID1", "ID2"))
+    votes = (pl.col("better_id") == pl.col("low")).sum().cast(pl.Int64) * 2 - pl.col("better_id").count()
+    said = sides.group_by("low", "high").agg(said=(votes.sign() + 1) / 2).sort("low", "high")
+    pairs = said[generator(seed).permutation(said.height)[:n_pairs]].with_columns(ID1="low", ID2="high")
+    for side in "12":
+        renamed = texts.rename({name: f"{name}{side}" for name in texts.columns})
+        pairs = pairs.join(renamed, on=f"ID{side}", maintain_order="left")
+    pairs = randomize_pair_order(pairs.select(*PAIRS, pl.exclude(*PAIRS)), seed=seed)
+    first_wins = pl.when(pl.col("ID1") == pl.col("low")).then("said").otherwise(1 - pl.col("said"))
+    preferred = pairs.select(first_wins).to_series().to_list()
+    who = [name for name in ("labeller", "judge_id", "judge", "rater") if name in usable.columns]
+    people = usable[who[0]].n_unique() if who else 1
+    pairs = _named(pairs.drop("low", "high", "said"))
+    return CheckPairs("texts", pairs, preferred, [None] * pairs.height, people, samples.height)
+
+
+def case_rows(data: Any) -> list[dict[str, Any]] | None:
+    """The cases of a manifest; None where the data are something else."""
+    if isinstance(data, str | os.PathLike):
+        path = Path(data)
+        if path.suffix.lower() not in TABLE_SUFFIXES or not path.is_file():
+            return None
+        rows = read_rows(path, text=(*MANIFEST, "preferred", "labeller", "comment"))
+    elif isinstance(data, list) or hasattr(data, "columns"):
+        rows = to_frame(data, "cases").to_dicts()
+    else:
+        return None
+    return rows if rows and {"response_1", "response_2"} <= set(rows[0]) else None
+
+
+def _pairs_of_cases(
+    rows: Sequence[Mapping[str, Any]],
+    labels: str | os.PathLike[str] | None,
+    key: str | os.PathLike[str] | None,
+    criterion: str | None,
+    n_pairs: int | None,
+    seed: int,
+    encoding: str | None,
+) -> CheckPairs:
+    """The cases of a manifest under one criterion: some of all, or those that people have labelled."""
+    criteria = list(dict.fromkeys(str(row.get("criterion") or "") for row in rows))
+    about = criteria[0] if criterion is None and len(criteria) == 1 else criterion
+    if about not in criteria or not about:
+        raise InputError(f"choose one of the criteria of the cases by `criterion=`: {listed(criteria)}")
+    cases = {str(row["case_id"]): row for row in rows if str(row.get("criterion") or "") == about}
+    wanted = sorted(cases)
+    votes = pl.DataFrame(schema={"case_id": pl.String, "said": pl.Float64, "first_variant": pl.String})
+    people = 0
+    if labels is not None:
+        votes, people = _case_votes(cases, labels, key, about, encoding)
+        wanted = sorted(votes["case_id"])
+    usable = [name for name in wanted if len({text.strip() for text in (*_responses(cases[name]), "")}) == 3]
+    if not usable:
+        raise InputError(
+            "there is no case to ask about: none has a label, or all have two equal answers or an empty one"
+        )
+    if len(usable) < len(wanted):
+        notice(f"cases: {len(wanted) - len(usable):,} with two equal answers or an empty one are not asked about")
+    most = n_pairs or (_PAIRS if labels is None else len(usable))
+    chosen = [usable[place] for place in generator(seed).permutation(len(usable))[:most]]
+    pairs = pl.DataFrame([_pair(name, cases[name], about) for name in chosen])
+    said = pl.DataFrame({"case_id": chosen}).join(votes, on="case_id", how="left", maintain_order="left")
+    return CheckPairs(
+        "cases", pairs, said["said"].to_list(), said["first_variant"].to_list(), people, 2 * len(cases), about
+    )
+
+
+def _responses(case: Mapping[str, Any]) -> tuple[str, str]:
+    return str(case.get("response_1") or ""), str(case.get("response_2") or "")
+
+
+def _case_votes(
+    cases: Mapping[str, Mapping[str, Any]],
+    labels: str | os.PathLike[str],
+    key: str | os.PathLike[str] | None,
+    criterion: str,
+    encoding: str | None,
+) -> tuple[pl.DataFrame, int]:
+    """Who people prefer in each case (``said``: 1 the first response), with ``first_variant``; how many people."""
+    read = read_labels(labels, key_file=key, encoding=encoding)
+    table = read.of(criterion).table
+    digests = {name: answers_digest(*_responses(case)) for name, case in cases.items()}
+    digest = pl.col("case_id").replace_strict(digests, default=None, return_dtype=pl.String)
+    usable = table.filter(digest.is_not_null() & ((pl.col("answers") == digest) | pl.col("answers").is_null()))
+    left_out = read.problems.height + table.height - usable.height
+    if left_out:
+        notice(f"labels: {left_out:,} cannot be used, or are of other cases or other answers; they are left out")
+    vote = pl.col("preferred").replace_strict({"1": 1, "2": -1}, default=0, return_dtype=pl.Int64)
+    said = (vote.sum().sign() + 1) / 2
+    votes = usable.group_by("case_id").agg(said=said, first_variant=pl.col("first_variant").last())
+    return votes, table["labeller"].n_unique()
+
+
+def _pair(name: str, case: Mapping[str, Any], criterion: str) -> dict[str, Any]:
+    task_id = str(case.get("task_id") or name)
+    shared = {"task_id": task_id, "input": str(case.get("task_input") or ""), "criterion": criterion}
+    row: dict[str, Any] = {"pair_uid": f"{name}#1"}
+    for side, text in zip("12", _responses(case), strict=True):
+        row |= {f"ID{side}": item_name(task_id, text), f"text{side}": text}
+        row |= {f"{column}{side}": value for column, value in shared.items()}
+    return row
+
+
+def _padded(pairs: pl.DataFrame, count: int, seed: int) -> pl.DataFrame:
+    """The first texts of as many pairs, each against itself with nonsense behind it; no text twice."""
+    chosen = pairs.unique("ID1", keep="first", maintain_order=True).head(count)
+    own = [name.removesuffix("1") for name in pairs.columns if name.endswith("1") and f"{name[:-1]}2" in pairs.columns]
+    texts = [f"{text}\n\n{nonsense(text, seed)}" for text in chosen["text1"]]
+    ids = [f"{name} + nonsense" for name in chosen["ID1"].cast(pl.String)]
+    same = chosen.with_columns(pl.col(f"{name}1").alias(f"{name}2") for name in own)
+    return same.with_columns(
+        pl.Series("ID2", ids, dtype=pl.String),
+        pl.Series("text2", texts, dtype=pl.String),
+        pl.Series("pair_uid", [f"{name}#{seed}" for name in ids], dtype=pl.String),
+    )
+
+
+def nonsense(text: str, seed: int) -> str:
+    """Irrelevant sentences of invented words, about a quarter as long as the text; the same for the same text and seed.
+
+    Example:
+        >>> nonsense("It rains.", 1) == nonsense("It rains.", 1), len(nonsense("It rains.", 1).split())
+        (True, 12)
+    """
+    rng = np.random.default_rng([seed, int(text_hash(text)[:12], 16)])
+    count = int(np.clip(len(text.split()) // 4, _LEAST_WORDS, _MOST_WORDS))
+
+    def word() -> str:
+        syllables = int(rng.integers(1, 4))
+        return "".join(str(rng.choice(part)) for _ in range(syllables) for part in (_ONSETS, _VOWELS, _ENDS))
+
+    words = [word() for _ in range(count)]
+    sentences = [words[at : at + _WORDS_A_SENTENCE] for at in range(0, count, _WORDS_A_SENTENCE)]
+    return " ".join(f"{' '.join(sentence).capitalize()}." for sentence in sentences)

@@ -104,3 +104,605 @@ def agreement_of(run: PairwiseRunResult, x: str, y: str) -> PairwiseAgreement:
         measured = agreement(two_raters(*(list(side) for side in zip(*winners, strict=True))), seed=1)
     kappa = measured.table.filter(statistic="cohen_kappa").row(0, named=True)
     notices: list[str] = []
+    if len(both) < LEAST_UNITS:
+        notices.insert(0, f"no interval of kappa: {len(both)} cases are too few, it takes {LEAST_UNITS}")
+    if graded:
+        notices.append("graded answers are compared by their hard verdicts: B above ½, A below")
+    differing = [(case.task_id, *pair) for (case, _), pair in zip(both, winners, strict=True) if pair[0] != pair[1]]
+    agreed = len(both) - len(differing)
+    return PairwiseAgreement(
+        rate=agreed / len(both),
+        cohen_kappa=kappa["estimate"],
+        n=len(both),
+        disagreements=tuple(differing),
+        ci=None if kappa["lower"] is None else (kappa["lower"], kappa["upper"]),
+        left_out=len(shared) - len(both),
+        rate_ci=wilson(agreed, len(both), 0.95),  # type: ignore[arg-type]  # there is a case
+        graded=graded,
+        correlation=correlation,
+        confusion=tuple({"x": x, "y": y, "n": winners.count((x, y))} for x, y in product(("b", "tie", "a"), repeat=2)),
+        notices=tuple(notices),
+    )
+
+
+def _correlation(pairs: Sequence[tuple[PairwiseCase, PairwiseCase]]) -> float | None:
+    scores = [[score_of(str(case.outcome), case.winner, case.preference) for case in pair] for pair in pairs]
+    table = pl.DataFrame(scores, schema={"x": pl.Float64(), "y": pl.Float64()}, orient="row").drop_nulls()
+    value = table.select(pl.corr("x", "y", method="spearman").fill_nan(None)).item() if table.height > 2 else None
+    return None if value is None else float(value)
+
+
+def judge_and_people(run: PairwiseRunResult) -> list[tuple[str, str]]:
+    """The comparators to hold against each other: each judge with each comparator whose answers are people's."""
+    people = {case.key for case in run.cases if "labels" in case.detail or "first_variant" in case.detail}
+    return [(judge, key) for judge in run.keys if judge not in people for key in run.keys if key in people]
+
+
+# What is counted of answers: failures, time, tokens, cost; and of their style, Markdown and other numbers
+
+
+@dataclass(frozen=True, slots=True)
+class VariantFigures:
+    """What the answers of one variant took, over the cases that were compared.
+
+    Attributes:
+        side: ``a`` or ``b``.
+        answers: how many were asked for: one per task and repeat.
+        failures: how many of them failed: an exception, an empty or missing output, or an error.
+        latency_ms: the median time of an answer, in milliseconds; None when no trace says it.
+        tokens: the mean number of tokens; None when no trace says it.
+        cost: the mean cost in US dollars; None when no trace says it.
+    """
+
+    side: str
+    answers: int = 0
+    failures: int = 0
+    latency_ms: float | None = None
+    tokens: float | None = None
+    cost: float | None = None
+
+    @property
+    def failure_rate(self) -> float | None:
+        """The share of answers that failed; None without an answer."""
+        return self.failures / self.answers if self.answers else None
+
+    def words(self) -> dict[str, str]:
+        """The figures in words, ``unknown`` where no trace says them."""
+        rate = "" if self.failure_rate is None else f" ({100 * self.failure_rate:.0f} %)"
+        return {
+            "failed": f"{self.failures:,} of {self.answers:,}{rate}",
+            "median latency": _figure(self.latency_ms, "{:,.0f} ms"),
+            "mean tokens": _figure(self.tokens, "{:,.0f}"),
+            "mean cost": _figure(self.cost, "${:,.4f}"),
+        }
+
+
+def _figure(value: float | None, form: str) -> str:
+    return "unknown" if value is None else form.format(value)
+
+
+def figures_of(side: str, traces: Iterable[Trace]) -> VariantFigures:
+    """What the traces of a variant say together.
+
+    Args:
+        side: ``a`` or ``b``.
+        traces: its answers, failed ones included.
+
+    Example:
+        >>> figures_of("b", [Trace("Rome.", tokens=3), Trace("", tokens=5)]).words()["failed"]
+        '1 of 2 (50 %)'
+    """
+    found = list(traces)
+    latency = [trace.duration_ms for trace in found if trace.duration_ms is not None]
+    tokens = [trace.tokens for trace in found if trace.tokens is not None]
+    cost = [trace.cost for trace in found if trace.cost is not None]
+    return VariantFigures(
+        side,
+        len(found),
+        sum(trace.failure is not None for trace in found),
+        statistics.median(latency) if latency else None,
+        statistics.fmean(tokens) if tokens else None,
+        statistics.fmean(cost) if cost else None,
+    )
+
+
+# Style
+
+_FENCED = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
+_COUNTED = {
+    "headers": re.compile(r"^ {0,3}#{1,6}\s+\S", re.MULTILINE),
+    "lists": re.compile(r"^\s*(?:[-*+]|\d{1,9}[.)])\s+\S", re.MULTILINE),
+    "bold": re.compile(r"\*\*[^*\n]+\*\*|__[^_\n]+__"),
+}
+
+
+def markdown_counts(text: str) -> dict[str, float]:
+    """How many headers, list items and bold passages a Markdown text has; code blocks do not count.
+
+    Example:
+        >>> lines = ["# Dyeing", "- **madder**", "- alum", "1. Heat the water."]
+        >>> markdown_counts(chr(10).join(lines))
+        {'headers': 1.0, 'lists': 3.0, 'bold': 1.0}
+    """
+    plain = _FENCED.sub("", text)
+    return {name: float(len(pattern.findall(plain))) for name, pattern in _COUNTED.items()}
+
+
+def measures_of(trace: Trace) -> dict[str, float]:
+    """What is counted of an answer besides its length: its Markdown, and the numbers among its other columns.
+
+    A variant that failed has no answer to measure.
+    """
+    if trace.exception is not None:
+        return {}
+    numbers = {
+        str(name): float(value)
+        for name, value in trace.metadata.items()
+        if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    }
+    return {**numbers, **markdown_counts(trace.output)}
+
+
+# The result
+
+
+SCHEMA_VERSION = "0.1"
+CASES: dict[str, pl.DataType] = {
+    "task_id": pl.String(),
+    "repeat": pl.Int64(),
+    "key": pl.String(),
+    "outcome": pl.String(),
+    "winner": pl.String(),
+    "reasoning": pl.String(),
+    "cost": pl.Float64(),
+    "tags": pl.List(pl.String()),
+    "length_a": pl.Int64(),
+    "length_b": pl.Int64(),
+    "failed": pl.String(),
+    "preference": pl.Float64(),
+    "probability": pl.Float64(),
+}
+"""The columns of :meth:`PairwiseRunResult.frame`."""
+
+
+@dataclass(frozen=True, slots=True)
+class PairwiseCase:
+    """One task under one criterion.
+
+    Attributes:
+        task_id: the task.
+        key: the comparator's.
+        winner: ``a``, ``b`` or ``tie``; None for a flip, an abstention or an error.
+        reasoning: why, in words.
+        detail: anything else: of a judge, what it said in each order, and of a flip, which place it preferred.
+        outcome: one of the five kinds.
+        cost: of the comparison, in US dollars, where it is known.
+        repeat: which answer to the task, from 1.
+        tags: of the task.
+        length_a: characters of A's answer; None when A failed.
+        length_b: characters of B's answer; None when B failed.
+        measures_a: what else was counted of A's answer: ``headers``, ``lists``, ``bold``, and the numbers among its
+            other columns.
+        measures_b: the same of B's.
+        failed: the variant that failed, ``a``, ``b`` or ``both``; None when both answered.
+        task_digest: a digest of the task's inputs and reference, by which a changed task is known.
+        preference: the probability that B is better, of a graded case; None of a hard verdict.
+    """
+
+    task_id: str
+    key: str
+    winner: Winner | None
+    reasoning: str
+    detail: Mapping[str, Any]
+    outcome: Outcome
+    cost: float | None = None
+    repeat: int = 1
+    tags: tuple[str, ...] = ()
+    length_a: int | None = None
+    length_b: int | None = None
+    measures_a: Mapping[str, float] = field(default_factory=dict[str, float])
+    measures_b: Mapping[str, float] = field(default_factory=dict[str, float])
+    failed: Failed | None = None
+    task_digest: str | None = None
+    preference: float | None = None
+
+    def measures(self, side: str) -> Mapping[str, float]:
+        """What was counted of A's or B's answer besides its length."""
+        return self.measures_a if side == "a" else self.measures_b
+
+    @property
+    def probability(self) -> float | None:
+        """The probability that A, the first of the two variants, is better: 1 - ``preference``."""
+        return None if self.preference is None else 1 - self.preference
+
+
+def write_document(document: Mapping[str, Any], target: Path) -> Path:
+    """Write a JSON document, whole or not at all; its folder is made when it is missing."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(target) as temporary:
+        temporary.write_text(json.dumps(document, indent=1, default=str) + "\n", "utf-8")
+    return target
+
+
+def cases_table(cases: Iterable[PairwiseCase]) -> pl.DataFrame:
+    """Cases as a table with the columns of :data:`CASES`."""
+    rows = []
+    for case in cases:
+        row = {name: getattr(case, name) for name in CASES}
+        row["outcome"] = str(case.outcome)
+        row["tags"] = list(case.tags)
+        if case.outcome is not Outcome.WIN:
+            row["winner"] = None
+        rows.append(row)
+    return pl.DataFrame(rows, schema=CASES)
+
+
+def counted_score(case: PairwiseCase, failures: Failures) -> float | None:
+    """What a case is worth to B when failures count in this way: its preference, else 1, ½ or 0; None for neither."""
+    kind, winner = count_failure(case.failed, case.outcome, case.winner, failures)
+    asked = case.failed is None or failures == "shown"
+    return score_of(str(kind), winner, case.preference if asked else None)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rates",)):
+    """What a run gave: every case, and the figures over them.
+
+    Attributes:
+        run_id: the run's own name.
+        cases: one for each task and comparator, in the order of the tasks.
+        keys: the comparators' keys.
+        variant_a: what A is called.
+        variant_b: what B is called.
+        label: what several runs share.
+        unmatched: tasks that could not be compared, because a side has no answer.
+        unasked: tasks that were not reached: decided before, or the money was spent.
+        stopped: why it ended before all tasks were asked: ``decided``, ``max_cost``, or None.
+        sequential: whether the outcomes were looked at after every case; intervals then allow for that.
+        control: the styles to control for, besides length.
+        failures: how failures of variants count in every figure: ``loss``, ``shown`` or ``excluded``.
+        variants: what the answers of A and of B took: failures, latency, tokens, cost.
+        asked: how many questions this call put to variants and judges; 0 when everything was known already.
+        answered: how many of these were tasks for variants; the others were questions to judges.
+        cost: what this call spent, in US dollars, as far as judges and variants say.
+        prices_as_of: the dates of the prices behind ``cost``; empty where judges and variants state their costs.
+        duration_ms: how long this call took.
+        created_at: when, UTC.
+        provenance: how it was made.
+        store_dir: the folder that :meth:`save` writes to.
+    """
+
+    run_id: str
+    cases: tuple[PairwiseCase, ...]
+    keys: tuple[str, ...]
+    variant_a: str = "A"
+    variant_b: str = "B"
+    label: str | None = None
+    unmatched: tuple[Unmatched, ...] = ()
+    unasked: tuple[str, ...] = ()
+    stopped: str | None = None
+    sequential: bool = False
+    control: tuple[str, ...] = ()
+    failures: Failures = "loss"
+    variants: tuple[VariantFigures, ...] = ()
+    asked: int = 0
+    answered: int = 0
+    cost: float = 0.0
+    prices_as_of: tuple[str, ...] = ()
+    duration_ms: float = 0.0
+    created_at: str = field(default_factory=utc_now)
+    provenance: Provenance = field(default_factory=lambda: Provenance("run_pairwise"))
+    store_dir: str | None = None
+    _tables: dict[Any, pl.DataFrame] = field(default_factory=dict[Any, Any], init=False, repr=False, compare=False)
+    _rates: dict[Any, WinRate] = field(default_factory=dict[Any, Any], init=False, repr=False, compare=False)
+
+    def __repr__(self) -> str:
+        return f"<PairwiseRunResult {self.run_id}: {self}>"
+
+    def __str__(self) -> str:
+        return "\n".join(
+            self.verdict(key) if len(self.keys) == 1 else f"{key}: {self.verdict(key)}" for key in self.keys
+        )
+
+    # Figures
+
+    @property
+    def interval(self) -> Interval:
+        """How intervals are made: ``betting`` where the outcomes were looked at after every case, else ``wilson``."""
+        return "betting" if self.sequential else "wilson"
+
+    @property
+    def names(self) -> dict[str, str]:
+        """What A and B are called, by ``a`` and ``b``."""
+        return {"a": self.variant_a, "b": self.variant_b}
+
+    @property
+    def n_cases(self) -> int:
+        """How many pairs of answers were compared, each once however many comparators there are."""
+        return len({(case.task_id, case.repeat) for case in self.cases})
+
+    def of(self, key: str) -> Iterator[PairwiseCase]:
+        """The cases of a comparator.
+
+        Raises:
+            UnknownNameError: when no comparator has that key.
+        """
+        if key not in self.keys:
+            raise UnknownNameError(f"no comparator has the key {key!r}; there are {listed(self.keys)}")
+        return (case for case in self.cases if case.key == key)
+
+    def asked_cases(self, key: str) -> list[PairwiseCase]:
+        """The cases that the comparator was asked about: not those in which a variant failed, unless it was shown them.
+
+        Args:
+            key: the comparator.
+        """
+        return [case for case in self.of(key) if case.failed is None or self.failures == "shown"]
+
+    def counts(self, key: str) -> dict[str, int]:
+        """How many cases are of each kind: ``win tie flip abstention error``."""
+        kinds = [str(case.outcome) for case in self.of(key)]
+        return {str(kind): kinds.count(str(kind)) for kind in Outcome}
+
+    def tally(self, key: str) -> tuple[int, int, int]:
+        """How often A won, how often B won, and the ties; flips, abstentions and errors are none of these."""
+        winners = [case.winner for case in self.of(key)]
+        return winners.count("a"), winners.count("b"), winners.count("tie")
+
+    def failed_cases(self, key: str) -> dict[str, int]:
+        """In how many cases A and B failed, by ``a`` and ``b``."""
+        failed = [case.failed for case in self.of(key)]
+        both = failed.count("both")
+        return {"a": failed.count("a") + both, "b": failed.count("b") + both}
+
+    def flips(self, key: str) -> int:
+        """How many cases have another winner in the other order."""
+        return self.counts(key)["flip"]
+
+    def flip_directions(self, key: str) -> dict[str, int]:
+        """Of these, in how many the judge preferred whatever stood ``first``, and whatever stood ``second``."""
+        found = [case.detail.get("direction") for case in self.of(key) if case.outcome is Outcome.FLIP]
+        return {place: found.count(place) for place in ("first", "second")}
+
+    def win_rate(self, key: str, *, ties: Ties = "half", failures: Failures | None = None, **options: Any) -> WinRate:
+        """B's win rate with its interval; see :func:`pairscale.evaluate.inference.win_rate`.
+
+        Of graded cases it is the mean preference, and ``graded`` of the result says so; ``graded=False`` gives the
+        discrete rate. Where the outcomes were looked at after every case, the interval is that of the confidence
+        sequence: another one would not allow for the looks.
+
+        Args:
+            key: the comparator.
+            ties: ``half`` (a tie and a flip are half a win) or ``excluded`` (cases with a winner alone).
+            failures: How failures of variants count; by default as the run was asked to.
+            options: ``interval``, ``level`` and ``graded``: False for the rate of hard verdicts where cases are graded.
+
+        Raises:
+            InputError: when another interval is asked for after such looks.
+        """
+        interval = options.setdefault("interval", self.interval)
+        if self.sequential and interval != "betting":
+            raise InputError(f"interval={interval!r} does not hold for a run with stop_when; leave it out")
+        name = (key, ties, failures or self.failures, *sorted(options.items()))
+        if name not in self._rates:
+            rate = win_rate(self.frame(key, failures=failures), ties=ties, **options)
+            self._rates[name] = replace(rate, variant=self.variant_b)
+        return self._rates[name]
+
+    def rates(self, key: str, *, ties: Ties = "half") -> dict[Failures, WinRate]:
+        """B's win rate by each way to count failures, the one that was asked for first.
+
+        ``shown`` is among them only when the comparators were shown failures.
+        """
+        ways = ways_to_count(self.failures)
+        if not any(case.failed for case in self.of(key)):
+            return dict.fromkeys(ways, self.win_rate(key, ties=ties))
+        return {way: self.win_rate(key, ties=ties, failures=way) for way in ways}
+
+    def bounds(self, key: str, *, ties: Ties = "half") -> Bounds:
+        """The lowest and the highest win rate of B over all ways to count failures; see :meth:`rates`.
+
+        Example:
+            >>> cases = [PairwiseCase(f"t{n}", "k", "b", "", {}, Outcome.WIN) for n in range(3)]
+            >>> failed = PairwiseCase("t3", "k", "a", "", {}, Outcome.WIN, failed="b")
+            >>> PairwiseRunResult("r", (*cases, failed), ("k",)).bounds("k")
+            Bounds(lower=0.75, upper=1.0)
+        """
+        known = [found.rate for found in self.rates(key, ties=ties).values() if found.rate is not None]
+        return Bounds(min(known), max(known)) if known else Bounds(None, None)
+
+    def length_controlled(self, key: str, *, level: float = 0.95) -> ControlledRate:
+        """B's win rate if both answers were equally long; see :meth:`controlled`.
+
+        Args:
+            key: the comparator.
+            level: of the intervals.
+        """
+        return self.controlled(key, "length", level=level)
+
+    def controlled(
+        self, key: str, control: str | Sequence[str] | None = None, *, level: float = 0.95
+    ) -> ControlledRate:
+        """B's win rate if both answers were alike in style; see :func:`pairscale.evaluate.inference.controlled_rate`.
+
+        Args:
+            key: the comparator.
+            control: the styles: ``length``, ``markdown`` (or ``headers``, ``lists``, ``bold``), or a numeric column of
+                the answers; by default those of the run, else length.
+            level: of the intervals.
+        """
+        names = control_names(control or self.control or "length")
+        cases = list(self.of(key))
+        table = self.frame(key)
+        notices = []
+        for name in names:
+            if name != "length":
+                for side in "ab":
+                    values = [case.measures(side).get(name) for case in cases]
+                    table = table.with_columns(pl.Series(f"{name}_{side}", values, dtype=pl.Float64))
+                if table[f"{name}_a"].null_count() == len(cases):
+                    notices.append(f"no case has a number {name!r} of both answers")
+        found = controlled_rate(table, names, level=level)
+        if self.sequential and found.ci is not None:
+            notices.append("no interval: the outcomes were looked at after every case, and none here allows for that")
+            found = replace(found, ci=None, effects=tuple(replace(effect, ci=None) for effect in found.effects))
+        return replace(found, notices=(*notices, *found.notices))
+
+    def agreement(self, x: str, y: str) -> PairwiseAgreement:
+        """How far two comparators agree, such as a model and people: over cases with a winner or a tie of both.
+
+        Kappa is by variant: two agree when both name A, both name B, or both say tie. Cases that none was asked about,
+        because a variant failed, are left out. Of graded comparators the hard verdicts are compared, and
+        ``correlation`` compares the preferences.
+
+        Args:
+            x: a comparator.
+            y: another one.
+        """
+        return agreement_of(self, x, y)
+
+    def frame(self, key: str | None = None, *, failures: Failures | None = None) -> pl.DataFrame:
+        """The cases (of one comparator) as a table with the columns of :data:`CASES`, for any other statistic.
+
+        ``winner`` is ``a`` or ``b`` where ``outcome`` is ``win``, and null otherwise. ``failed`` is the variant that
+        failed: ``a``, ``b``, ``both``, or null. Graded cases have ``preference``, the probability that B is better, and
+        ``probability``, that the first of the two variants, A, is better.
+
+        Args:
+            key: the comparator; all of them by default.
+            failures: How failures of variants count; by default as the run was asked to.
+
+        Raises:
+            InputError: ``shown`` is asked for, and no comparator was shown the failures.
+        """
+        way = require_failures(failures or self.failures)
+        if (key, way) not in self._tables:
+            if way == self.failures:
+                table = cases_table(self.cases if key is None else self.of(key))
+            else:
+                table = count_failures(self.frame(key), way)
+                if way == "shown" and table["failed"].null_count() < table.height:
+                    raise InputError('failures="shown" needs a run that shows failures; give it to run_pairwise')
+            self._tables[key, way] = table
+        return self._tables[key, way]
+
+    def verdict(self, key: str) -> str:
+        """Which is better, in a sentence."""
+        return verdict_of(self, key)
+
+    def summary(self) -> str:
+        """All figures on a few lines."""
+        return summary_of(self)
+
+    @checked
+    def diff(self, baseline: PairwiseRunResult, *, strict: bool = True, tolerance: float | None = None) -> RunDiff:
+        """What has changed for B since another run.
+
+        Args:
+            baseline: the run to compare with.
+            strict: refuse runs that are not of the same tasks (with the same inputs) and keys; otherwise what they
+                share is compared.
+            tolerance: compare graded preferences, and count a change by more than this. By default hard verdicts are
+                compared, so that a preference that went from 0.83 to 0.82 is no regression.
+
+        Raises:
+            RunsNotComparableError: when they are not, or share nothing.
+        """
+        return diff_runs(self, baseline, strict=strict, tolerance=tolerance)
+
+    # Files
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, as JSON has it."""
+        return {
+            "schema_version": SCHEMA_VERSION,
+            **{name: getattr(self, name) for name in _FIELDS},
+            "n_pairs": self.n_cases,
+            "keys": list(self.keys),
+            "win_rates": {key: asdict(self.win_rate(key)) for key in self.keys},
+            "bounds": {key: self.bounds(key)._asdict() for key in self.keys},
+            "variants": [asdict(one) | {"failure_rate": one.failure_rate} for one in self.variants],
+            "flips": {key: self.flips(key) for key in self.keys},
+            "unmatched": [asdict(one) for one in self.unmatched],
+            "provenance": asdict(self.provenance),
+            "cases": [asdict(case) | {"outcome": str(case.outcome)} for case in self.cases],
+        }
+
+    @checked
+    def save(self, path: str | os.PathLike[str] | None = None) -> Path:
+        """Write it to a ``.json`` file, or as ``RUN_ID.json`` into a folder; by default that of ``store_dir``.
+
+        Raises:
+            InputError: when neither is given.
+        """
+        where = path if path is not None else self.store_dir
+        if where is None:
+            raise InputError("name a file or a folder: save(path), or store_dir= of the run")
+        target = Path(where)
+        if target.suffix.lower() != ".json":
+            target = target / f"{self.run_id}.json"
+        return write_document(self.to_dict(), target)
+
+    @classmethod
+    @checked
+    def load(cls, path: str | os.PathLike[str]) -> PairwiseRunResult:
+        """A run that was saved.
+
+        Raises:
+            FileFormatError: when the file is not one.
+        """
+        try:
+            return cls.from_dict(json.loads(read_bytes(path)), path)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise FileFormatError(f"{path} is not a saved run: {type(error).__name__}: {error}") from None
+
+    @classmethod
+    def from_dict(cls, found: Mapping[str, Any], where: object = "this") -> PairwiseRunResult:
+        """What :meth:`to_dict` gave, or a run that AG2 saved.
+
+        Args:
+            found: the document.
+            where: it comes from, for messages.
+
+        Raises:
+            FileFormatError: when it is of another version.
+        """
+        version = found["schema_version"]
+        if version != SCHEMA_VERSION:
+            raise FileFormatError(f"{where} has schema_version {version!r}; this pairscale reads {SCHEMA_VERSION!r}")
+        if "provenance" not in found:
+            return cls._of_ag2(found, where)
+        kept = {name: value for name, value in found.items() if name in _FIELDS}
+        for name in ("keys", "unasked", "control", "prices_as_of"):
+            kept[name] = tuple(found.get(name, ()))
+        kept["cases"] = tuple(
+            PairwiseCase(**{**case, "outcome": Outcome(case["outcome"]), "tags": tuple(case["tags"])})
+            for case in found["cases"]
+        )
+        kept["unmatched"] = tuple(Unmatched(**task) for task in found["unmatched"])
+        figures = [{**variant} for variant in found.get("variants", ())]
+        for variant in figures:
+            variant.pop("failure_rate", None)
+        kept["variants"] = tuple(VariantFigures(**variant) for variant in figures)
+        kept["provenance"] = Provenance(**found["provenance"])
+        return cls(**kept)
+
+    @classmethod
+    def _of_ag2(cls, found: Mapping[str, Any], where: object) -> PairwiseRunResult:
+        """A run that AG2 saved: cases without an outcome, where failures were shown to the judge."""
+        cases: list[PairwiseCase] = []
+        for row in found["cases"]:
+            outcome = foreign_outcome(row["winner"], row.get("reasoning"), row.get("detail"))
+            if outcome is None:
+                raise FileFormatError(f"{where}: winner is {row['winner']!r}; it must be a, b or tie")
+            said = {name: getattr(outcome, name) for name in ("winner", "reasoning", "detail", "outcome")}
+            cases.append(PairwiseCase(str(row["task_id"]), str(row["key"]), **said))
+        failed = sum(not case.outcome.is_answer for case in cases)
+        notice(f"{where} was saved by AG2; {failed:,} of its ties are errors and missing labels here")
+        named = {name: found[name] for name in ("run_id", "label", "variant_a", "variant_b") if name in found}
+        keys = tuple(dict.fromkeys(case.key for case in cases))
+        return cls(**named, cases=tuple(cases), keys=keys, failures="shown", provenance=Provenance("AG2"))
+
+
+_FIELDS = tuple(one.name for one in fields(PairwiseRunResult) if one.init and one.name != "store_dir")
+"""What a saved result holds."""
