@@ -174,10 +174,10 @@ def insert_rows(
         written.append(values)
     if not written:
         return
+    connection.execute(insert(table).inline(), written)
     if links is not None:
         new = links.setdefault(table.name, [])
         new += (row_hash(table, [values[name] for name in hashed]) for values in written)
-    connection.execute(insert(table).inline(), written)
 
 
 # The chain
