@@ -90,33 +90,6 @@ def test_skips_go_to_others_and_end_as_an_abstention():
     assert not queue.answer("ann", 99, None, skipped="what?")
 
 
-def test_a_question_that_is_given_up_leaves_the_queue():
-    queue = QuestionQueue()
-    queue.open(["ann"])
-
-    async def main():
-        question = asyncio.ensure_future(queue.ask(PAIR))
-        await asyncio.sleep(0)
-        taken = queue.take("ann")
-        question.cancel()
-        await asyncio.gather(question, return_exceptions=True)
-        assert queue.take("ann") is None
-        assert not queue.answer("ann", taken.number, "1")
-
-    asyncio.run(main())
-
-
-def test_those_who_wait_are_told_that_it_is_over():
-    queue = QuestionQueue()
-    queue.open(["ann"])
-    waiting = threading.Thread(target=queue.take, args=("ann", 600))
-    waiting.start()
-    queue.close()
-    waiting.join(600)
-    assert not waiting.is_alive()
-    assert not queue.is_open
-
-
 def test_the_condition_is_what_was_asked():
     plain, clarity = ps.make_judge("human"), ps.make_judge("human", trait="clarity")
     assert isinstance(plain, HumanJudge)

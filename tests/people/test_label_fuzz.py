@@ -32,13 +32,6 @@ def operations(app):
     return [(path, method) for path, methods in app.openapi()["paths"].items() for method in methods]
 
 
-def test_every_address_is_described(served):
-    assert sorted(operations(served[0])) == [
-        ("/", "get"), ("/l/{token}", "get"), ("/l/{token}/answer", "post"), ("/l/{token}/undo", "post"),
-        ("/owner/{token}", "get"), ("/owner/{token}/labellers", "post"), ("/owner/{token}/labels.{ending}", "get"),
-    ]  # fmt: skip
-
-
 @pytest.mark.parametrize("token", ["any", "right"])
 @pytest.mark.parametrize("place", range(7))
 def test_no_answer_is_a_server_error(served, place, token):

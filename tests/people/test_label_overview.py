@@ -64,18 +64,6 @@ def test_figures_by_hand(labelled):
     assert overview(store).stuck == 0
 
 
-def test_sides_are_counted_as_they_were_shown(labelled):
-    store, _cases, _enter = labelled
-    ann = store.add_labeller("ann")
-    for _ in range(8):
-        store.answer(ann, store.next(ann).question_id, "1")
-    (view,) = overview(store).labellers
-    assert (view.left, view.sided) == (8, 8)
-    assert view.leans  # 8 of 8 by chance: 2 / 256 < 0.01
-    store.undo(ann)
-    assert not overview(store).labellers[0].leans  # 7 of 7: 2 / 128 > 0.01
-
-
 @pytest.mark.parametrize(("seconds", "is_fast"), [(0.3, True), (0.7, False)])
 def test_too_fast_to_have_read(labelled, seconds, is_fast):
     """69 letters a case: 0.3 seconds are 230 letters a second, 0.7 are 99."""
@@ -89,25 +77,3 @@ def test_too_fast_to_have_read(labelled, seconds, is_fast):
     for _ in range(6):
         store.undo(ann.labeller)
     assert not overview(store).labellers[0].is_fast  # four are too few to say
-
-
-def test_a_study_without_any_label(labelled, caplog):
-    store, _cases, _enter = labelled
-    view = overview(store)
-    assert (view.labels, view.labellers, view.pairs, view.stuck) == (0, [], [], 10)
-    assert view.criteria[0].alpha is None
-    assert caplog.text == ""
-
-
-def test_notices_of_the_agreement_do_not_come_with_every_look(labelled, caplog):
-    store, _cases, enter = labelled
-    for name in ("ann", "bob"):
-        enter(name, dict.fromkeys(range(10), "1"))
-    assert overview(store).criteria[0].n_units == 10
-    assert caplog.text == ""
-
-
-def test_the_labels_as_a_table(labelled):
-    store, _cases, enter = labelled
-    enter("=ann", {0: "1"})
-    assert label_table(store)["labeller"].to_list()[-1] == "=ann"

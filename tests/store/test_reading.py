@@ -50,24 +50,6 @@ def test_exported_labels_are_ranked_as_the_run_file_is(people):
     assert want[0][0] == "S0006"
 
 
-def test_what_was_read_is_said(people, caplog):
-    found = read_comparisons(people)
-    assert found.line == "30 labels of 2 people, from a run file"
-    assert found.ids == SAMPLES["ID"].to_list()
-    line = "30 comparisons, read as labels of people: ID1, ID2, preferred; 2 ties"
-    assert read_comparisons(people.with_name("labels.jsonl")).line == line
-    assert caplog.messages == [line]
-    ours = read_comparisons([{"ID1": "a", "ID2": "b", "better_id": "a"}])
-    assert ours.line == "1 comparison, read as results: ID1, ID2, better_id"
-    assert len(caplog.messages) == 1  # our own tables need no guess
-
-
-def test_positions_of_exported_labels_are_those_that_people_saw(people):
-    columns = ["ID1", "ID2", "better_id"]
-    both = [read_comparisons(data).table.select(columns).rows() for data in (people, people.with_name("labels.jsonl"))]
-    assert both[0] == both[1]
-
-
 def bare(people: Path, **more: str) -> Path:
     """Labels as another tool may write them: cases by name, and no ids."""
     rows = [json.loads(line) for line in people.with_name("labels.jsonl").read_text("utf-8").splitlines()]
@@ -129,18 +111,6 @@ def test_real_sessions_give_the_published_scores(session):
     name = next(column for column in published.columns if column in {"individual", "id", "candidate", "ID"})
     wanted = dict(published.select(name, pl.col("theta").cast(pl.Float64)).rows())
     assert {row[0]: row[1] for row in fit.theta.select("ID", "theta").rows()} == pytest.approx(wanted, abs=0.02)
-
-
-def test_a_run_file_takes_no_columns(message_snapshot, people):
-    with pytest.raises(InputError) as refused:
-        ps.fit(people, a_col="x", b_col="y")
-    message_snapshot(refused)
-
-
-def test_pairs_without_answers_are_not_results(message_snapshot, people):
-    with pytest.raises(InputError) as refused:
-        ps.fit(people.with_name("pairs.csv"))
-    message_snapshot(refused)
 
 
 def test_imported_winners_have_drawn_sides(tmp_path, caplog):

@@ -20,6 +20,7 @@ from pairscale.core.tables import listed
 from pairscale.people.cases import clean_text
 from pairscale.store import labels as tables
 from pairscale.store.runfile import open_run
+from pairscale.store.schema import label_cases, label_questions, labellers, labels
 
 if TYPE_CHECKING:
     import os
@@ -42,10 +43,10 @@ HOLD_SECONDS = 30 * 60.0
 _QUEUE_WAIT_S = 1.5  # a run needs some hundredths of a second to choose its next pair
 _SHORTEST_TOKEN = 16
 _LONGEST_NAME = 100
-_CASES = tables.label_cases.c
-_QUESTIONS = tables.label_questions.c
-_LABELS = tables.labels.c
-_WHO = tables.labellers.c
+_CASES = label_cases.c
+_QUESTIONS = label_questions.c
+_LABELS = labels.c
+_WHO = labellers.c
 _LABELLER = (_WHO.labeller_id, _WHO.name, _WHO.token)
 _OTHER: dict[str, Choice] = {"1": "2", "2": "1", "tie": "tie"}
 
@@ -246,7 +247,7 @@ class LabelStore:
         self._enter_items(new)
         rows = [_row(case) | {"case_number": at, "n_labels": 0} for at, case in enumerate(new, start=numbered + 1)]
         with self._changing() as change:
-            change.insert(tables.label_cases, rows)
+            change.insert(label_cases, rows)
 
     def _enter_items(self, cases: Iterable[Case]) -> None:
         """Add the samples that cases are about, as far as the run file does not know them."""
@@ -280,7 +281,7 @@ class LabelStore:
                 number = (connection.execute(select(func.max(_WHO.labeller_id))).scalar() or 0) + 1
                 token = tables.new_token()
                 made = {"labeller_id": number, "name": name, "token": token, "joined_at": utc_now()}
-                change.insert(tables.labellers, [made])
+                change.insert(labellers, [made])
                 return Labeller(number, name, token)
         return Labeller(*found)
 
@@ -319,7 +320,7 @@ class LabelStore:
             number = (connection.execute(select(func.max(_QUESTIONS.question_id))).scalar() or 0) + 1
             made = {"question_id": number, "labeller_id": me, "case_number": new.case_number, "swapped": swapped}
             made |= {"shown_at": now, "held_until": now + self._hold, "done": False}
-            change.insert(tables.label_questions, [made])
+            change.insert(label_questions, [made])
             return self._question(number, new.case_id, swapped)
 
     def _question(self, question_id: int, case_id: str, swapped: bool) -> LabelQuestion:
@@ -371,7 +372,7 @@ class LabelStore:
             raise InputError("choose 1, 2 or tie, or skip with a reason")
         if choice == "tie" and not self.ties:
             raise InputError("there are no ties here; choose 1 or 2, or skip with a reason")
-        theirs = select(tables.label_questions).where(
+        theirs = select(label_questions).where(
             _QUESTIONS.question_id == question_id, _QUESTIONS.labeller_id == labeller.labeller_id
         )
         with self._changing() as change:
@@ -391,7 +392,7 @@ class LabelStore:
                 "decision_ms": since if elapsed_ms is None else min(max(0, elapsed_ms), since),
                 "labelled_at": utc_now(),
             }
-            change.insert(tables.labels, [label])
+            change.insert(labels, [label])
             _change_question(connection, question_id, done=True)
             if choice is not None:
                 _count(connection, found.case_number, 1)
@@ -405,9 +406,9 @@ class LabelStore:
             last = connection.execute(tables.LAST_LABEL, {"me": labeller.labeller_id}).first()
             if last is None:
                 return False
-            taken_back = update(tables.labels).where(_LABELS.label_id == last.label_id).values(undone_at=utc_now())
+            taken_back = update(labels).where(_LABELS.label_id == last.label_id).values(undone_at=utc_now())
             connection.execute(taken_back)
-            change.changed(tables.labels, [last.label_id])
+            change.changed(labels, [last.label_id])
             _change_question(connection, last.question_id, done=False, shown_at=now, held_until=now + self._hold)
             if last.preferred is not None:
                 _count(connection, last.case_number, -1)
@@ -432,8 +433,8 @@ class LabelStore:
 
     def state(self) -> tuple[int, ...]:
         """Numbers that differ whenever anything has changed that an overview shows."""
-        people = select(func.count()).select_from(tables.labellers).scalar_subquery()
-        query = select(func.count(), func.count(_LABELS.undone_at), people).select_from(tables.labels)
+        people = select(func.count()).select_from(labellers).scalar_subquery()
+        query = select(func.count(), func.count(_LABELS.undone_at), people).select_from(labels)
         with self.run.transaction() as connection:
             return tuple(connection.execute(query).one())
 
@@ -450,11 +451,11 @@ def _row(case: Case) -> dict[str, Any]:
 
 
 def _change_question(connection: Connection, question_id: int, **values: Any) -> None:
-    connection.execute(update(tables.label_questions).where(_QUESTIONS.question_id == question_id).values(**values))
+    connection.execute(update(label_questions).where(_QUESTIONS.question_id == question_id).values(**values))
 
 
 def _count(connection: Connection, case_number: int, step: int) -> None:
-    counted = update(tables.label_cases).where(_CASES.case_number == case_number)
+    counted = update(label_cases).where(_CASES.case_number == case_number)
     connection.execute(counted.values(n_labels=_CASES.n_labels + step))
 
 

@@ -16,7 +16,6 @@ from pairscale.judges.function import ends_run, raised
 from pairscale.judges.panel import members_of
 from pairscale.providers.client import pause, say_wait
 
-__all__ = ["ask_once", "ask_unrecorded", "close"]
 
 async def ask_once(judge: Judge, pair: JudgePair, limit: TimeLimit | None = None) -> Verdict:
     """Ask a judge one question, once.

@@ -34,9 +34,6 @@ from pairscale.store.policies import AGAIN_S, GroupCommitWriter, JournalWriter
 from pairscale.store.schema import attempt_columns, comparison_columns
 from pairscale.store.writer import Asked, Entry
 
-__all__ = ["CONCURRENCY", "RETRIES", "TIMEOUT", "RunOptions", "Runtime"]
-
-
 CONCURRENCY = 8
 RETRIES = 3
 TIMEOUT = 300.0

@@ -24,27 +24,6 @@ if TYPE_CHECKING:
 
     from pairscale.store.runfile import RunFile
 
-__all__ = [
-    "LABELLING",
-    "LABELS",
-    "LAST_LABEL",
-    "LINKS",
-    "MISSING_CASE",
-    "NEXT_CASE",
-    "OPEN_QUESTIONS",
-    "ORDER_MODULUS",
-    "TOTALS",
-    "label_cases",
-    "label_counts",
-    "label_questions",
-    "label_results",
-    "labellers",
-    "labels",
-    "labels_query",
-    "new_token",
-    "open_private",
-]
-
 LABELLING = "labelling"
 """The fact of the run file with the settings of labelling: ``labels_per_case ties seed``."""
 

@@ -17,12 +17,6 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
 
 
-__all__ = [
-    "PRICES_MARK", "SPENDING", "USAGE", "dated_spending", "failed_query", "frame_of", "panels_of",
-    "read_conditions", "repeats_query", "results_query", "spending_query", "usage_query",
-    "with_samples",
-]  # fmt: skip
-
 _BLOCK = 5_000
 
 

@@ -31,29 +31,6 @@ from sqlalchemy import (
 
 from pairscale.core.provenance import utc_now
 
-__all__ = [
-    "SCHEMA_VERSION",
-    "JsonText",
-    "Written",
-    "attempt_columns",
-    "attempts",
-    "blobs",
-    "chain",
-    "comparison_columns",
-    "comparisons",
-    "conditions",
-    "items",
-    "label_cases",
-    "label_questions",
-    "labellers",
-    "labels",
-    "logs",
-    "metadata",
-    "pairs",
-    "tables",
-    "write_json",
-]
-
 SCHEMA_VERSION = 5
 """The one version that is read and written."""
 
@@ -220,6 +197,7 @@ def comparison_columns(verdict: Any, first: str, second: str) -> dict[str, Any]:
         "probability": verdict.probability,
         "received_at": utc_now(),
     }
+
 
 logs = Table(
     "logs",

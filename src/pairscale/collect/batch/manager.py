@@ -42,8 +42,8 @@ from pairscale.providers.batch_http import BatchHTTP
 from pairscale.providers.batches import ENDED, BatchJob, BatchLimits, Draft, batch_format
 from pairscale.providers.client import ProviderError
 from pairscale.runtime import Budget, record_prices, recorded_prices, require_prices
-from pairscale.store.database import write_json
 from pairscale.store.runfile import RunFile, open_run
+from pairscale.store.schema import write_json
 
 if TYPE_CHECKING:
     import polars as pl
