@@ -223,9 +223,7 @@ class TestByName:
         ("name", "says"),
         [
             ("oracle", "lexical, simulated:COLUMN"),
-            ("gpt-5", r"'gpt-5'\. Did you mean 'openai:gpt-5'\? A judge is"),
-            ("opnai:gpt-5", "Did you mean 'openai:gpt-5'"),
-            ("lexcial", "Did you mean 'lexical'"),
+            ("gpt-5", r"'gpt-5'\. A judge is provider:model \(such as openai:gpt-5.1\)"),
             ("no_such_module:gpt", "A judge is provider:model.*lexical"),
             ("math:nothing", "has a function 'nothing'.*lexical"),
             ("math:pi", "has a function 'pi'"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 import random
+import re
 import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -41,19 +42,15 @@ LABEL_COLUMNS = (
 
 HOLD_SECONDS = 30 * 60.0
 _QUEUE_WAIT_S = 1.5  # a run needs some hundredths of a second to choose its next pair
-_SHORTEST_TOKEN = 16
+_TOKEN = re.compile(r"[A-Za-z0-9_-]{16,}")
 _LONGEST_NAME = 100
 _CASES = label_cases.c
 _QUESTIONS = label_questions.c
 _LABELS = labels.c
 _WHO = labellers.c
 _LABELLER = (_WHO.labeller_id, _WHO.name, _WHO.token)
+_CASE_FIELDS = ("case_id", "task_id", "criterion", "ID1", "ID2", "digest")
 _OTHER: dict[str, Choice] = {"1": "2", "2": "1", "tie": "tie"}
-
-
-def other_side(choice: Choice) -> Choice:
-    """The same choice in the other order of the two texts."""
-    return _OTHER[choice]
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,8 +163,8 @@ class LabelStore:
         labels_per_case = optional(require_int, labels_per_case, "labels_per_case", least=1)
         seed = require_seed(seed)
         hold = require_number(hold, "hold", least=0)
-        if owner_token is not None and (len(owner_token) < _SHORTEST_TOKEN or not _is_token(owner_token)):
-            raise InputError(f"an owner's token is {_SHORTEST_TOKEN} letters, digits, - and _ or more")
+        if owner_token is not None and not _TOKEN.fullmatch(owner_token):
+            raise InputError("an owner's token is 16 letters, digits, - and _ or more")
         names = [_checked_name(name) for name in labellers]
         self.cases = {case.case_id: case for case in cases}
         self._write = write
@@ -245,7 +242,12 @@ class LabelStore:
             return
         new = [case for name, case in given.items() if name not in known]
         self._enter_items(new)
-        rows = [_row(case) | {"case_number": at, "n_labels": 0} for at, case in enumerate(new, start=numbered + 1)]
+        rows = []
+        for number, case in enumerate(new, start=numbered + 1):
+            row = {name: getattr(case, name) for name in _CASE_FIELDS}
+            if case.ID1 is None:  # texts that are samples are in the table of samples
+                row |= {name: getattr(case, name) for name in ("task_input", "response_1", "response_2")}
+            rows.append(row | {"case_number": number, "n_labels": 0})
         with self._changing() as change:
             change.insert(label_cases, rows)
 
@@ -386,7 +388,7 @@ class LabelStore:
             label = {
                 "label_id": (connection.execute(select(func.max(_LABELS.label_id))).scalar() or 0) + 1,
                 "question_id": question_id,
-                "preferred": other_side(choice) if choice is not None and found.swapped else choice,
+                "preferred": _OTHER[choice] if choice is not None and found.swapped else choice,
                 "skipped": None if skipped is None else clean_text(skipped),
                 "comment": clean_text(comment) if comment else None,
                 "decision_ms": since if elapsed_ms is None else min(max(0, elapsed_ms), since),
@@ -438,17 +440,6 @@ class LabelStore:
         with self.run.transaction() as connection:
             return tuple(connection.execute(query).one())
 
-    def rows(self) -> list[dict[str, Any]]:
-        """Every standing label and skip, in order, with the columns of :meth:`RunFile.labels`."""
-        return self.run.labels().to_dicts()
-
-
-def _row(case: Case) -> dict[str, Any]:
-    """A case as a row; texts that are samples are in the table of samples."""
-    texts = ("task_input", "response_1", "response_2")
-    row = {name: getattr(case, name) for name in ("case_id", "task_id", "criterion", "ID1", "ID2", "digest")}
-    return row | {name: getattr(case, name) if case.ID1 is None else None for name in texts}
-
 
 def _change_question(connection: Connection, question_id: int, **values: Any) -> None:
     connection.execute(update(label_questions).where(_QUESTIONS.question_id == question_id).values(**values))
@@ -464,10 +455,6 @@ def _checked_name(name: str) -> str:
     if not name or len(name) > _LONGEST_NAME or not name.isprintable():
         raise InputError(f"{name!r} cannot be the name of a labeller; give up to {_LONGEST_NAME} printable letters")
     return name
-
-
-def _is_token(text: str) -> bool:
-    return text.isascii() and text.replace("-", "").replace("_", "").isalnum()
 
 
 class LiveQuestions:

@@ -8,11 +8,11 @@ import random
 from dataclasses import replace
 from typing import Any
 
-from pairscale.core.errors import JudgeError, PairscaleError
+from pairscale.core.errors import JudgeError
 from pairscale.core.notices import notice
 from pairscale.core.timelimit import TimeLimit, TimeLimitError
 from pairscale.judges.base import Judge, JudgePair, Verdict, judge_member
-from pairscale.judges.function import ends_run, raised
+from pairscale.judges.function import ends_run, raised, verdict_of
 from pairscale.judges.panel import members_of
 from pairscale.providers.client import pause, say_wait
 
@@ -31,22 +31,14 @@ async def ask_once(judge: Judge, pair: JudgePair, limit: TimeLimit | None = None
     Raises:
         PairscaleError: the judge cannot judge these pairs at all, so that asking about others is pointless.
     """
+    asked = verdict_of(judge, pair)
     try:
-        verdict = await (judge.compare(pair) if limit is None else limit.within(judge.compare(pair)))
-        if not isinstance(verdict, Verdict):
-            raise TypeError(f"the judge gave a {type(verdict).__name__}, not a Verdict")
-    except PairscaleError:
-        raise
+        return await (asked if limit is None else limit.within(asked))
     except KeyboardInterrupt:  # a task must not end with it: the event loop would stop at once
         raise asyncio.CancelledError from None
     except TimeLimitError:
         assert limit is not None  # noqa: S101 - it is raised by it alone
         return Verdict.fail("timeout", f"no answer within {limit.seconds:g} seconds", failure="transient")
-    except BaseException as error:
-        if ends_run(error):
-            raise
-        return Verdict.fail("judge_error", raised(error))  # a failed judgement is data
-    return verdict
 
 
 async def ask_unrecorded(judge: Judge, pair: JudgePair, retries: int) -> Verdict:
