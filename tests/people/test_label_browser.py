@@ -201,28 +201,31 @@ def test_keys_while_typing_and_the_panel_for_skipping(serve, visit):
     page = visit(where.links["ann"])
     page.keyboard.press("c")
     page.keyboard.type("12tus: all typed")
-    assert store.rows() == []
+    assert store.run.labels().to_dicts() == []
     page.keyboard.press("Escape")
     assert not page.locator("textarea").is_visible()
     with page.expect_navigation():
         page.keyboard.press("2")
-    assert store.rows()[0]["comment"] == "12tus: all typed"
+    assert store.run.labels().to_dicts()[0]["comment"] == "12tus: all typed"
     page.keyboard.press("s")
     page.locator("input[name=other_reason]").fill("both are blank")
     with page.expect_navigation():
         page.keyboard.press("Enter")  # skips; it must not choose the first text
-    assert (store.rows()[1]["preferred"], store.rows()[1]["skipped"]) == (None, "both are blank")
+    assert (store.run.labels().to_dicts()[1]["preferred"], store.run.labels().to_dicts()[1]["skipped"]) == (
+        None,
+        "both are blank",
+    )
     page.keyboard.press("s")
     page.keyboard.press("ArrowDown")
     with page.expect_navigation():
         page.keyboard.press("Enter")
-    assert store.rows()[2]["skipped"] == "A text is missing or cannot be read"
+    assert store.run.labels().to_dicts()[2]["skipped"] == "A text is missing or cannot be read"
     for key in ("Control+1", "Alt+2", "x", "Enter"):
         page.keyboard.press(key)
-    assert len(store.rows()) == 3
+    assert len(store.run.labels().to_dicts()) == 3
     with page.expect_navigation():
         page.evaluate("document.querySelectorAll('button[data-key]').forEach((b) => { b.click(); b.click(); })")
-    assert len(store.rows()) == 4  # many presses before the next page are one answer
+    assert len(store.run.labels().to_dicts()) == 4  # many presses before the next page are one answer
     assert page.trouble == []
 
 

@@ -86,11 +86,11 @@ def test_answers_of_any_kind_are_taken_or_refused_and_never_half(served, fields,
     number = fields.pop("question", str(question.question_id) if not isinstance(question, str) else "1")
     data = {"choice": choice, **fields, "question": number}
     data["csrf"] = signature(store.secret, "answer", ann.token, number.strip()) if is_signed else "x"
-    before = len(store.rows())
+    before = len(store.run.labels().to_dicts())
     reply = _call(app, f"/l/{ann.token}/answer", data)
     assert reply.status_code in {303, 403, 422}
-    assert len(store.rows()) - before in ({0, 1} if reply.status_code == 303 else {0})
-    if len(store.rows()) > 20:
+    assert len(store.run.labels().to_dicts()) - before in ({0, 1} if reply.status_code == 303 else {0})
+    if len(store.run.labels().to_dicts()) > 20:
         while store.undo(ann):
             pass
 

@@ -29,8 +29,8 @@ def test_a_labeller_labels_everything_and_the_labels_are_in_the_manifests_order(
             assert f"{done} by you · {done} of 6 in all" in ann.page
             ann.choose_version("two")
         assert "Done. Thank you!" in ann.page
-    assert [row["preferred"] for row in store.rows()] == ["2", "2", "2"]
-    assert {row["labeller"] for row in store.rows()} == {"ann"}
+    assert [row["preferred"] for row in store.run.labels().to_dicts()] == ["2", "2", "2"]
+    assert {row["labeller"] for row in store.run.labels().to_dicts()} == {"ann"}
 
 
 def test_an_answer_is_saved_before_the_next_page(site):
@@ -41,7 +41,7 @@ def test_an_answer_is_saved_before_the_next_page(site):
             action, data={**hidden, "choice": "tie", "comment": "  équal\x1b[1m "}, follow_redirects=False
         )
         assert reply.status_code == 303
-        (row,) = store.rows()
+        (row,) = store.run.labels().to_dicts()
         assert (row["preferred"], row["comment"]) == ("tie", "équal[1m")
         assert reply.headers["location"] == action.removesuffix("/answer")
 
@@ -51,10 +51,10 @@ def test_the_same_form_twice(site):
     with Visitor(where.links["ann"]) as ann:
         action, hidden = form_of(ann.page, "answer")
         ann.http.post(action, data={**hidden, "choice": "1"})
-        before = store.rows()
+        before = store.run.labels().to_dicts()
         again = ann.http.post(action, data={**hidden, "choice": "2"})
         assert "That one was answered already" in again.text
-        assert store.rows() == before
+        assert store.run.labels().to_dicts() == before
 
 
 # Blinding and escaping
@@ -126,7 +126,7 @@ def test_forms_without_a_signature_of_this_page_are_refused(site):
             assert reply.status_code == 403, csrf
         assert ann.http.post(action, data={**hidden, "choice": "1", "question": others["question"]}).status_code == 403
         assert ann.http.post(action.replace("answer", "undo"), data={"csrf": hidden["csrf"]}).status_code == 403
-    assert store.rows() == []
+    assert store.run.labels().to_dicts() == []
 
 
 def test_posts_from_other_sites_are_refused(site):
@@ -136,7 +136,7 @@ def test_posts_from_other_sites_are_refused(site):
         for origin, status in (("cross-site", 403), ("same-site", 403), ("same-origin", 200)):
             reply = ann.http.post(action, data={**hidden, "choice": "1"}, headers={"sec-fetch-site": origin})
             assert reply.status_code == status
-    assert len(store.rows()) == 1
+    assert len(store.run.labels().to_dicts()) == 1
 
 
 def test_too_much_is_refused(site):
@@ -152,7 +152,7 @@ def test_too_much_is_refused(site):
             yield from (large[at : at + 1000].encode() for at in range(0, len(large), 1000))
 
         assert ann.http.post(action, content=in_pieces(), headers=form).status_code == 413  # says no length
-    assert store.rows() == []
+    assert store.run.labels().to_dicts() == []
 
 
 def test_strangers(site):
@@ -194,11 +194,11 @@ def test_downloads(site):
     lines = [json.loads(line) for line in get(f"{where.owner}/labels.jsonl").text.splitlines()]
     wanted = "case_id task_id criterion labeller preferred comment skipped decision_ms labelled_at".split()
     assert [list(line) for line in lines] == [wanted] * 3
-    assert [{name: row[name] for name in wanted} for row in store.rows()] == lines
+    assert [{name: row[name] for name in wanted} for row in store.run.labels().to_dicts()] == lines
     reply = get(f"{where.owner}/labels.csv")
     assert reply.headers["content-disposition"] == 'attachment; filename="labels.csv"'
     table = pl.read_csv(io.StringIO(reply.text))
     assert table.columns == wanted
     assert table["comment"].to_list() == ['\'=HYPERLINK("x"), "quoted"\nline', None, None]
     assert table["skipped"].to_list() == [None, "'@SUM(1)", None]
-    assert table["case_id"].to_list() == [row["case_id"] for row in store.rows()]
+    assert table["case_id"].to_list() == [row["case_id"] for row in store.run.labels().to_dicts()]

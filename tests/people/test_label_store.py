@@ -30,7 +30,7 @@ from pairscale.store.schema import label_cases, label_questions, labellers, labe
 
 
 def recount(store: LabelStore) -> collections.Counter:
-    return collections.Counter(row["case_id"] for row in store.rows() if row["preferred"] is not None)
+    return collections.Counter(row["case_id"] for row in store.run.labels().to_dicts() if row["preferred"] is not None)
 
 
 def column(store: LabelStore, wanted) -> list:
@@ -72,9 +72,9 @@ def test_each_case_gets_its_labels_and_nobody_sees_one_twice(n_cases, n_people, 
             person = people[at % n_people]
             now[0] += pause
             if move == "u":
-                before = len(store.rows())
+                before = len(store.run.labels().to_dicts())
                 undone = store.undo(person)
-                assert len(store.rows()) == before - undone
+                assert len(store.run.labels().to_dicts()) == before - undone
                 continue
             found = store.next(person)
             if not isinstance(found, LabelQuestion):
@@ -91,7 +91,7 @@ def test_each_case_gets_its_labels_and_nobody_sees_one_twice(n_cases, n_people, 
             assert held == [counted[case.case_id] for case in make_cases(n_cases)]
         now[0] += 1000  # whatever was held is free again
         work_off(store, people, random.Random(seed))
-        counted, rows = recount(store), store.rows()
+        counted, rows = recount(store), store.run.labels().to_dicts()
         assert max(collections.Counter((row["case_id"], row["labeller"]) for row in rows).values(), default=0) <= 1
         skipped = collections.Counter(row["case_id"] for row in rows if row["preferred"] is None)
         for case in make_cases(n_cases):
@@ -115,7 +115,7 @@ def test_what_is_held_lapses_and_a_late_label_still_counts(tmp_path):
         assert store.answer(bob, second.question_id, "1")
         assert (store.next(ann), store.next(bob)) == ("done", "done")
         assert store.totals() == (1, 1)
-        assert len(store.rows()) == 2
+        assert len(store.run.labels().to_dicts()) == 2
 
 
 @pytest.mark.slow
@@ -134,9 +134,9 @@ def test_a_second_writer_is_refused_and_a_reader_is_not(message_snapshot, tmp_pa
         assert "StoreBusyError" in done.stderr
         with LabelStore(run, cases, write=False) as reader:
             assert reader.labels_per_case == 2  # there are several labellers
-            assert reader.rows() == []
+            assert reader.run.labels().to_dicts() == []
             store.answer(ann, store.next(ann).question_id, "1")
-            assert [row["labeller"] for row in reader.rows()] == ["ann"]
+            assert [row["labeller"] for row in reader.run.labels().to_dicts()] == ["ann"]
             assert reader.totals() == (1, 4)
             for change in (lambda: reader.add_labeller("cat"), lambda: reader.next(ann), lambda: reader.undo(ann)):
                 with pytest.raises(StoreError) as refused:
@@ -184,12 +184,12 @@ def test_undo_brings_the_case_back_and_keeps_the_history(tmp_path):
         assert store.undo(ann)
         assert store.undo(ann)
         assert not store.undo(ann)
-        assert store.rows() == []
+        assert store.run.labels().to_dicts() == []
         assert store.next(bob) == "waiting"  # all three are with ann
         for expected in (*asked, third):
             assert store.next(ann) == expected
             store.answer(ann, expected.question_id, "tie")
-        assert [row["preferred"] for row in store.rows()] == ["tie"] * 3
+        assert [row["preferred"] for row in store.run.labels().to_dicts()] == ["tie"] * 3
         undone = column(store, labels.c.undone_at)
         assert [when is not None for when in undone] == [True, True, False, False, False]
 
@@ -210,7 +210,7 @@ def test_what_cannot_be_answered(message_snapshot, tmp_path):
             with pytest.raises(InputError) as refused:
                 store.answer(ann, found.question_id, **wrong)
             message_snapshot(refused)
-        assert store.rows() == []
+        assert store.run.labels().to_dicts() == []
 
 
 def test_a_skip_is_no_label_and_somebody_else_gets_the_case(tmp_path):
@@ -220,7 +220,7 @@ def test_a_skip_is_no_label_and_somebody_else_gets_the_case(tmp_path):
         assert store.totals() == (0, 1)
         assert store.next(ann) == "done"
         assert isinstance(store.next(bob), LabelQuestion)
-        (row,) = store.rows()
+        (row,) = store.run.labels().to_dicts()
         assert (row["preferred"], row["skipped"], row["comment"]) == (None, "too long", "sorry")
 
 
@@ -349,7 +349,7 @@ def test_copies_exports_and_imports_carry_labels(message_snapshot, tmp_path, kin
             read_cases(tmp_path / "in.db")
         message_snapshot(refused)
     with LabelStore(tmp_path / "in.db", cases) as store, LabelStore(run, cases) as old:
-        assert store.rows() == old.rows()
+        assert store.run.labels().to_dicts() == old.run.labels().to_dicts()
         assert (store.labels_per_case, store.ties) == (2, False)
         for one, two in zip(store.labellers(), old.labellers(), strict=True):
             assert store.next(one) == old.next(two)  # the same seed, so the same order and sides
@@ -396,7 +396,7 @@ def test_kill_9_loses_no_label_and_doubles_none(tmp_path):
         kills += code != 0
     assert kills == 3
     with LabelStore(tmp_path / "l.db", make_cases(150)) as store:
-        rows = store.rows()
+        rows = store.run.labels().to_dicts()
     saved = [f"{row['labeller']} {row['case_id']}\n" for row in rows]
     assert len(saved) == len(set(saved)) == len({row["case_id"] for row in rows}) == 150
     assert told <= set(saved)

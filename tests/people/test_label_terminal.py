@@ -24,7 +24,7 @@ def test_every_word(tmp_path):
     cases = make_cases(4)
     with LabelStore(tmp_path / "l.db", cases, seed=2) as store:
         given, said = converse(store, cases, "undo", "x", "skip", "skip no idea", "T maybe", "undo", "1", "q")
-        rows = store.rows()
+        rows = store.run.labels().to_dicts()
         assert given == len(rows) == 2
         assert (rows[0]["skipped"], rows[0]["preferred"]) == ("no idea", None)
         assert rows[1]["preferred"] in {"1", "2"}
@@ -38,7 +38,7 @@ def test_every_word(tmp_path):
         given, said = converse(store, cases, "tie equal in all", "2")
         assert given == 2
         assert said[-1] == "Done. Thank you!"
-        assert store.rows()[2]["comment"] == "equal in all"
+        assert store.run.labels().to_dicts()[2]["comment"] == "equal in all"
 
 
 def test_texts_cannot_command_the_terminal(tmp_path):

@@ -18,7 +18,9 @@ from pairscale.core.errors import InputError, StoreError, StoreMismatchError
 from pairscale.core.options import optional, require_int, require_number, require_seed
 from pairscale.core.provenance import utc_now
 from pairscale.core.tables import listed
-from pairscale.people.cases import clean_text
+from pairscale.core.traits import Trait
+from pairscale.judges.base import Verdict
+from pairscale.people.cases import Case, clean_text
 from pairscale.store import labels as tables
 from pairscale.store.runfile import open_run
 from pairscale.store.schema import label_cases, label_questions, labellers, labels
@@ -28,9 +30,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy.engine import Connection, Row
 
-    from pairscale.core.traits import Trait
     from pairscale.judges.human import QuestionQueue
-    from pairscale.people.cases import Case
     from pairscale.store.chain import Change
 
 Choice: TypeAlias = Literal["1", "2", "tie"]
@@ -41,6 +41,8 @@ LABEL_COLUMNS = (
 """The fields of exported labels; ``preferred`` is 1, 2 or tie in the manifest's order, null where it was skipped."""
 
 HOLD_SECONDS = 30 * 60.0
+_LIVE_HOLD_S = 10 * 60.0
+_DRAWN = (("factor", 1), ("shift", 0))
 _QUEUE_WAIT_S = 1.5  # a run needs some hundredths of a second to choose its next pair
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{16,}")
 _LONGEST_NAME = 100
@@ -145,6 +147,7 @@ class LabelStore:
     """
 
     undoes = True
+    shuffles = True
 
     def __init__(
         self,
@@ -222,7 +225,6 @@ class LabelStore:
         with self.run.transaction() as connection:
             kept = connection.execute(select(_CASES.case_id, _CASES.digest))
             known = {row.case_id: row.digest for row in kept}
-            numbered = connection.execute(select(func.max(_CASES.case_number))).scalar() or 0
         changed = [name for name, digest in known.items() if name in given and given[name].digest != digest]
         if changed:
             raise StoreMismatchError(
@@ -240,10 +242,19 @@ class LabelStore:
                 raise InputError(f"{self.name} holds no labels yet; `pairscale label` collects them")
             self.cases = {name: given[name] for name in known}
             return
-        new = [case for name, case in given.items() if name not in known]
+        self.add(case for name, case in given.items() if name not in known)
+
+    def add(self, cases: Iterable[Case]) -> None:
+        """Add new cases."""
+        new = list(cases)
+        if not new:
+            return
         self._enter_items(new)
         rows = []
+        with self.run.transaction() as connection:
+            numbered = connection.execute(select(func.max(_CASES.case_number))).scalar() or 0
         for number, case in enumerate(new, start=numbered + 1):
+            self.cases[case.case_id] = case
             row = {name: getattr(case, name) for name in _CASE_FIELDS}
             if case.ID1 is None:  # texts that are samples are in the table of samples
                 row |= {name: getattr(case, name) for name in ("task_input", "response_1", "response_2")}
@@ -312,8 +323,10 @@ class LabelStore:
                 if row.held_until > now or row.taken < self.labels_per_case:
                     self._keep(connection, row, now)
                     return self._question(row.question_id, row.case_id, row.swapped)
-            draw = random.Random(f"{self._seed}|{labeller.name}")  # noqa: S311 - an order, not a secret
-            order = {"factor": draw.randrange(1, tables.ORDER_MODULUS), "shift": draw.randrange(tables.ORDER_MODULUS)}
+            order = {"factor": 1, "shift": 0}
+            if self.shuffles:
+                draw = random.Random(f"{self._seed}|{labeller.name}")  # noqa: S311 - an order, not a secret
+                order = {name: draw.randrange(least, tables.ORDER_MODULUS) for name, least in _DRAWN}
             wanted = {"me": me, "k": self.labels_per_case}
             new = connection.execute(tables.NEXT_CASE, wanted | order | {"now": now}).first()
             if new is None:
@@ -340,7 +353,8 @@ class LabelStore:
         _change_question(connection, row.question_id, held_until=now + self._hold, shown_at=shown)
 
     def _is_swapped(self, name: str, case_id: str) -> bool:
-        return random.Random(f"{self._seed}|{name}|{case_id}").random() < 0.5  # noqa: S311 - a side, not a secret
+        draw = random.Random(f"{self._seed}|{name}|{case_id}").random()  # noqa: S311 - a side, not a secret
+        return self.shuffles and draw < 0.5
 
     # Labels
 
@@ -457,8 +471,10 @@ def _checked_name(name: str) -> str:
     return name
 
 
-class LiveQuestions:
-    """The questions that a run asks people, and who answers them: the same queue to a page, without a run file.
+class LiveQuestions(LabelStore):
+    """The questions that a run asks people: the same queue in memory, to which a case is added for every question.
+
+    They come in the order of the run, with the two texts on the sides that it chose.
 
     Args:
         queue: that of the judge.
@@ -467,39 +483,66 @@ class LiveQuestions:
     """
 
     undoes = False  # the run has used an answer as soon as it is given
+    shuffles = False
 
     def __init__(self, queue: QuestionQueue, people: Sequence[str], trait: Trait | None = None) -> None:
-        self.secret = tables.new_token()
-        self.queue = queue
-        self._trait = trait
-        self._labellers = [Labeller(number, name, tables.new_token()) for number, name in enumerate(people, start=1)]
-
-    @property
-    def ties(self) -> bool:
-        """Whether a tie is allowed: the run that asks decides."""
-        return self.queue.ties
-
-    def labellers(self) -> list[Labeller]:
-        """Those who answer."""
-        return self._labellers
-
-    def labeller_of(self, token: str) -> Labeller | None:
-        """Whose link it is."""
-        return whose(token, self._labellers)
+        super().__init__(None, [], labellers=people, labels_per_case=1, hold=_LIVE_HOLD_S)
+        self._queue = queue
+        self._trait = trait or Trait("", "")
+        self._asked: dict[int, str] = {}
 
     def next(self, labeller: Labeller) -> LabelQuestion | Literal["waiting", "done"]:
-        """The question that the run asks, in the run's own order of the two texts."""
-        queued = self.queue.take(labeller.name, _QUEUE_WAIT_S)
-        if queued is None:
-            return "waiting" if self.queue.is_open else "done"
-        question = LabelQuestion(queued.number, queued.first, queued.second)
-        if self._trait is None:
-            return question
-        return replace(question, criterion=self._trait.name, definition=self._trait.description)
+        """The oldest question that is free, which may take a moment to come."""
+        self.ties = self._queue.ties
+        deadline = time.monotonic() + _QUEUE_WAIT_S
+        with self._queue.changed:
+            while self._queue.is_open:
+                question = self._free(labeller)
+                if question is not None:
+                    self._asked[question.question_id] = question.case_id
+                    return replace(question, definition=self._trait.description)
+                if not self._queue.changed.wait(deadline - time.monotonic()):
+                    return "waiting"
+        return "done"
+
+    def _free(self, labeller: Labeller) -> LabelQuestion | None:
+        new = {str(number): pair for number, pair in self._queue.waiting.items() if str(number) not in self.cases}
+        about = (self._trait.name, "")
+        self.add(
+            Case(name, name, *about, clean_text(pair.first["text"]), clean_text(pair.second["text"]))
+            for name, pair in new.items()
+        )
+        question = super().next(labeller)
+        while isinstance(question, LabelQuestion):
+            if int(question.case_id) in self._queue.waiting:
+                return question
+            super().answer(labeller, question.question_id, None, skipped="the run has given up")
+            question = super().next(labeller)
+        return None
 
     def answer(self, labeller: Labeller, question_id: int, choice: Choice | None, **more: Any) -> bool:
-        """Give an answer to the run; the queue refuses a tie where the choice is forced."""
-        return self.queue.answer(labeller.name, question_id, choice, **more)
+        """Give an answer to the run; a question that all have skipped is an abstention."""
+        if not super().answer(labeller, question_id, choice, **more):
+            return False
+        name = self._asked[question_id]
+        given = [label for label in self.run.labels().to_dicts() if label["case_id"] == name]
+        skips = {label["labeller"]: label["skipped"] for label in given if label["skipped"]}
+        if choice is None and len(skips) < len(self.labellers()):
+            with self._queue.changed:
+                self._queue.changed.notify_all()
+            return True
+        last = given[-1]
+        raw = {name: last[name] for name in ("labeller", "comment", "decision_ms")} | {"skips": skips}
+        known: dict[str, Any] = {"model": labeller.name, "content": last["comment"], "raw_response": raw}
+        known["latency_s"] = last["decision_ms"] / 1000
+        if choice is None:
+            verdict = Verdict.abstain("; ".join(f"{who}: {reason}" for who, reason in skips.items()), **known)
+        elif choice == "tie":
+            verdict = Verdict.tie(**known)
+        else:
+            verdict = Verdict.win(1 if choice == "1" else 2, **known)
+        self._queue.settle(int(name), verdict)
+        return True
 
     def undo(self, _labeller: Labeller) -> bool:
         """Take nothing back: the run has used the answer already."""
@@ -507,8 +550,4 @@ class LiveQuestions:
 
     def standing(self, labeller: Labeller) -> Standing:
         """How much was answered; only the run knows how much is left."""
-        return Standing(self.queue.answered(labeller.name), self.queue.answered(), None)
-
-
-LabelQuestions: TypeAlias = LabelStore | LiveQuestions
-"""Where a page gets its questions, and where answers go."""
+        return replace(super().standing(labeller), wanted=None)

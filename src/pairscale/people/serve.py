@@ -8,7 +8,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from pairscale.core.traits import Trait
     from pairscale.judges.human import QuestionQueue
-    from pairscale.people.queue import LabelQuestions, LabelStore
+    from pairscale.people.queue import LabelStore
 
 DEFAULT_PORT = 8484
 _START_S = 30.0
@@ -139,18 +139,15 @@ def serve_questions(
     """
     from pairscale.people.queue import LiveQuestions
 
-    questions = LiveQuestions(queue, people, trait)
     queue.open(people)
-    try:
+    with closing(queue), LiveQuestions(queue, people, trait) as questions:
         with _serving(_labelling(questions, instructions, plain), address or Address()) as url:
             yield LabelSite(url, _links(url, questions))
             queue.close()
             time.sleep(linger)
-    finally:
-        queue.close()
 
 
-def _links(url: str, questions: LabelQuestions) -> dict[str, str]:
+def _links(url: str, questions: LabelStore) -> dict[str, str]:
     return {labeller.name: f"{url}/l/{labeller.token}" for labeller in questions.labellers()}
 
 
@@ -194,7 +191,7 @@ def require_page() -> None:
         raise MissingExtraError("the labelling page", "web") from error
 
 
-def _labelling(questions: LabelQuestions, instructions: str, plain: bool) -> Callable[..., FastAPI]:
+def _labelling(questions: LabelStore, instructions: str, plain: bool) -> Callable[..., FastAPI]:
     require_page()
     from pairscale.people.app import create_app
 
