@@ -12,8 +12,7 @@ import polars as pl
 import pytest
 
 import pairscale as ps
-from pairscale.core import texts as module
-from pairscale.core.errors import FileFormatError, InputError, MissingExtraError
+from pairscale.core.errors import InputError, MissingExtraError
 
 DATA = Path(__file__).parents[1] / "data" / "documents"
 
@@ -164,20 +163,6 @@ def test_a_guessed_encoding_is_said_once_for_all(tmp_path):
 
 
 # One document.
-
-
-def test_one_document(message_snapshot, tmp_path, caplog):
-    assert module.read_document(DATA / "changed.odt").text == "The river rose two metres in a night."
-    module.read_document(DATA / "half-scanned.pdf")
-    assert [record.getMessage() for record in caplog.records] == [
-        f"{DATA / 'half-scanned.pdf'}: 2 of its pages were skipped: no text layer"
-    ]
-    (tmp_path / "a.rtf").write_bytes(rb"{\rtf1 Hello}")
-    with pytest.raises(FileFormatError) as refused:
-        module.read_document(tmp_path / "a.rtf")
-    message_snapshot(refused)
-    (tmp_path / "notes").write_text("Plain.\n", "utf-8")
-    assert module.read_document(tmp_path / "notes").text == "Plain."
 
 
 def test_names_that_macos_spells_in_its_own_way_are_those_of_tables(tmp_path, caplog):

@@ -63,15 +63,3 @@ def test_waiting_for_a_turn_takes_none_of_the_time():
         return done, asyncio.current_task().cancelling()
 
     assert in_no_time(scene()) == ([9, 9, 9], 0)
-
-
-def test_a_task_that_is_cancelled_while_it_waits_for_its_turn_stays_cancelled():
-    async def scene():
-        limit = TimeLimit(10)
-        task = asyncio.create_task(limit.within(turn_and_answer(3600, 0)))
-        await asyncio.sleep(60)
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-        return task.cancelled()
-
-    assert in_no_time(scene())

@@ -123,12 +123,6 @@ def test_what_both_gave_is_added_up_and_kept():
     assert merge_verdicts(ps.Verdict.win(1, latency_s=2.0), ps.Verdict.win(2, latency_s=5.0)).latency_s == 5.0
 
 
-@pytest.mark.parametrize(("one", "two", "cached"), [(True, True, True), (True, False, False), (False, False, False)])
-def test_an_answer_is_from_the_cache_when_both_orders_are(one, two, cached):
-    verdicts = (ps.Verdict.win(1, cached=one, saved=0.5), ps.Verdict.win(2, cached=two))
-    assert (merge_verdicts(*verdicts).cached, merge_verdicts(*verdicts).saved) == (cached, 0.5)
-
-
 # Asking again
 
 

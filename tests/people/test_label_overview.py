@@ -62,18 +62,3 @@ def test_figures_by_hand(labelled):
     assert view.stuck == 1  # bob skipped the last one, and there is nobody else
     store.add_labeller("eve")
     assert overview(store).stuck == 0
-
-
-@pytest.mark.parametrize(("seconds", "is_fast"), [(0.3, True), (0.7, False)])
-def test_too_fast_to_have_read(labelled, seconds, is_fast):
-    """69 letters a case: 0.3 seconds are 230 letters a second, 0.7 are 99."""
-    store, cases, enter = labelled
-    assert {case.length for case in cases.values()} == {69}
-    enter("ann", dict.fromkeys(range(10), "1"), seconds)
-    (ann,) = overview(store).labellers
-    assert ann.is_fast is is_fast
-    assert ann.seconds == pytest.approx(seconds, abs=0.001)
-    assert ann.letters == pytest.approx(69 / seconds, rel=0.01)
-    for _ in range(6):
-        store.undo(ann.labeller)
-    assert not overview(store).labellers[0].is_fast  # four are too few to say

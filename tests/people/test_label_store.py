@@ -151,24 +151,6 @@ def test_a_second_writer_is_refused_and_a_reader_is_not(message_snapshot, tmp_pa
 # Sides
 
 
-@pytest.mark.slow
-def test_sides_differ_between_labellers_and_stay_what_they_were(tmp_path):
-    drawn: dict[str, dict[str, bool]] = {}
-    for _ in range(2):  # the second time from the file
-        with LabelStore(tmp_path / "l.db", make_cases(60), labels_per_case=5) as store:
-            for name in ("ann", "bob"):
-                person = store.add_labeller(name)
-                for _ in range(30):
-                    found = store.next(person)
-                    known = drawn.setdefault(name, {})
-                    assert known.setdefault(found.case_id, found.swapped) == found.swapped
-                    store.answer(person, found.question_id, "1")
-                    if len(known) == 15:
-                        store.undo(person)
-    common = drawn["ann"].keys() & drawn["bob"].keys()
-    assert any(drawn["ann"][name] != drawn["bob"][name] for name in common)
-
-
 # Labels
 
 

@@ -7,7 +7,6 @@ import sqlite3
 import subprocess
 import sys
 import textwrap
-import threading
 import time
 
 import polars as pl
@@ -15,7 +14,7 @@ import pytest
 from sqlalchemy import event
 
 import pairscale as ps
-from pairscale.core.errors import InputError, StoreError, StoreFullError, StoreMismatchError
+from pairscale.core.errors import InputError, StoreError, StoreFullError
 from pairscale.store.audit import check_evidence
 from pairscale.store.policies import JournalWriter
 from pairscale.store.runfile import open_run
@@ -109,23 +108,6 @@ def test_an_outcome_needs_its_attempt(message_snapshot, store):
             journal.put(step_of(row(1), settled))
     message_snapshot(refused)
     assert store.counts()["pairs"] == store.log_length("step_log") == 0
-
-
-def test_many_threads_may_write(store):
-    def write(part):
-        for step in range(part * 100 + 1, part * 100 + 101):
-            journal.put(answered(step))
-
-    with JournalWriter(store) as journal:
-        threads = [threading.Thread(target=write, args=(part,)) for part in range(4)]
-        for thread in threads:
-            thread.start()
-        for _ in range(20):
-            store.set_meta("seen", store.log_length("step_log"))  # others use the file meanwhile
-        for thread in threads:
-            thread.join()
-    assert sorted([row["step_id"] for row in store.read_log("step_log")]) == list(range(1, 401))
-    assert check_evidence(store).problems == []
 
 
 def test_an_error_comes_with_the_next_call_and_nothing_is_written_after_it(store):
@@ -294,19 +276,3 @@ def test_kill_9_a_hundred_times(tmp_path):
     for part in range(5):
         steps = kill_and_check(tmp_path / f"run-{part}.db", 20, seed=part + 2)
         print(f"\n20 kills, {steps} steps: an exact beginning each time")
-
-
-def test_the_name_of_a_question_is_that_of_one_pair(message_snapshot, tmp_path):
-    """An answer is never written under the name of another pair, in the same call or in a later one."""
-    with opened(tmp_path / "run.db") as store:
-        store.writer.commit([Entry(asked(1, comparison=None))])
-        other = Entry(asked(1, ID2="c"))
-        with pytest.raises(StoreMismatchError) as refused:
-            store.writer.commit([other])
-        message_snapshot(refused)
-        store.writer.renumber()
-        with pytest.raises(StoreMismatchError):
-            store.writer.commit([answered(2), other])
-        assert store.counts()["attempts"] == 1
-        store.writer.commit([answered(1), answered(2)])
-        assert store.results()["custom_id"].to_list() == ["step-000001", "step-000002"]

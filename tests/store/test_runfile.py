@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import math
 import multiprocessing
 import os
 import sqlite3
@@ -16,7 +15,6 @@ from sqlalchemy import event
 
 import pairscale as ps
 from pairscale.core.errors import (
-    InputError,
     StoreBusyError,
     StoreDamagedError,
     StoreError,
@@ -230,15 +228,6 @@ def test_a_damaged_file_is_an_error_never_a_fresh_start(tmp_path):
     assert path.read_bytes()[:16] == b"SQLite format 3\0"
 
 
-@pytest.mark.parametrize(
-    ("where", "message"),
-    [("no/such/folder/run.db", "does not exist"), ("", "is a folder"), ("missing.db", "no such run file")],
-)
-def test_places_that_cannot_be_used(tmp_path, where, message):
-    with pytest.raises(StoreError, match=message):
-        open_run(tmp_path / where, write=where != "missing.db")
-
-
 def test_a_full_disk_is_said_and_loses_nothing(tmp_path):
     """SQLite's own limit on pages gives the very error that a full disk gives."""
     path = tmp_path / "run.db"
@@ -282,35 +271,3 @@ def test_export_and_import_go_round(tmp_path, store, suffix):
         ours, theirs = store.results(), other.results()
         assert theirs.drop("received_at").equals(ours.drop("received_at"))
         assert other.conditions()["condition_id"].to_list() == [store.condition]
-
-
-def test_columns_that_do_not_exist_or_are_missing_are_refused(message_snapshot, store):
-    with pytest.raises(InputError) as refused:
-        record(store, [win(1, nonsense=1)])
-    message_snapshot(refused)
-    with pytest.raises(StoreError, match="received_at"):
-        record(store, [replace(win(1), comparison={"outcome": "win"})])
-    assert store.counts()["attempts"] == 0
-
-
-@pytest.mark.parametrize("run", [5, True, math.nan, [1], b"run.db", "", " ", "a\0b"])
-def test_what_is_no_name_of_a_file_is_no_run_in_any_function(message_snapshot, run, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    texts = [{"ID": str(at), "text": "text " * at} for at in range(1, 6)]
-    pairs = ps.make_pairs(texts)
-    answers = {str(at): "text " * at for at in range(3)}
-    calls = [
-        lambda: ps.open_run(run, write=True),
-        lambda: ps.judge(pairs, judge="lexical", run=run, progress=False),
-        lambda: ps.rank(texts, judge="lexical", run=run, progress=False),
-        lambda: ps.adaptive_rank(texts, judge="lexical", run=run, progress="none"),
-        lambda: ps.adaptive_rank_resume(run=run),
-        lambda: ps.ab(answers, answers, criterion="better", judge="lexical", run=run, progress=False),
-        lambda: ps.check_judge(texts, "lexical", n_pairs=3, run=run, progress=False),
-        lambda: ps.template_study(pairs, templates=["default"], judge=lambda _: "lexical", run=run, progress=False),
-    ]
-    for call in calls:
-        with pytest.raises(InputError) as refused:
-            call()
-        message_snapshot(refused)
-    assert list(tmp_path.iterdir()) == []
