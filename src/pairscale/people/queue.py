@@ -7,12 +7,13 @@ import random
 import re
 import secrets
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
-from sqlalchemy import func, select, update
+from sqlalchemy import func, or_, select, update
 
 from pairscale.core.errors import InputError, StoreError, StoreMismatchError
 from pairscale.core.options import optional, require_int, require_number, require_seed
@@ -42,7 +43,7 @@ LABEL_COLUMNS = (
 
 HOLD_SECONDS = 30 * 60.0
 _LIVE_HOLD_S = 10 * 60.0
-_DRAWN = (("factor", 1), ("shift", 0))
+_MODULUS = 2**31 - 1  # a prime: by it, a factor and a shift, every labeller has an order of their own
 _QUEUE_WAIT_S = 1.5  # a run needs some hundredths of a second to choose its next pair
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{16,}")
 _LONGEST_NAME = 100
@@ -319,24 +320,41 @@ class LabelStore:
         me = labeller.labeller_id
         with self._changing() as change:
             connection = change.connection
-            for row in connection.execute(tables.OPEN_QUESTIONS, {"me": me, "now": now}).all():
-                if row.held_until > now or row.taken < self.labels_per_case:
+            asked = connection.execute(
+                select(label_questions)
+                .where(or_(_QUESTIONS.labeller_id == me, _QUESTIONS.done.is_(False)))
+                .order_by(_QUESTIONS.question_id)
+            ).all()
+            mine = {row.case_number: row for row in asked if row.labeller_id == me}
+            held = Counter(row.case_number for row in asked if not row.done and row.held_until > now)
+            cases = connection.execute(select(_CASES.case_number, _CASES.case_id, _CASES.n_labels)).all()
+            names = {case.case_number: case.case_id for case in cases}
+            lacking = {case.case_number: case.n_labels for case in cases if case.n_labels < self.labels_per_case}
+            taken = {number: n + held[number] for number, n in lacking.items()}
+            free = {number: n for number, n in taken.items() if n < self.labels_per_case}
+            for number, row in mine.items():
+                if not row.done and (row.held_until > now or number in free):
                     self._keep(connection, row, now)
-                    return self._question(row.question_id, row.case_id, row.swapped)
-            order = {"factor": 1, "shift": 0}
-            if self.shuffles:
-                draw = random.Random(f"{self._seed}|{labeller.name}")  # noqa: S311 - an order, not a secret
-                order = {name: draw.randrange(least, tables.ORDER_MODULUS) for name, least in _DRAWN}
-            wanted = {"me": me, "k": self.labels_per_case}
-            new = connection.execute(tables.NEXT_CASE, wanted | order | {"now": now}).first()
-            if new is None:
-                return "waiting" if connection.execute(tables.MISSING_CASE, wanted).first() else "done"
-            swapped = self._is_swapped(labeller.name, new.case_id)
-            number = (connection.execute(select(func.max(_QUESTIONS.question_id))).scalar() or 0) + 1
-            made = {"question_id": number, "labeller_id": me, "case_number": new.case_number, "swapped": swapped}
+                    return self._question(row.question_id, names[number], row.swapped)
+            new = free.keys() - mine.keys()
+            if not new:
+                is_missing = any(number not in mine or not mine[number].done for number in lacking)
+                return "waiting" if is_missing else "done"
+            place = self._order(labeller.name)
+            number = min(new, key=lambda number: (-free[number], place(number)))
+            swapped = self._is_swapped(labeller.name, names[number])
+            question_id = (connection.execute(select(func.max(_QUESTIONS.question_id))).scalar() or 0) + 1
+            made = {"question_id": question_id, "labeller_id": me, "case_number": number, "swapped": swapped}
             made |= {"shown_at": now, "held_until": now + self._hold, "done": False}
             change.insert(label_questions, [made])
-            return self._question(number, new.case_id, swapped)
+            return self._question(question_id, names[number], swapped)
+
+    def _order(self, name: str) -> Callable[[int], int]:
+        """A labeller's own order of the cases, by their numbers."""
+        draw = random.Random(f"{self._seed}|{name}")  # noqa: S311 - an order, not a secret
+        factor = draw.randrange(1, _MODULUS) if self.shuffles else 1
+        shift = draw.randrange(_MODULUS) if self.shuffles else 0
+        return lambda number: (number * factor + shift) % _MODULUS
 
     def _question(self, question_id: int, case_id: str, swapped: bool) -> LabelQuestion:
         """The texts of a case, on the sides that were drawn for a labeller."""
