@@ -29,11 +29,11 @@ from pairscale.evaluate.result import PairwiseRunResult
 from pairscale.evaluate.tasks import InMemoryTraceSource, Suite, Task, Trace
 from pairscale.judges.base import Judge, JudgePair, Verdict
 from pairscale.runtime import Question, Recorded
-from pairscale.store.database import scrub_surrogates, write_json
+from pairscale.store.database import scrub_surrogates
 from pairscale.store.marks import ANSWERS, OUTCOMES, RESULTS, RUNS, TASKS
 from pairscale.store.policies import GroupCommitWriter
 from pairscale.store.runfile import RunFile, open_run
-from pairscale.store.schema import items, pairs
+from pairscale.store.schema import items, pairs, write_json
 from pairscale.store.writer import Entry
 
 TIMED_OUT = "variant_timeout"
