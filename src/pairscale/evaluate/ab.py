@@ -20,6 +20,8 @@ from pairscale.evaluate.formats.reading import (
     read_both_outputs,
     read_tasks,
     source_at,
+    source_of,
+    variants_of,
 )
 from pairscale.evaluate.human import human_labels, human_pairwise
 from pairscale.evaluate.inference.control import control_names
@@ -298,7 +300,7 @@ def read_sides(
     if not is_one_file:
         return None, names
     try:
-        variants = read_answers(a, named, encoding).variants
+        variants = variants_of(read_answers(a, named, encoding))
     except InputError:
         return None, names  # a suite, or nothing; what is wrong with it is said where a suite is read
     if not variants:
@@ -321,7 +323,7 @@ def read_source(given: Any, named: Mapping[str, str], name: str, encoding: str |
         return source_at(given)
     if not isinstance(given, str | os.PathLike) and not is_table(given):
         return given
-    source = of_variant(read_answers(given, named, encoding), name, name_of(given)).source()
+    source = source_of(of_variant(read_answers(given, named, encoding), name, name_of(given)))
     mention(f"{name}: {plural(len(source), 'answer')} from {name_of(given)}")
     return source
 
