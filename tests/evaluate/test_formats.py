@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import pairscale as ps
 from pairscale.core.errors import FileFormatError, InputError, UnsureColumnError
-from pairscale.evaluate.formats.reading import named_columns, read_answers, source_at, variants_of
+from pairscale.evaluate.formats.reading import named_columns, read_answers, variants_of
 from pairscale.evaluate.formats.tools import conversation
 
 DATA = Path(__file__).parents[1] / "data" / "traces"
@@ -338,13 +338,6 @@ def test_a_reply_with_several_answers_is_refused(message_snapshot, tmp_path):
     message_snapshot(refused)
 
 
-def test_a_refusal_is_a_failure_that_says_so(tmp_path):
-    talk = [{"role": "user", "content": "Q?"}, {"role": "assistant", "content": None, "refusal": "I cannot."}]
-    path = write(tmp_path / "a.jsonl", [{"id": "t", "messages": talk}])
-    ((_, trace),) = loaded(ps.read_outputs(path))
-    assert trace.failure == "refusal: I cannot."
-
-
 def test_paths_name_what_is_nested(message_snapshot, tmp_path):
     rows = [{"meta": {"case": 7}, "io": {"in": "Q?", "out": ["x", {"said": "Yes."}]}}]
     path = write(tmp_path / "x.jsonl", rows)
@@ -451,18 +444,6 @@ def test_deep_and_odd_values_do_no_harm(tmp_path):
     }
     with pytest.raises(FileFormatError):
         read_answers(write(tmp_path / "s.json", spans))
-
-
-def test_a_file_of_another_kind(tmp_path):
-    (tmp_path / "x.txt").write_text("hello")
-    with pytest.raises(FileFormatError, match="must end in"):
-        read_answers(tmp_path / "x.txt")
-
-
-def test_a_folder_of_logs_is_read_whole(tmp_path):
-    for name in ("inspect_a.eval",):
-        (tmp_path / name).write_bytes((DATA / name).read_bytes())
-    assert len(source_at(tmp_path)) == 8
 
 
 def test_messages_of_frameworks():

@@ -80,15 +80,6 @@ def test_without_names_answers_are_paired_by_input(tmp_path, caplog):
     assert ps.run_pairwise(suite, variant_a=a, variant_b=b, comparators=[JUDGE]).tally("longer") == (0, 3, 0)
 
 
-def test_names_that_differ_in_every_recording(tmp_path, caplog):
-    a, b = (
-        write(tmp_path / f"{side}.jsonl", [{"id": f"{side}{n}", "input": f"Q{n}?", "output": out} for n in range(3)])
-        for side, out in (("a", "x"), ("b", "yy"))
-    )
-    assert compared(a, b).tally("longer") == (0, 3, 0)
-    assert "A and B share no task_id; answers are paired by the text of the task" in caplog.text
-
-
 def test_nothing_in_common_is_refused(message_snapshot, tmp_path):
     a = write(tmp_path / "a.jsonl", [{"input": "Q?", "output": "x"}])
     b = write(tmp_path / "b.jsonl", [{"input": "R?", "output": "x"}])

@@ -161,16 +161,6 @@ def test_a_version_is_the_identity_and_objects_have_their_name_too():
     assert source_identity(Holder("x", object()), "A") != source_identity(Holder("x", object()), "B")
 
 
-def test_functions_that_call_each_other_end():
-    def even(n):
-        return n == 0 or odd(n - 1)
-
-    def odd(n):
-        return n != 0 and even(n - 1)
-
-    assert source_identity(even, "A") == source_identity(even, "A") != source_identity(odd, "A")
-
-
 def test_agents_are_known_by_their_type_and_name():
     class Agent:
         def __init__(self):

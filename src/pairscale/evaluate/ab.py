@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pairscale.core.encodings import read_text
 from pairscale.core.errors import InputError, PairscaleError
-from pairscale.core.notices import mention, notice, plural, without_notices
+from pairscale.core.notices import mention, notice, plural
 from pairscale.core.options import ProgressMode, checked, optional, require_int, require_number
 from pairscale.evaluate.formats.reading import (
     is_table,
@@ -19,7 +19,7 @@ from pairscale.evaluate.formats.reading import (
     read_answers,
     read_both_outputs,
     read_tasks,
-    source_at,
+    recorded,
     source_of,
     variants_of,
 )
@@ -30,7 +30,7 @@ from pairscale.evaluate.judge import model_settings, pairwise_judge, pairwise_pa
 from pairscale.evaluate.manifest import export_pairwise_cases, require_manifest
 from pairscale.evaluate.run import PairwiseRun, StopWhen
 from pairscale.evaluate.store import RunTraceSource
-from pairscale.evaluate.tasks import InMemoryTraceSource, Suite, SuiteLike, Trace, TraceSource, as_suite
+from pairscale.evaluate.tasks import Suite, SuiteLike, Trace, TraceSource, as_suite
 from pairscale.evaluate.variants import ModelVariant, VariantLike
 from pairscale.judges.base import Judge
 from pairscale.runtime import CONCURRENCY, RETRIES, TIMEOUT, RunOptions, run_sync
@@ -300,29 +300,27 @@ def read_sides(
     if not is_one_file:
         return None, names
     try:
-        variants = variants_of(read_answers(a, named, encoding))
+        answers = read_answers(a, named, encoding)
     except InputError:
         return None, names  # a suite, or nothing; what is wrong with it is said where a suite is read
-    if not variants:
-        return None, names
+    variants = variants_of(answers)
     chosen = names if set(names) <= set(variants) else variants
-    if len(chosen) != 2:
+    if len(chosen) == 2:
+        name_a, name_b = chosen
+        own = [source_of(of_variant(answers, name, name_of(a))) for name in chosen]
+        return (own[0], own[1]), (name_a, name_b)
+    if variants:
         raise InputError(
             f"{name_of(a)} holds the answers of {', '.join(variants)}; name two of them with name_a= and name_b="
         )
-    with without_notices():
-        sources = (read_source(a, named, chosen[0], encoding), read_source(a, named, chosen[1], encoding))
-    return sources, (chosen[0], chosen[1])
+    return None, names
 
 
 def read_source(given: Any, named: Mapping[str, str], name: str, encoding: str | None) -> Any:
     """The recorded answers of one variant."""
-    if isinstance(given, Mapping):
-        return InMemoryTraceSource(given)
-    if isinstance(given, str | os.PathLike) and Path(given).is_dir():
-        return source_at(given)
-    if not isinstance(given, str | os.PathLike) and not is_table(given):
-        return given
+    is_file = isinstance(given, str | os.PathLike) and not Path(given).is_dir()
+    if not is_file and not is_table(given):
+        return recorded(given) or given
     source = source_of(of_variant(read_answers(given, named, encoding), name, name_of(given)))
     mention(f"{name}: {plural(len(source), 'answer')} from {name_of(given)}")
     return source

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from pairscale.core.tables import listed
 from pairscale.evaluate.inference.failures import failed_sides
 from pairscale.evaluate.labels import answers_digest, case_name, labelled_answers
 from pairscale.evaluate.run import paired
-from pairscale.evaluate.tasks import SuiteLike, TraceSource, Unmatched
+from pairscale.evaluate.tasks import FilePath, SuiteLike, TraceSource, Unmatched
 from pairscale.runtime import awaitable, blocking
 from pairscale.store.label_keys import key_path, known_key
 
@@ -54,11 +53,11 @@ class ExportedCases(ReprMixin):
 @blocking()
 @checked
 async def export_pairwise_cases(
-    source_a: TraceSource | str | os.PathLike[str],
-    source_b: TraceSource | str | os.PathLike[str],
+    source_a: TraceSource | FilePath,
+    source_b: TraceSource | FilePath,
     *,
     criteria: str | Iterable[str],
-    out: str | os.PathLike[str],
+    out: FilePath,
     suite: SuiteLike | None = None,
     seed: int | None = None,
 ) -> ExportedCases:
@@ -102,7 +101,7 @@ async def export_pairwise_cases(
     jobs, unmatched = await paired(source_a, source_b, suite)
     rng = random.Random(require_seed(seed))  # noqa: S311 - sides, no secret
     cases: dict[str, dict[str, Any]] = {}
-    key: list[dict[str, Any]] = []
+    key: dict[str, dict[str, Any]] = {}
     left_out = list(unmatched)
     for job in jobs:
         task, a, b = await job.load()
@@ -112,22 +111,29 @@ async def export_pairwise_cases(
             continue
         for criterion in wanted:
             name = case_name(task.task_id, criterion, job.repeat)
+            if name in cases:
+                raise InputError(f"two cases would be called {name!r}; give tasks and criteria other names")
             drawn = rng.choice("ab")
-            first = before[name]["first_variant"] if name in before else drawn
+            first = before.get(name, {}).get("first_variant", drawn)
             shown = (a.output, b.output) if first == "a" else (b.output, a.output)
             cases[name] = dict(zip(MANIFEST, (name, task.task_id, criterion, task.input, *shown), strict=True))
-            known = {"case_id": name, "task_id": task.task_id, "criterion": criterion, "repeat": job.repeat}
-            key.append({**known, "first_variant": first, "answers": answers_digest(*shown)})
-    if len(cases) < max(1, len(key)):
-        raise InputError("there is no case to label, or two have the same name; give tasks and criteria other names")
-    now = {row["case_id"]: row["answers"] for row in key}
-    lost = [name for name, row in before.items() if now.get(name) != row["answers"]]
+            key[name] = {
+                "case_id": name,
+                "task_id": task.task_id,
+                "criterion": criterion,
+                "repeat": job.repeat,
+                "first_variant": first,
+                "answers": answers_digest(*shown),
+            }
+    if not cases:
+        raise InputError("there is no case to label")
+    lost = [name for name, row in before.items() if key.get(name, {}).get("answers") != row["answers"]]
     if lost:
         raise InputError(
             f"{target} was exported before, with other answers or other cases: {listed(lost)}; labels of those would "
             "be lost. Name another file, or remove the old manifest and its key if it has not been labelled"
         )
-    _write(key_path(target), key)
+    _write(key_path(target), key.values())
     _write(target, cases.values())
     return ExportedCases(target, key_path(target), len(cases), tuple(left_out))
 

@@ -33,7 +33,16 @@ from pairscale.evaluate.formats.tools import (
     reply_in,
     task_of_messages,
 )
-from pairscale.evaluate.tasks import OUTPUT_NAMES, InMemoryTraceSource, Trace, TraceSource, as_words, id_of, is_missing
+from pairscale.evaluate.tasks import (
+    OUTPUT_NAMES,
+    FilePath,
+    InMemoryTraceSource,
+    Trace,
+    TraceSource,
+    as_words,
+    id_of,
+    is_missing,
+)
 
 ANSWER_SUFFIXES = (*TABLE_SUFFIXES, ".eval")
 """The endings of files that hold answers."""
@@ -79,7 +88,7 @@ def source_of(answers: Iterable[Answer]) -> InMemoryTraceSource:
 
 @checked
 def read_outputs(
-    path: str | os.PathLike[str] | Table,
+    path: FilePath | Table,
     *,
     id_col: str | None = None,
     input_col: str | None = None,
@@ -136,18 +145,15 @@ def name_of(given: Any) -> str:
 
 
 def recorded(given: Any) -> TraceSource | None:
-    """Answers in memory as a source: a table, a mapping from task to answer, or a source; None of anything else."""
-    if is_table(given):
+    """Recorded answers as a source: a file, a folder, a table, or a mapping; None of anything else."""
+    if isinstance(given, str | os.PathLike) and Path(given).is_dir():
+        return DirectoryTraceSource(given)
+    if isinstance(given, str | os.PathLike) or is_table(given):
         return read_outputs(given)
     if isinstance(given, Mapping):
         return InMemoryTraceSource(given)
     source: TraceSource = given
-    return source if all(callable(getattr(given, method, None)) for method in ("list", "load")) else None
-
-
-def source_at(path: str | os.PathLike[str]) -> TraceSource:
-    """Recorded answers at a path: a folder of traces, or a file of any format that :func:`read_outputs` reads."""
-    return DirectoryTraceSource(path) if Path(path).is_dir() else read_outputs(path)
+    return source if isinstance(given, TraceSource) else None
 
 
 class DirectoryTraceSource(InMemoryTraceSource):
@@ -161,7 +167,7 @@ class DirectoryTraceSource(InMemoryTraceSource):
     """
 
     @checked
-    def __init__(self, folder: str | os.PathLike[str]) -> None:
+    def __init__(self, folder: FilePath) -> None:
         there = Path(folder).iterdir() if Path(folder).is_dir() else ()
         files = sorted(file for file in there if file.suffix.lower() in ANSWER_SUFFIXES)
         if not files:
@@ -172,7 +178,7 @@ class DirectoryTraceSource(InMemoryTraceSource):
 
 
 @checked
-def save_trace(trace: Trace, folder: str | os.PathLike[str], *, task_id: str, trace_id: str | None = None) -> Path:
+def save_trace(trace: Trace, folder: FilePath, *, task_id: str, trace_id: str | None = None) -> Path:
     """Write a trace to a file of its own in a folder (made when it is missing), for :class:`DirectoryTraceSource`.
 
     Args:
@@ -199,7 +205,7 @@ def save_trace(trace: Trace, folder: str | os.PathLike[str], *, task_id: str, tr
 
 
 def read_answers(
-    path: str | os.PathLike[str] | Table, named: Mapping[str, str] | None = None, encoding: str | None = None
+    path: FilePath | Table, named: Mapping[str, str] | None = None, encoding: str | None = None
 ) -> list[Answer]:
     """The answers of a file of any format, which is said where it is one of another tool, or of a table.
 
@@ -300,7 +306,7 @@ def _only_column(row: Row, kinds: Sequence[Sequence[str]], ours: str, where: str
 
 
 def read_both_outputs(
-    path: str | os.PathLike[str] | Table,
+    path: FilePath | Table,
     a_col: str,
     b_col: str,
     named: Mapping[str, str],
@@ -334,7 +340,7 @@ def read_both_outputs(
 
 
 def read_tasks(
-    path: str | os.PathLike[str] | Table, named: Mapping[str, str] | None = None, encoding: str | None = None
+    path: FilePath | Table, named: Mapping[str, str] | None = None, encoding: str | None = None
 ) -> list[dict[str, Any]]:
     """The tasks of a file, as rows for a suite: a table, questions of MT-bench, or chat messages.
 
@@ -370,7 +376,7 @@ def _mt_task(row: Row) -> dict[str, Any]:
     }
 
 
-def _rows(path: str | os.PathLike[str] | Table, wanted: Iterable[str], encoding: str | None) -> list[Row]:
+def _rows(path: FilePath | Table, wanted: Iterable[str], encoding: str | None) -> Sequence[Row]:
     """The rows of a file or of a table in memory.
 
     Raises:
