@@ -85,15 +85,6 @@ def test_exported_again_every_case_keeps_its_sides(tmp_path):
     assert evaluated(people).tally("h") == (0, 40, 0)
 
 
-def test_new_cases_join(tmp_path):
-    export(tmp_path)
-    made = export(tmp_path, criteria=["more helpful", "brief"], seed=4)
-    assert made.n_cases == 80
-    assert [row for row in rows_of(made.path) if row["criterion"] == "more helpful"] == rows_of(
-        export(tmp_path, out=tmp_path / "other.jsonl").path
-    )
-
-
 def test_a_key_that_labels_rest_on_is_not_replaced(message_snapshot, tmp_path):
     made = export(tmp_path)
     key = made.key_path
@@ -119,22 +110,6 @@ def test_labels_are_matched_by_the_key_and_not_by_names(tmp_path):
     assert [tuple(row[name] for name in columns) for row in key] == named
     labels = write(tmp_path / "l.jsonl", [{"case_id": row["case_id"], "preferred": "1"} for row in key])
     assert ps.read_labels(labels, key_file=made.key_path).table.select(columns).rows() == named
-
-
-def test_a_run_file_is_a_source(tmp_path):
-    def kind(task):
-        return f"Dear reader, {task.input}"
-
-    judge = ps.pairwise_judge("lexical", criterion="c", key="k")
-    ps.run_pairwise(
-        SUITE, variant_a=lambda task: "no", variant_b=kind, comparators=[judge], run=tmp_path / "ab.db", progress=False
-    )
-    a, b = (ps.RunTraceSource(tmp_path / "ab.db", name) for name in "AB")
-    made = ps.export_pairwise_cases(
-        a, b, criteria="kind", out=tmp_path / "c.jsonl", suite=ps.read_suite(tmp_path / "ab.db")
-    )
-    assert made.n_cases == 40
-    assert rows_of(made.path)[0]["task_input"] == "Question 0?"
 
 
 # And back
@@ -235,32 +210,6 @@ def test_labels_of_other_answers_are_an_error(tmp_path):
     comparator = ps.human_labels(path, criterion="more helpful", key="h", key_file=made.key_path)
     changed = ps.InMemoryTraceSource({task.task_id: "rewritten" for task in SUITE})
     assert evaluated(comparator, b=changed).counts("h")["error"] == 40
-
-
-def test_another_criterion_has_its_own_labels(message_snapshot, tmp_path):
-    made = export(tmp_path, criteria=["kind", "brief"])
-    path = write(
-        tmp_path / "labels.jsonl",
-        labelled(made.path, lambda row: prefers_b(row) if row["criterion"] == "kind" else "tie"),
-    )
-    found = evaluated(
-        ps.human_labels(path, criterion="kind", key="kind", key_file=made.key_path),
-        ps.human_labels(path, criterion="brief", key="brief", key_file=made.key_path),
-    )
-    assert found.tally("kind") == (0, 40, 0)
-    assert found.tally("brief") == (0, 0, 40)
-    with pytest.raises(InputError) as refused:
-        ps.human_labels(path, criterion="warm", key="w", key_file=made.key_path)
-    message_snapshot(refused)
-
-
-@pytest.mark.parametrize(
-    ("rows", "words"),
-    [([{"task_id": "t", "preferred": "1"}], "no columns 'case_id'"), ([{"case_id": "t"}], "and 'preferred'")],
-)
-def test_files_that_are_no_labels(tmp_path, rows, words):
-    with pytest.raises(FileFormatError, match=words):
-        ps.read_labels(write(tmp_path / "l.jsonl", rows), key_file=tmp_path / "k.jsonl")
 
 
 def test_keys_that_are_none(tmp_path):

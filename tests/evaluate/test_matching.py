@@ -29,16 +29,6 @@ def compared(a, b, **options):
     return ps.ab(a, b, criterion="longer", judge=longer, progress=False, **options)
 
 
-def test_a_duplicated_id_is_called_that(tmp_path, caplog):
-    a = write(tmp_path / "a.jsonl", [{"task_id": "t1", "output": "x"}, {"task_id": "t2", "output": "x"},
-                                     {"task_id": "t1", "output": "again"}])  # fmt: skip
-    b = write(tmp_path / "b.jsonl", [{"task_id": name, "output": "yy"} for name in ("t1", "t2")])
-    found = compared(a, b)
-    assert "1 task is duplicated on one side: 't1'" in caplog.text
-    assert found.tally("longer") == (0, 2, 0)
-    assert "has no answer" not in found.verdict("longer")
-
-
 def test_ids_in_two_spellings_of_unicode_are_one(tmp_path):
     names = ["café", "naïve", "Å"]
     a = write(tmp_path / "a.jsonl", [{"task_id": unicodedata.normalize("NFC", n), "output": "x"} for n in names])
@@ -58,14 +48,6 @@ def test_nan_is_a_missing_answer(tmp_path, missing):
     (tmp_path / "b.csv").write_text("task_id,output\nt1,x\nt2,y\n")
     found = compared(tmp_path / "a.csv", tmp_path / "b.csv")
     assert [case.failed for case in found.cases] == ["a", None]
-
-
-def test_nan_in_python_is_a_missing_answer(message_snapshot):
-    found = compared({"t1": float("nan"), "t2": None, "t3": "x"}, {"t1": "y", "t2": "y", "t3": "yy"})
-    assert [case.failed for case in found.cases] == ["a", "a", None]
-    with pytest.raises(InputError) as refused:
-        compared({"t1": 3}, {"t1": "y"})
-    message_snapshot(refused)
 
 
 def test_without_names_answers_are_paired_by_input(tmp_path, caplog):

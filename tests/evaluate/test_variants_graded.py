@@ -54,19 +54,6 @@ def test_scores_balance_preferences_and_expectation():
         assert sum(300 / (1 + np.exp(-np.array(gaps)))) == pytest.approx(told, abs=1)
 
 
-def test_preferences_tell_what_hard_verdicts_do_not():
-    """Everybody prefers z by a hair and x by far: hard verdicts call them equal, or worse."""
-    preferences = {("w", "x"): [0.02, 0.03, 0.04] * 8, ("w", "z"): [0.49, 0.48, 0.47] * 8, ("x", "z"): [0.9, 0.4] * 12}
-    graded = fitted(preferences, ("w", "x", "z")).theta
-    hard = fitted({two: np.round(row) for two, row in preferences.items()}, ("w", "x", "z")).theta
-    assert graded["ID"].to_list() == ["x", "z", "w"]
-    scores = {name: dict(table.select("ID", "theta").iter_rows()) for name, table in (("soft", graded), ("hard", hard))}
-    assert scores["soft"]["x"] - scores["soft"]["z"] > 1
-    assert abs(scores["hard"]["x"] - scores["hard"]["z"]) < 0.5
-    width = [float((table["upper"] - table["lower"]).sum()) for table in (graded, hard)]
-    assert width[0] < width[1]
-
-
 def test_equal_preferences_and_a_single_task_are_no_reason_to_be_sure():
     steady = fitted({two: [0.6] * 20 for two in combinations(NAMES, 2)}).theta
     assert float((steady["upper"] - steady["lower"]).min()) > 0.5

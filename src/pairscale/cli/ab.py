@@ -10,7 +10,7 @@ import pairscale as ps
 from pairscale.cli._asking import opening, say_judged
 from pairscale.cli._common import Output, echo, printable, say, show_table
 from pairscale.cli.from_verb import from_verb
-from pairscale.core.errors import InputError, PairscaleError
+from pairscale.core.errors import InputError
 from pairscale.core.notices import plural
 
 if TYPE_CHECKING:
@@ -52,22 +52,13 @@ def command(arguments: dict[str, Any], emit: Output) -> None:
     """
     judges = arguments["judge"] or ["lexical" if arguments["labels"] is None else "people"]
     opening(*judges, saved=arguments["run"] is not None)
-    unwritten: PairscaleError | None = None
-    try:
-        found = ps.ab(**arguments)
-    except PairscaleError as error:  # of the manifest: the verdict is there all the same
-        found = getattr(error, "result", None)  # type: ignore[assignment]
-        if not isinstance(found, ps.PairwiseRunResult):
-            raise
-        unwritten = error
+    found = ps.ab(**arguments)
     say_cases(found)
     _say_failures(found)
     if emit.out is not None:
         say(str(found))
     emit(_document(found), found.frame(), lambda: _show(found))
     say_judged(*judges)
-    if unwritten is not None:
-        raise unwritten
     if not any(case.outcome.is_answer for case in found.cases):
         raise InputError("no case was answered, so there is no verdict")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pairscale.core.encodings import read_text
-from pairscale.core.errors import InputError, PairscaleError
+from pairscale.core.errors import InputError
 from pairscale.core.notices import mention, notice, plural
 from pairscale.core.options import ProgressMode, checked, optional, require_int, require_number
 from pairscale.evaluate.formats.reading import (
@@ -27,9 +27,8 @@ from pairscale.evaluate.human import human_labels, human_pairwise
 from pairscale.evaluate.inference.control import control_names
 from pairscale.evaluate.inference.failures import Failures
 from pairscale.evaluate.judge import model_settings, pairwise_judge, pairwise_panel
-from pairscale.evaluate.manifest import export_pairwise_cases, require_manifest
+from pairscale.evaluate.manifest import export_pairwise_cases
 from pairscale.evaluate.run import PairwiseRun, StopWhen
-from pairscale.evaluate.store import RunTraceSource
 from pairscale.evaluate.tasks import Suite, SuiteLike, Trace, TraceSource, as_suite
 from pairscale.evaluate.variants import ModelVariant, VariantLike
 from pairscale.judges.base import Judge
@@ -130,7 +129,7 @@ def ab(
             column of the answers; see :meth:`PairwiseRunResult.controlled`.
         judge_args: Settings of the judge.
         base_url: Address of the provider of the judge.
-        manifest: A ``.jsonl`` file to write the cases to as well, blinded, for labellers.
+        manifest: With recorded answers: a ``.jsonl`` file to write the cases to as well, blinded, for labellers.
         save: A folder to write the result to as well, as ``RUN_ID.json``.
         id_col: The column of the tasks' names, or its path in JSON, where it is not ``task_id``.
         input_col: The column of the tasks, or its path in JSON, where it is not ``input``.
@@ -173,10 +172,10 @@ def ab(
         raise InputError("`repeats=` and `variant_timeout=` belong to a suite, not to recorded answers")
     if sides is None and (b is not None or suite is not None):
         raise InputError("variants belong to a suite, which is the first argument and alone; `suite=` to two files")
-    if manifest is not None:
-        require_manifest(Path(manifest))
-        if sides is None and run is None:
-            raise InputError("`manifest=` with a suite needs `run=`, where the answers are")
+    if manifest is not None and sides is None:
+        raise InputError(
+            "`manifest=` belongs to recorded answers; export_pairwise_cases writes one from those that a run file keeps"
+        )
     criteria = [criterion] if isinstance(criterion, str) else list(criterion or ())
     judges: list[Any] = list(judge) if isinstance(judge, list | tuple) else [judge]
     if judge is None:
@@ -190,29 +189,14 @@ def ab(
         comparators, options, run=run, failures=failures, stop_when=stop_when, seed=seed, progress=progress
     )
     about: dict[str, Any] = {"control": control_names(control) if control else (), "store_dir": save}
-    if sides is not None:
-        given_a, given_b = sides
-        result = run_sync(lambda: asking.compare_answers(given_a, given_b, names, suite=tasks, **about), run=run)
-    else:
+    if sides is None:
         made = (_variant(variants[0], prompt_a, "a"), _variant(variants[1], prompt_b, "b"))
         about |= {"repeats": repeats, "variant_timeout": variant_timeout}
-        result = run_sync(lambda: asking.compare_variants(tasks or (), made, names, **about), run=run)
+        return run_sync(lambda: asking.compare_variants(tasks or (), made, names, **about), run=run)
     if manifest is not None:
-        answers = sides or (RunTraceSource(str(run), name_a), RunTraceSource(str(run), name_b))
-        _write_manifest(answers, tasks, criteria, manifest, result)
-    return result
-
-
-def _write_manifest(
-    sides: tuple[Any, Any], tasks: Suite | None, criteria: Sequence[str], path: Any, result: PairwiseRunResult
-) -> None:
-    """Write the cases for labellers."""
-    try:
-        cases = export_pairwise_cases(*sides, criteria=criteria, out=path, suite=tasks)
-    except PairscaleError as error:
-        error.result = result  # type: ignore[attr-defined]  # it is paid for, whatever is wrong with the manifest
-        raise
-    mention(f"wrote {cases.n_cases:,} cases to {path}, and their key (not for labellers) to {cases.key_path}")
+        cases = export_pairwise_cases(*sides, criteria=criteria, out=manifest, suite=tasks)
+        mention(f"wrote {cases.n_cases:,} cases to {manifest}, and their key (not for labellers) to {cases.key_path}")
+    return run_sync(lambda: asking.compare_answers(*sides, names, suite=tasks, **about), run=run)
 
 
 def is_variant(given: Any) -> bool:

@@ -96,7 +96,7 @@ async def export_pairwise_cases(
     for criterion in wanted:
         require_text(criterion, "criteria")
     target = require_path(out, "out")
-    require_manifest(target)
+    require_suffix(target, "the manifest", (".jsonl", ".ndjson"))
     before = _exported(target)
     jobs, unmatched = await paired(source_a, source_b, suite)
     rng = random.Random(require_seed(seed))  # noqa: S311 - sides, no secret
@@ -149,11 +149,6 @@ async def export_pairwise_cases_async(*args: Any, **settings: Any) -> Any:
         >>> asyncio.run(export_pairwise_cases_async(old, new, criteria="more certain", out="awaited.jsonl", seed=1))
         <ExportedCases: 1 case in awaited.jsonl>
     """
-
-
-def require_manifest(out: Path) -> None:
-    """Refuse a name that no manifest has."""
-    require_suffix(out, "the manifest", (".jsonl", ".ndjson"))
 
 
 def _exported(target: Path) -> dict[str, dict[str, Any]]:

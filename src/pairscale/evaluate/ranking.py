@@ -219,20 +219,20 @@ async def run_variants(
 
 async def ranked(asking: PairwiseRun, jobs: Sequence[CaseJob], provenance: Provenance) -> VariantsResult:
     """Compare every case, and rank the variants; the ranking is kept in the run file."""
-    source = await asking.grade(jobs)
+    await asking.grade(jobs)
     group = uuid4().hex
     names = tuple(dict.fromkeys(name for job in jobs for name in job.names))
     numbers: dict[tuple[str, str], list[int]] = {}
     answers: dict[str, dict[tuple[str, int], Trace]] = {name: {} for name in names}
     for number, job in enumerate(jobs):
         numbers.setdefault(job.names, []).append(number)
-        for name, trace in zip(job.names, source.traces.get(number, ()), strict=False):
+        for name, trace in zip(job.names, asking.traces.get(number, ()), strict=False):
             answers[name][job.task_id, job.repeat] = trace
     result = VariantsResult(
         names,
         asking.keys,
         {
-            couple: asking.result(source, own, run_id=f"{group}-{n}", label=group, provenance=provenance)
+            couple: asking.result(own, run_id=f"{group}-{n}", label=group, provenance=provenance)
             for n, (couple, own) in enumerate(numbers.items())
         },
         asking.stopped,

@@ -222,6 +222,10 @@ async def _load(sources: Sequence[TraceSource], match: Match, refs: Sequence[Tra
 # The run
 
 
+class _GivenUp(Exception):  # noqa: N818 - the run is being stopped, nothing went wrong
+    """A question was not asked, because the run is being stopped."""
+
+
 class PairwiseRun:
     """Compares pairs of answers, and keeps everything in a run file; a call of its own for each run.
 
@@ -270,6 +274,19 @@ class PairwiseRun:
         self.asked = 0
         self.answered = 0
         self.stopped: str | None = None
+        self.jobs: Sequence[CaseJob] = ()
+        self.done_cases: dict[int, list[PairwiseCase]] = {}
+        self.traces: dict[int, tuple[Trace, Trace]] = {}
+        self._compared: dict[tuple[str, int], Compared] = {}
+        self._places: deque[tuple[int, int]] = deque()
+        self._looks: list[Look] = []
+        self._questions: deque[Question] = deque()
+        self._answers: dict[int, asyncio.Future[Recorded]] = {}
+        self._n_questions = 0
+        self._raised: set[str] = set()  # comparators that have raised an exception
+        self._open: set[asyncio.Task[None]] = set()
+        self._failure: BaseException | None = None
+        self._changed: asyncio.Future[None] | None = None
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[Self]:
@@ -329,7 +346,7 @@ class PairwiseRun:
             jobs = [runner.job(task, repeat, *names) for task in suite for repeat in range(1, repeats + 1)]
             used = {"run": self.name, "suite": suite.name, "repeats": repeats, "stop_when": self.stop_when}
             about["provenance"] = Provenance("run_pairwise", used, self.seed, runner.identities)
-            return await self._compared(jobs, **about)
+            return await self._result(jobs, **about)
 
     async def compare_answers(
         self, source_a: Any, source_b: Any, names: tuple[str, str], *, suite: SuiteLike | None = None, **about: Any
@@ -349,55 +366,58 @@ class PairwiseRun:
         async with self.opened():
             used = {"run": self.name, "suite": tasks and tasks.name, "stop_when": self.stop_when}
             about["provenance"] = Provenance("evaluate_pairwise", used, self.seed)
-            return await self._compared(jobs, **about)
+            return await self._result(jobs, **about)
 
-    async def grade(self, jobs: Sequence[CaseJob]) -> CaseSource:
+    async def grade(self, jobs: Sequence[CaseJob]) -> None:
         """Compare every case, or as many as it takes."""
+        self.jobs = jobs
+        self.order = _order(jobs, self.seed, shuffled=self.stop_rule is not None)
+        self._places.extend(enumerate(self.order))
+        if self.stop_rule is not None:
+            tasks = [jobs[number].task_id for number in self.order]
+            self._looks = [Look(tasks, self.failures, self.stop_rule) for _ in self.comparators]
         self.budget.prices = recorded_prices(self._run_file)
-        with Progress(len(jobs), show=self._progress, label="comparing", prices=self.budget.prices) as bar:
-            source = CaseSource(self, jobs, bar)
-            runtime = Runtime(source, self._writer, self.options, budget=self.budget)
+        with Progress(len(jobs), show=self._progress, label="comparing", prices=self.budget.prices) as self._bar:
+            runtime = Runtime(self, self._writer, self.options, budget=self.budget)
             try:
                 await runtime.run()
             finally:
-                await source.aclose()
+                await self.aclose()
                 self.answered = 0 if self._runner is None else self._runner.asked
                 self.asked = runtime.asked + self.answered
-        self.stopped = source.stopped or runtime.stopped
-        if source.stopped == "max_cost" and runtime.stopped is None:
+        if self.stopped == "max_cost" and runtime.stopped is None:
             runtime.tell_budget()
-        return source
+        self.stopped = self.stopped or runtime.stopped
 
-    def result(self, source: CaseSource, numbers: Sequence[int], **about: Any) -> PairwiseRunResult:
+    def result(self, numbers: Sequence[int], **about: Any) -> PairwiseRunResult:
         """The result of the cases with these numbers, which are of the same two variants."""
-        done = [number for number in numbers if number in source.done_cases]
-        names = source.jobs[numbers[0]].names
+        done = [number for number in numbers if number in self.done_cases]
+        names = self.jobs[numbers[0]].names
         return PairwiseRunResult(
-            cases=tuple(case for number in done for case in source.done_cases[number]),
+            cases=tuple(case for number in done for case in self.done_cases[number]),
             keys=self.keys,
             variant_a=names[0],
             variant_b=names[1],
-            unasked=tuple(dict.fromkeys(source.jobs[at].task_id for at in numbers if at not in source.done_cases)),
+            unasked=tuple(dict.fromkeys(self.jobs[at].task_id for at in numbers if at not in self.done_cases)),
             stopped=self.stopped,
             sequential=self.stop_rule is not None,
             failures=self.failures,
             variants=tuple(
-                figures_of(side, (source.traces[number][place] for number in done)) for place, side in enumerate("ab")
+                figures_of(side, (self.traces[number][place] for number in done)) for place, side in enumerate("ab")
             ),
             **about,
         )
 
-    async def _compared(
+    async def _result(
         self, jobs: Sequence[CaseJob], *, run_id: str | None = None, store_dir: Any = None, **about: Any
     ) -> PairwiseRunResult:
         """Compare every case of two variants; the result is saved where that was asked for."""
         created = utc_now()
         start = time.perf_counter()
-        source = await self.grade(jobs)
+        await self.grade(jobs)
         dates = {price_date(getattr(asked, "price", None)) for asked in self._priced}
         result = self.result(
-            source,
-            source.order,
+            self.order,
             run_id=run_id or uuid4().hex,
             asked=self.asked,
             answered=self.answered,
@@ -411,66 +431,8 @@ class PairwiseRun:
         if store_dir is not None:
             result.save()
         if self.store.is_kept:
-            self.store.add_pairwise_result(result, source.compared)
+            self.store.add_pairwise_result(result, self._compared)
         return result
-
-
-def _require_keys(comparators: Sequence[Any]) -> tuple[str, ...]:
-    """The keys of comparators, where each has its own."""
-    if not comparators or not all(isinstance(one, PairwiseComparator) for one in comparators):
-        raise InputError("comparators have a key and an async compare, such as pairwise_judge(…)")
-    keys = tuple(one.key for one in comparators)
-    if len(set(keys)) < len(keys) or storable(keys) != keys:
-        raise InputError(f"comparators need different keys of whole characters, not {listed(storable(keys))}")
-    return keys
-
-
-class _GivenUp(Exception):  # noqa: N818 - the run is being stopped, nothing went wrong
-    """A question was not asked, because the run is being stopped."""
-
-
-class CaseSource:
-    """The cases of a run as a source of questions.
-
-    A case is worked on in a task of its own. What it asks a judge goes through :meth:`ask` into the queue that the
-    runtime takes its questions from.
-
-    Args:
-        run: the run, with its comparators and settings; its run file is open.
-        jobs: the cases.
-        progress: what is shown.
-
-    Attributes:
-        order: the numbers of the jobs in the order in which they are taken.
-        done_cases: by the number of the job, its cases.
-        compared: by task and repeat, what was compared.
-        traces: by the number of the job, the two answers as they came.
-        stopped: ``decided`` or ``max_cost``; None when all cases were taken.
-    """
-
-    def __init__(self, run: PairwiseRun, jobs: Sequence[CaseJob], progress: Progress) -> None:
-        self._run = run
-        self._store = run.store
-        self.jobs = jobs
-        self._progress = progress
-        self._concurrency = run.options.concurrency
-        self.order = _order(jobs, run.seed, shuffled=run.stop_rule is not None)
-        self._places = deque(enumerate(self.order))
-        self._looks: list[Look] = []
-        if run.stop_rule is not None:
-            tasks = [jobs[number].task_id for number in self.order]
-            self._looks = [Look(tasks, run.failures, run.stop_rule) for _ in run.comparators]
-        self.done_cases: dict[int, list[PairwiseCase]] = {}
-        self.compared: dict[tuple[str, int], Compared] = {}
-        self.traces: dict[int, tuple[Trace, Trace]] = {}
-        self.stopped: str | None = None
-        self._questions: deque[Question] = deque()
-        self._answers: dict[int, asyncio.Future[Recorded]] = {}
-        self._asked = 0
-        self._raised: set[str] = set()  # comparators that have raised an exception
-        self._open: set[asyncio.Task[None]] = set()
-        self._failure: BaseException | None = None
-        self._changed: asyncio.Future[None] | None = None
 
     # The source of questions
 
@@ -480,7 +442,7 @@ class CaseSource:
             raise self._failure
         if self._questions:
             return self._questions.popleft()
-        if len(self._open) < self._concurrency and self._places and self.stopped is None:
+        if len(self._open) < self.options.concurrency and self._places and self.stopped is None:
             task = asyncio.create_task(self._case(*self._places.popleft()))
             self._open.add(task)
             task.add_done_callback(self._ended)
@@ -497,7 +459,7 @@ class CaseSource:
             if recorded is None:
                 answer.set_exception(_GivenUp())
             else:
-                self._store.take(question, recorded)
+                self.store.take(question, recorded)
                 answer.set_result(recorded)
         return ()
 
@@ -506,7 +468,7 @@ class CaseSource:
         for task in self._open:
             task.cancel()
         await asyncio.gather(*self._open, return_exceptions=True)
-        for comparator in self._run.comparators:
+        for comparator in self.comparators:
             await close(comparator)
 
     def _wake(self) -> None:
@@ -525,14 +487,14 @@ class CaseSource:
     async def ask(self, judge: Judge, pair: JudgePair, retries: int) -> Verdict:
         """The answer that is known, or else what the judge says now, once it is on the disk."""
         uid = str(scrub_surrogates(pair.uid))
-        async with self._store.turn(judge.condition.condition_id, uid):
-            known = self._store.verdict(judge, uid)
+        async with self.store.turn(judge.condition.condition_id, uid):
+            known = self.store.verdict(judge, uid)
             if known is not None:
                 return known
-            self._asked += 1
-            question = self._store.question(judge, pair, uid, retries, key=self._asked)
+            self._n_questions += 1
+            question = self.store.question(judge, pair, uid, retries, key=self._n_questions)
             answer: asyncio.Future[Recorded] = asyncio.get_running_loop().create_future()
-            self._answers[self._asked] = answer
+            self._answers[self._n_questions] = answer
             self._questions.append(question)
             self._wake()
             return (await answer).verdict
@@ -543,15 +505,15 @@ class CaseSource:
         cases, self.traces[number] = await self._compare(self.jobs[number])
         self.done_cases[number] = cases
         failed = any(not case.outcome.is_answer for case in cases)
-        self._progress.count(failed=failed, cost=sum(case.cost or 0.0 for case in cases))
-        if self._run.on_case is not None:
+        self._bar.count(failed=failed, cost=sum(case.cost or 0.0 for case in cases))
+        if self.on_case is not None:
             for case in cases:
-                self._run.on_case(case)
-        rule = self._run.stop_rule
+                self.on_case(case)
+        rule = self.stop_rule
         if rule is not None:
             for look, case in zip(self._looks, cases, strict=True):
                 look.take(place, case)
-            if rule.stops([look.sequences for look in self._looks], self._run.failures):
+            if rule.stops([look.sequences for look in self._looks], self.failures):
                 self.stopped = self.stopped or "decided"
 
     async def _compare(self, job: CaseJob) -> tuple[list[PairwiseCase], tuple[Trace, Trace]]:
@@ -563,19 +525,19 @@ class CaseSource:
             if trace.failure is not None
         )
         length_a, length_b = (len(trace.output) if trace.failure is None else None for trace in traces)
-        if self._store.is_kept:
+        if self.store.is_kept:
             names = [
-                None if trace.failure is not None else self._store.add_text(task.task_id, trace.output)
+                None if trace.failure is not None else self.store.add_text(task.task_id, trace.output)
                 for trace in traces
             ]
-            self.compared[job.task_id, job.repeat] = Compared(task.input, names[0], names[1])
+            self._compared[job.task_id, job.repeat] = Compared(task.input, names[0], names[1])
         cases = []
-        for comparator in self._run.comparators:
-            if failed is None or self._run.failures == "shown":
+        for comparator in self.comparators:
+            if failed is None or self.failures == "shown":
                 outcome = await self._outcome(comparator, job, task, *map(_shown, traces))
                 reasoning = f"{why}; {outcome.reasoning}" if failed else outcome.reasoning
             else:
-                kind, winner = count_failure(failed, Outcome.ERROR, None, self._run.failures)
+                kind, winner = count_failure(failed, Outcome.ERROR, None, self.failures)
                 outcome = PairwiseOutcome(winner, outcome=kind)  # type: ignore[arg-type]
                 reasoning = why
             case = PairwiseCase(
@@ -613,15 +575,15 @@ class CaseSource:
         question = None
         if getattr(comparator, "remember", True):
             question = _question(task, trace_a, trace_b, job.repeat)
-            known = None if question is None else self._store.outcome(comparator.key, question)
+            known = None if question is None else self.store.outcome(comparator.key, question)
             if known is not None:
                 return known
-        async with paying(self._run.budget, f"comparator:{comparator.key}", None) as bill:
+        async with paying(self.budget, f"comparator:{comparator.key}", None) as bill:
             outcome = await self._called(comparator, given)
             bill.cost = outcome.cost
             bill.is_answered = outcome.outcome is not None and outcome.outcome.is_answer
             if question is not None and not outcome.detail.get("raised"):
-                await self._store.add_outcome(comparator.key, question, task.task_id, outcome)
+                await self.store.add_outcome(comparator.key, question, task.task_id, outcome)
         return outcome
 
     async def _called(self, comparator: PairwiseComparator, given: Mapping[str, Any]) -> PairwiseOutcome:
@@ -642,6 +604,16 @@ class CaseSource:
                 notice(f"the comparator {comparator.key} raised an exception, and the run continues: {words}")
             return PairwiseOutcome.fail(words, detail={"raised": True})
         return outcome
+
+
+def _require_keys(comparators: Sequence[Any]) -> tuple[str, ...]:
+    """The keys of comparators, where each has its own."""
+    if not comparators or not all(isinstance(one, PairwiseComparator) for one in comparators):
+        raise InputError("comparators have a key and an async compare, such as pairwise_judge(…)")
+    keys = tuple(one.key for one in comparators)
+    if len(set(keys)) < len(keys) or storable(keys) != keys:
+        raise InputError(f"comparators need different keys of whole characters, not {listed(storable(keys))}")
+    return keys
 
 
 def _shown(trace: Trace) -> Trace:
