@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
 
@@ -107,10 +107,7 @@ def as_outcome(said: Any) -> PairwiseOutcome | None:
         The outcome; None when it is none.
     """
     if isinstance(said, PairwiseOutcome):
-        meant = foreign_outcome(said.winner, said.reasoning, said.detail)
-        if meant is None or meant.outcome is said.outcome:
-            return said
-        return replace(meant, cost=said.cost)  # a tie of AG2 that its details call a flip, an error or no answer
+        return said
     if not hasattr(said, "winner"):
         return None
     return foreign_outcome(said.winner, getattr(said, "reasoning", None), getattr(said, "detail", None))

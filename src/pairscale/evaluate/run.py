@@ -69,7 +69,6 @@ from pairscale.runtime import (
     recorded_prices,
     require_prices,
 )
-from pairscale.store.database import scrub_surrogates
 from pairscale.store.policies import GroupCommitWriter
 from pairscale.store.runfile import open_run
 
@@ -486,7 +485,7 @@ class PairwiseRun:
 
     async def ask(self, judge: Judge, pair: JudgePair, retries: int) -> Verdict:
         """The answer that is known, or else what the judge says now, once it is on the disk."""
-        uid = str(scrub_surrogates(pair.uid))
+        uid = pair.uid
         async with self.store.turn(judge.condition.condition_id, uid):
             known = self.store.verdict(judge, uid)
             if known is not None:

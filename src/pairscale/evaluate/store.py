@@ -28,7 +28,6 @@ from pairscale.evaluate.result import PairwiseRunResult
 from pairscale.evaluate.tasks import FilePath, InMemoryTraceSource, Suite, Task, Trace
 from pairscale.judges.base import Judge, JudgePair, Verdict
 from pairscale.runtime import Question, Recorded
-from pairscale.store.database import scrub_surrogates
 from pairscale.store.marks import ANSWERS, OUTCOMES, RESULTS, RUNS, TASKS
 from pairscale.store.policies import GroupCommitWriter
 from pairscale.store.runfile import RunFile, open_run
@@ -156,8 +155,7 @@ class EvaluationStore:
         return self._add_item(item_name(task_id, text), task_id, text)
 
     def _add_item(self, name: str, task_id: str, text: str) -> str:
-        """Write a text under its name, unless it is there; returns the name as the file has it."""
-        name, task_id, text = scrub_surrogates([name, task_id, text])
+        """Write a text under its name, unless it is there; returns the name."""
         if name not in self._items:
             self._items.add(name)
             row = {"item_id": name, "text": text, "text_hash": text_hash(text), "columns": {"task_id": task_id}}
@@ -205,21 +203,19 @@ class EvaluationStore:
     def question(self, judge: Judge, pair: JudgePair, uid: str, retries: int, key: int) -> Question:
         """A question to a judge; its texts are written before it is asked."""
         known = self._known(judge)
-        first, second = [
-            {**item, "ID": self._add_item(item["ID"], item["task_id"], item["text"])}
-            for item in (pair.first, pair.second)
-        ]
+        for item in (pair.first, pair.second):
+            self._add_item(item["ID"], item["task_id"], item["text"])
         return Question(
             judge,
             judge.condition.condition_id,
             uid,
-            first,
-            second,
+            pair.first,
+            pair.second,
             key=key,
             attempt=known.attempts.get(uid, 0) + 1,
             replaces=uid in known.failed,
             occurrence=pair.occurrence,
-            columns={"task_id": scrub_surrogates(first["task_id"])},
+            columns={"task_id": pair.first["task_id"]},
             retries=retries,
         )
 

@@ -8,6 +8,7 @@ import os
 import unicodedata
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -422,12 +423,10 @@ def as_trace(given: Any, where: str = "the answer") -> Trace:
 
 def _figure(value: Any, kind: type[int] | type[float], what: str) -> Any:
     """A figure of a file, where it may stand as text; NaN is how some tables say that there is none."""
-    if is_missing(value):
-        return None
-    try:
-        return require_figure(float(value) if isinstance(value, str) else value, what, kind)
-    except ValueError:  # a text that is no number; refused as it stands
-        return require_figure(value, what, kind)
+    if isinstance(value, str):
+        with suppress(ValueError):  # a text that is no number is refused as it stands
+            value = float(value)
+    return None if is_missing(value) else require_figure(value, what, kind)
 
 
 def _is_kind(event: Any, kind: type | str) -> bool:
@@ -666,14 +665,14 @@ def _tell_unusual(matches: Sequence[Match], names: tuple[str, str], *, strict: b
             f"{plural(len(uneven), 'task is', 'tasks are')} duplicated on one side: {listed(uneven, _SHOWN)}; the "
             "first answers are compared with each other, and those that are left have no partner"
         )
-    different = [
-        match.name for match in both if not match.task and len(grouped([*match.a, *match.b], input_of_ref)) > 1
-    ]
-    if different:
-        words = (
-            f"{' and '.join(names)} were asked different things under the same name in {len(different):,} of "
-            f"{len(matches):,} tasks ({listed(different, _SHOWN)})"
-        )
-        if strict:
-            raise InputError(f"{words}; have both answer the same tasks, and record a baseline again if there is one")
-        notice(f"{words}; judges are shown what {names[0]} was asked: check the names")
+    unknown = [match for match in both if match.task is None]
+    different = [match.name for match in unknown if len(grouped([*match.a, *match.b], input_of_ref)) > 1]
+    if not different:
+        return
+    words = (
+        f"{' and '.join(names)} were asked different things under the same name in {len(different):,} of "
+        f"{len(matches):,} tasks ({listed(different, _SHOWN)})"
+    )
+    if strict:
+        raise InputError(f"{words}; have both answer the same tasks, and record a baseline again if there is one")
+    notice(f"{words}; judges are shown what {names[0]} was asked: check the names")
