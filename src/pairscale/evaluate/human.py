@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import random
 import sys
 import threading
@@ -15,7 +16,7 @@ from pairscale.core.options import checked, require_seed
 from pairscale.evaluate.comparators import PairwiseOutcome, majority
 from pairscale.evaluate.judge import require_names
 from pairscale.evaluate.labels import CHOICES, Labels, answers_digest, read_labels, winner_of
-from pairscale.evaluate.tasks import FilePath, Task, Trace
+from pairscale.evaluate.tasks import Task, Trace
 from pairscale.judges.function import in_thread
 
 
@@ -101,11 +102,11 @@ def for_terminal(text: str) -> str:
 
 @checked
 def human_labels(
-    path: FilePath,
+    path: str | os.PathLike[str],
     *,
     criterion: str,
     key: str,
-    key_file: FilePath | None = None,
+    key_file: str | os.PathLike[str] | None = None,
     encoding: str | None = None,
 ) -> LabelComparator:
     """What people said before: their labels of the cases of :func:`export_pairwise_cases`.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,7 +18,6 @@ from pairscale.core.options import checked
 from pairscale.core.provenance import fingerprint
 from pairscale.core.tables import listed
 from pairscale.evaluate.comparators import Winner
-from pairscale.evaluate.tasks import FilePath
 from pairscale.store.label_keys import key_path, known_key, read_key
 from pairscale.store.runfile import open_run
 
@@ -95,7 +95,9 @@ class Labels(ReprMixin, table="table"):
 
 
 @checked
-def read_labels(path: FilePath, *, key_file: FilePath | None = None, encoding: str | None = None) -> Labels:
+def read_labels(
+    path: str | os.PathLike[str], *, key_file: str | os.PathLike[str] | None = None, encoding: str | None = None
+) -> Labels:
     """Labels from a file or a run file, with what is wrong in it.
 
     A label of a case that is not in the key, a choice that is none of 1, 2 and tie, and a case that one labeller
@@ -149,7 +151,7 @@ def read_labels(path: FilePath, *, key_file: FilePath | None = None, encoding: s
     return Labels(pl.DataFrame(usable, schema=LABELS), pl.DataFrame(problems, schema=PROBLEMS), missing)
 
 
-def _label_rows(path: FilePath, encoding: str | None) -> list[dict[str, Any]]:
+def _label_rows(path: str | os.PathLike[str], encoding: str | None) -> list[dict[str, Any]]:
     """The labels of a table, or of a run file."""
     if "://" in str(path) or Path(path).suffix.lower() not in TABLE_SUFFIXES:
         with open_run(path) as store:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from pairscale.core.tables import listed
 from pairscale.evaluate.inference.failures import failed_sides
 from pairscale.evaluate.labels import answers_digest, case_name, labelled_answers
 from pairscale.evaluate.run import paired
-from pairscale.evaluate.tasks import FilePath, SuiteLike, TraceSource, Unmatched
+from pairscale.evaluate.tasks import SuiteLike, TraceSource, Unmatched
 from pairscale.runtime import awaitable, blocking
 from pairscale.store.label_keys import key_path, known_key
 
@@ -53,11 +54,11 @@ class ExportedCases(ReprMixin):
 @blocking()
 @checked
 async def export_pairwise_cases(
-    source_a: TraceSource | FilePath,
-    source_b: TraceSource | FilePath,
+    source_a: TraceSource | str | os.PathLike[str],
+    source_b: TraceSource | str | os.PathLike[str],
     *,
     criteria: str | Iterable[str],
-    out: FilePath,
+    out: str | os.PathLike[str],
     suite: SuiteLike | None = None,
     seed: int | None = None,
 ) -> ExportedCases:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -25,7 +26,7 @@ from pairscale.evaluate.inference.score import IMAGINED, NO_SPREAD, student_quan
 from pairscale.evaluate.result import PairwiseRunResult, VariantFigures, counted_score, figures_of
 from pairscale.evaluate.run import PairwiseRun
 from pairscale.evaluate.store import OF_THE_CALL
-from pairscale.evaluate.tasks import FilePath, SuiteLike, Trace, as_suite
+from pairscale.evaluate.tasks import SuiteLike, Trace, as_suite
 from pairscale.evaluate.variants import CaseJob, VariantLike, make_variant
 from pairscale.models.bradley_terry import fit_bt_model
 from pairscale.runtime import CONCURRENCY, TIMEOUT, RunOptions, awaitable, blocking
@@ -161,7 +162,7 @@ async def run_variants(
     concurrency: int = CONCURRENCY,
     timeout: float | None = TIMEOUT,
     variant_timeout: float | None = None,
-    run: FilePath | None = None,
+    run: str | os.PathLike[str] | None = None,
     failures: Failures = "loss",
     max_cost: float | None = None,
     seed: int = 1,

@@ -37,7 +37,6 @@ from pairscale.evaluate.inference.sequence import RunningSequence
 from pairscale.evaluate.result import PairwiseCase, PairwiseRunResult, counted_score, figures_of, measures_of
 from pairscale.evaluate.store import Compared, EvaluationStore
 from pairscale.evaluate.tasks import (
-    FilePath,
     Match,
     SuiteLike,
     Task,
@@ -247,7 +246,7 @@ class PairwiseRun:
         comparators: Iterable[PairwiseComparator],
         options: RunOptions,
         *,
-        run: FilePath | None = None,
+        run: str | os.PathLike[str] | None = None,
         failures: Failures = "loss",
         stop_when: StopWhen | None = None,
         seed: int | None = 1,

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -25,7 +26,7 @@ from pairscale.core.provenance import text_hash, utc_now
 from pairscale.core.tables import listed
 from pairscale.evaluate.comparators import PairwiseOutcome, item_name
 from pairscale.evaluate.result import PairwiseRunResult
-from pairscale.evaluate.tasks import FilePath, InMemoryTraceSource, Suite, Task, Trace
+from pairscale.evaluate.tasks import InMemoryTraceSource, Suite, Task, Trace
 from pairscale.judges.base import Judge, JudgePair, Verdict
 from pairscale.runtime import Question, Recorded
 from pairscale.store.marks import ANSWERS, OUTCOMES, RESULTS, RUNS, TASKS
@@ -284,7 +285,7 @@ class RunTraceSource(InMemoryTraceSource):
     """
 
     @checked
-    def __init__(self, run: FilePath, variant: str) -> None:
+    def __init__(self, run: str | os.PathLike[str], variant: str) -> None:
         names: dict[str, str] = {}
         answers: dict[str, dict[tuple[int, str], Trace]] = {}
         with open_run(run) as store:
@@ -300,7 +301,7 @@ class RunTraceSource(InMemoryTraceSource):
 
 
 @checked
-def read_suite(run: FilePath) -> Suite | None:
+def read_suite(run: str | os.PathLike[str]) -> Suite | None:
     """The tasks that a run file has answers to; None when there are none.
 
     Example:

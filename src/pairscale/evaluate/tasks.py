@@ -24,8 +24,6 @@ from pairscale.judges.base import require_figure
 from pairscale.judges.function import words_of
 from pairscale.store.database import scrub_surrogates
 
-FilePath: TypeAlias = str | os.PathLike[str]
-
 
 @dataclass(frozen=True, slots=True)
 class Task:
@@ -130,7 +128,7 @@ class Suite(ReprMixin):
     @checked
     def from_file(
         cls,
-        path: FilePath,
+        path: str | os.PathLike[str],
         *,
         name: str | None = None,
         id_col: str | None = None,
@@ -161,7 +159,7 @@ class Suite(ReprMixin):
     from_csv = from_file
 
 
-SuiteLike: TypeAlias = "Suite | FilePath | Iterable[Task | Mapping[str, Any] | str]"
+SuiteLike: TypeAlias = "Suite | str | os.PathLike[str] | Iterable[Task | Mapping[str, Any] | str]"
 """A suite, a file of tasks, a list of tasks, or a suite of AG2."""
 
 

@@ -23,7 +23,6 @@ from pairscale.evaluate.comparators import together
 from pairscale.evaluate.formats.reading import ANSWER_SUFFIXES, recorded
 from pairscale.evaluate.store import COST_IS_ESTIMATE, RECORDED, TIMED_OUT, EvaluationStore
 from pairscale.evaluate.tasks import (
-    FilePath,
     Groups,
     Task,
     Trace,
@@ -60,7 +59,7 @@ class Variant(Protocol):
         ...
 
 
-VariantLike: TypeAlias = "FilePath | Variant | TraceSource | Callable[..., Any] | Any"
+VariantLike: TypeAlias = "str | os.PathLike[str] | Variant | TraceSource | Callable[..., Any] | Any"
 """A callable, ``provider:model``, ``module:function``, a file of recorded outputs, a source of traces, an agent with
 ``ask``, or a :class:`Variant`."""
 

@@ -35,7 +35,6 @@ from pairscale.evaluate.formats.tools import (
 )
 from pairscale.evaluate.tasks import (
     OUTPUT_NAMES,
-    FilePath,
     InMemoryTraceSource,
     Trace,
     TraceSource,
@@ -88,7 +87,7 @@ def source_of(answers: Iterable[Answer]) -> InMemoryTraceSource:
 
 @checked
 def read_outputs(
-    path: FilePath | Table,
+    path: str | os.PathLike[str] | Table,
     *,
     id_col: str | None = None,
     input_col: str | None = None,
@@ -167,7 +166,7 @@ class DirectoryTraceSource(InMemoryTraceSource):
     """
 
     @checked
-    def __init__(self, folder: FilePath) -> None:
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
         there = Path(folder).iterdir() if Path(folder).is_dir() else ()
         files = sorted(file for file in there if file.suffix.lower() in ANSWER_SUFFIXES)
         if not files:
@@ -178,7 +177,7 @@ class DirectoryTraceSource(InMemoryTraceSource):
 
 
 @checked
-def save_trace(trace: Trace, folder: FilePath, *, task_id: str, trace_id: str | None = None) -> Path:
+def save_trace(trace: Trace, folder: str | os.PathLike[str], *, task_id: str, trace_id: str | None = None) -> Path:
     """Write a trace to a file of its own in a folder (made when it is missing), for :class:`DirectoryTraceSource`.
 
     Args:
@@ -205,7 +204,7 @@ def save_trace(trace: Trace, folder: FilePath, *, task_id: str, trace_id: str | 
 
 
 def read_answers(
-    path: FilePath | Table, named: Mapping[str, str] | None = None, encoding: str | None = None
+    path: str | os.PathLike[str] | Table, named: Mapping[str, str] | None = None, encoding: str | None = None
 ) -> list[Answer]:
     """The answers of a file of any format, which is said where it is one of another tool, or of a table.
 
@@ -306,7 +305,7 @@ def _only_column(row: Row, kinds: Sequence[Sequence[str]], ours: str, where: str
 
 
 def read_both_outputs(
-    path: FilePath | Table,
+    path: str | os.PathLike[str] | Table,
     a_col: str,
     b_col: str,
     named: Mapping[str, str],
@@ -340,7 +339,7 @@ def read_both_outputs(
 
 
 def read_tasks(
-    path: FilePath | Table, named: Mapping[str, str] | None = None, encoding: str | None = None
+    path: str | os.PathLike[str] | Table, named: Mapping[str, str] | None = None, encoding: str | None = None
 ) -> list[dict[str, Any]]:
     """The tasks of a file, as rows for a suite: a table, questions of MT-bench, or chat messages.
 
@@ -376,7 +375,7 @@ def _mt_task(row: Row) -> dict[str, Any]:
     }
 
 
-def _rows(path: FilePath | Table, wanted: Iterable[str], encoding: str | None) -> Sequence[Row]:
+def _rows(path: str | os.PathLike[str] | Table, wanted: Iterable[str], encoding: str | None) -> Sequence[Row]:
     """The rows of a file or of a table in memory.
 
     Raises:
