@@ -89,8 +89,8 @@ def converted(option: Option, value: Any) -> Any:
         return dict(read_setting(text) for text in value or ()) or None
     if option.name == "price" and isinstance(value, str):
         return _price(value)
-    if option.is_argument and option.is_several and len(value) == 1:
-        return value[0]
+    if option.is_argument and option.is_several and value is not None and len(value) < 2:
+        return value[0] if value else None
     return value
 
 
@@ -112,7 +112,10 @@ def _add(group: Any, option: Option) -> None:
     if option.choices:
         settings["choices"] = option.choices
     if option.is_argument:
-        settings["nargs"] = "+" if option.is_several else None if option.is_required else "?"
+        if option.is_several:
+            settings["nargs"] = "+" if option.is_required else "*"
+        elif not option.is_required:
+            settings["nargs"] = "?"
         group.add_argument(option.name, **settings)
         return
     if option.is_several:

@@ -21,9 +21,10 @@ if TYPE_CHECKING:
 
 @from_verb(
     "ab",
-    "A [B]",
+    "A [B...]",
     "pairscale ab a.jsonl b.jsonl --criterion helpful --judge openai:gpt-5.1",
     'pairscale ab a.jsonl b.jsonl --criterion "easy to read" --run ab.db',
+    "pairscale ab a.jsonl b.jsonl c.jsonl d.jsonl --criterion helpful --baseline a",
     "pairscale ab tasks.csv --variant-a my:old --variant-b my:new --criterion c",
     "pairscale ab a.jsonl b.jsonl --criterion helpful --labels labels.jsonl",
     "pairscale ab a.jsonl b.jsonl --criterion helpful --manifest cases.jsonl",
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     "pairscale ab a.jsonl b.jsonl --criterion helpful --control length",
 )
 def command(arguments: dict[str, Any], emit: Output) -> None:
-    """Is B better than A?
+    """Is B better than A? With three files of answers or more: which is the best?
 
     Answers that are recorded already are compared task by task; with a suite, both variants answer it first. Judges are
     asked in both orders. A win, a tie, a flip (another winner in the other order), an abstention and an error stay five
@@ -46,13 +47,18 @@ def command(arguments: dict[str, Any], emit: Output) -> None:
         a: The recorded answers of A: rows with task_id and output (jsonl, json, csv, …), or a file of inspect_ai,
             OpenTelemetry, AG2, promptfoo, Langfuse, LangSmith, MT-bench, AlpacaEval, or chat messages; or the answers
             of both in one file; or a suite of tasks (input, and where they are there task_id, reference, tags).
-        b: The recorded answers of B; none with a suite.
+        b: The recorded answers of B, and of further variants, which are then ranked; none with a suite.
         judge: provider:model, module:function, human (asked here) or lexical (embedded, a baseline, the default without
             --labels); several of them are a panel that decides by majority.
     """
     judges = arguments["judge"] or ["lexical" if arguments["labels"] is None else "people"]
     opening(*judges, saved=arguments["run"] is not None)
-    found = ps.ab(**arguments)
+    others = arguments.pop("b")
+    found = ps.ab(arguments.pop("a"), *(others if isinstance(others, list) else [others]), **arguments)
+    if isinstance(found, ps.VariantsResult):
+        _say_ranking(found, emit)
+        say_judged(*judges)
+        return
     say_cases(found)
     _say_failures(found)
     if emit.out is not None:
@@ -61,6 +67,30 @@ def command(arguments: dict[str, Any], emit: Output) -> None:
     say_judged(*judges)
     if not any(case.outcome.is_answer for case in found.cases):
         raise InputError("no case was answered, so there is no verdict")
+
+
+def _say_ranking(found: ps.VariantsResult, emit: Output) -> None:
+    """A ranking of several variants."""
+    import polars as pl
+
+    tables = [found.ranking(key).insert_column(0, pl.lit(key).alias("criterion")) for key in found.keys]
+    document = {
+        "verdicts": {key: found.verdict(key) for key in found.keys},
+        "rankings": {key: found.ranking(key).to_dicts() for key in found.keys},
+        "differences": {key: found.differences(key).to_dicts() for key in found.keys},
+        **{name: getattr(found, name) for name in ("variants", "baseline", "stopped", "cost")},
+    }
+
+    def show() -> None:
+        echo(f"{found}\n")
+        for table in tables:
+            show_table(table if len(tables) > 1 else table.drop("criterion"))
+
+    for (a, b), result in found.results.items():
+        if result.unmatched:
+            say(f"note: {plural(len(result.unmatched), 'task')} of {a} and {b} not compared, as one has no answer")
+    say(f"{sum(result.n_cases for result in found.results.values()):,} cases, ${found.cost:.4f}")
+    emit(document, pl.concat(tables), show)
 
 
 def say_cases(found: ps.PairwiseRunResult) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from itertools import combinations
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import uuid4
 
@@ -21,13 +22,14 @@ from pairscale.core.provenance import Provenance, utc_now
 from pairscale.core.tables import listed
 from pairscale.evaluate.comparators import PairwiseComparator
 from pairscale.evaluate.inference.cases import normal_quantile
-from pairscale.evaluate.inference.failures import Failures
+from pairscale.evaluate.inference.failures import Failures, agreed_better, ways_to_count
 from pairscale.evaluate.inference.score import IMAGINED, NO_SPREAD, student_quantile
 from pairscale.evaluate.result import PairwiseRunResult, VariantFigures, counted_score, figures_of
-from pairscale.evaluate.run import PairwiseRun
+from pairscale.evaluate.run import PairwiseRun, paired
 from pairscale.evaluate.store import OF_THE_CALL
-from pairscale.evaluate.tasks import SuiteLike, Trace, as_suite
+from pairscale.evaluate.tasks import Suite, SuiteLike, Trace, Unmatched, as_suite
 from pairscale.evaluate.variants import CaseJob, VariantLike, make_variant
+from pairscale.evaluate.wording import better_by
 from pairscale.models.bradley_terry import fit_bt_model
 from pairscale.runtime import CONCURRENCY, TIMEOUT, RunOptions, awaitable, blocking
 from pairscale.store.marks import VARIANTS
@@ -62,6 +64,7 @@ class VariantsResult(PlotMixin, ReportMixin, table="ranking", charts=("scores", 
         figures: by variant, what its answers took: failures, latency, tokens, cost.
         seed: of the intervals.
         created_at: when, UTC.
+        baseline: the only variant that the others were compared with; None when all were, two by two.
     """
 
     variants: tuple[str, ...]
@@ -73,6 +76,7 @@ class VariantsResult(PlotMixin, ReportMixin, table="ranking", charts=("scores", 
     figures: Mapping[str, VariantFigures] = field(default_factory=dict[str, VariantFigures])
     seed: int = 1
     created_at: str = field(default_factory=utc_now)
+    baseline: str | None = None
     _fits: dict[str, BTFit] = field(default_factory=dict[str, "BTFit"], init=False, repr=False, compare=False)
 
     def fit(self, key: str | None = None) -> BTFit:
@@ -131,24 +135,41 @@ class VariantsResult(PlotMixin, ReportMixin, table="ranking", charts=("scores", 
         return groups_of(self.differences(key), ranked)
 
     def verdict(self, key: str | None = None) -> str:
-        """Which variant is the best, in a sentence that ends with what to do next."""
+        """Which variants are shown to be better, in a sentence."""
+        if self.baseline is not None:
+            return self._against(self.baseline, key)
         groups = self.groups(key)
         best = self.best(key)
         if best is not None:
-            return f"{best} is the best; choose {best}"
+            return f"{best} is favoured: it is shown to be better than all others"
         if len(groups) < 2:
-            return "no difference between them is shown; compare more tasks, or choose by cost and speed"
+            return "no difference between them is shown; compare more tasks, or decide by cost and speed"
         first = groups[0][0]
         alike = dict.fromkeys(name for group in groups if first in group for name in group if name != first)
         score = f"{', '.join(alike)} cannot be told apart from {first}, which has the highest score"
-        return f"no single one is the best, as {score}; choose among these by cost and speed"
+        return f"no single one is favoured, as {score}; decide among these by cost and speed"
+
+    def _against(self, baseline: str, key: str | None) -> str:
+        """How the others compare with the baseline."""
+        parts: dict[str, list[str]] = {"favoured over": [], "not shown to differ from": [], "worse than": []}
+        level = 1 - (1 - LEVEL) / len(self.results)  # of each, so that all of them hold together
+        for (_, name), result in self.results.items():
+            better = agreed_better(
+                {way: better_by(result, key or self.keys[0], way, level) for way in ways_to_count(result.failures)},
+                result.failures,
+            )
+            words = {"b": "favoured over", "a": "worse than"}.get(str(better), "not shown to differ from")
+            parts[words].append(name)
+        return "; ".join(f"{words} {baseline}: {', '.join(names)}" for words, names in parts.items() if names)
 
     def summary(self) -> str:
         """The rankings in words."""
         return "\n".join(f"{key}: {self.verdict(key)}\n{self.ranking(key)}" for key in self.keys)
 
-    def __repr__(self) -> str:
-        return f"<VariantsResult of {len(self.variants)} variants, {len(self.results)} pairs>"
+    def __str__(self) -> str:
+        if len(self.keys) == 1:
+            return self.verdict()
+        return "\n".join(f"{key}: {self.verdict(key)}" for key in self.keys)
 
 
 @blocking("run")
@@ -167,6 +188,7 @@ async def run_variants(
     max_cost: float | None = None,
     seed: int = 1,
     progress: ProgressMode = True,
+    baseline: str | None = None,
 ) -> VariantsResult:
     """Have several variants answer a suite, compare their answers two by two, and rank the variants.
 
@@ -189,6 +211,7 @@ async def run_variants(
         max_cost: US dollars that the run may spend, all calls together.
         seed: of the sample and of the intervals.
         progress: show a bar when standard error is a terminal.
+        baseline: the name of the only variant that the others are compared with; by default all of them, two by two.
 
     Raises:
         InputError: with fewer than three variants (:func:`run_pairwise` compares two).
@@ -202,45 +225,96 @@ async def run_variants(
         >>> run_variants(list("abcdef"), variants, comparators=[judge]).ranking()["variant"].to_list()
         ['3', '2', '1']
     """
-    suite = as_suite(suite)
     seed = require_int(seed, "seed", least=0)
-    names = tuple(variants)
-    if len(names) < 3:
-        raise InputError(f"run_variants ranks three variants or more, not {listed(names) or 'none'}; see run_pairwise")
-    made = {name: make_variant(given, name) for name, given in variants.items()}
-    chosen = _chosen(len(suite), list(combinations(names, 2)), n_pairs, seed)
     options = RunOptions(concurrency=concurrency, timeout=timeout, max_cost=max_cost)
     asking = PairwiseRun(comparators, options, run=run, failures=failures, seed=seed, progress=progress)
+    return await rank_variants(asking, suite, variants, variant_timeout, baseline, n_pairs)
+
+
+async def rank_variants(
+    asking: PairwiseRun,
+    suite: SuiteLike,
+    variants: Mapping[str, VariantLike],
+    variant_timeout: float | None,
+    baseline: str | None,
+    n_pairs: int | None = None,
+) -> VariantsResult:
+    """Have three variants or more answer a suite, and rank them; see :func:`run_variants` for the arguments."""
+    suite = as_suite(suite)
+    couples = couples_of(tuple(variants), baseline)
+    made = {name: make_variant(given, name) for name, given in variants.items()}
+    chosen = _chosen(len(suite), couples, n_pairs, asking.seed or 0)
     async with asking.opened():
         runner = asking.runner(made, variant_timeout)
         settings = {"run": asking.name, "suite": suite.name, "n_pairs": len(chosen)}
-        provenance = Provenance("run_variants", settings, seed, runner.identities)
-        return await ranked(asking, [runner.job(suite.tasks[task], 1, *couple) for task, couple in chosen], provenance)
+        provenance = Provenance("run_variants", settings, asking.seed, runner.identities)
+        jobs = [runner.job(suite.tasks[task], 1, *couple) for task, couple in chosen]
+        return await _ranked(asking, jobs, couples, baseline, provenance)
 
 
-async def ranked(asking: PairwiseRun, jobs: Sequence[CaseJob], provenance: Provenance) -> VariantsResult:
+async def rank_answers(
+    asking: PairwiseRun, sources: Mapping[str, Any], suite: Suite | None, baseline: str | None
+) -> VariantsResult:
+    """Compare the recorded answers of three variants or more two by two, and rank the variants.
+
+    Args:
+        asking: with the comparators and settings.
+        sources: the answers by the variants' names.
+        suite: the tasks, where they are known.
+        baseline: the only variant that the others are compared with; None for all pairs.
+    """
+    couples = couples_of(tuple(sources), baseline)
+    jobs: list[CaseJob] = []
+    unmatched = {}
+    for a, b in couples:
+        own, unmatched[a, b] = await paired(sources[a], sources[b], suite, (a, b))
+        jobs += own
+    async with asking.opened():
+        provenance = Provenance("ab", {"run": asking.name, "suite": suite and suite.name}, asking.seed)
+        return await _ranked(asking, jobs, couples, baseline, provenance, unmatched)
+
+
+def couples_of(names: Sequence[str], baseline: str | None) -> list[tuple[str, str]]:
+    """Which variants are compared: all of them two by two, or each with the baseline."""
+    if len(names) < 3:
+        raise InputError(f"a ranking takes three variants or more, not {listed(names) or 'none'}; `ps.ab` compares two")
+    if baseline is None:
+        return list(combinations(names, 2))
+    if baseline not in names:
+        raise InputError(f"`baseline=` names one of the variants {listed(names)}, not {baseline!r}", "baseline")
+    return [(baseline, name) for name in names if name != baseline]
+
+
+async def _ranked(
+    asking: PairwiseRun,
+    jobs: Sequence[CaseJob],
+    couples: Sequence[tuple[str, str]],
+    baseline: str | None,
+    provenance: Provenance,
+    unmatched: Mapping[tuple[str, str], tuple[Unmatched, ...]] = MappingProxyType({}),
+) -> VariantsResult:
     """Compare every case, and rank the variants; the ranking is kept in the run file."""
     await asking.grade(jobs)
     group = uuid4().hex
-    names = tuple(dict.fromkeys(name for job in jobs for name in job.names))
-    numbers: dict[tuple[str, str], list[int]] = {}
-    answers: dict[str, dict[tuple[str, int], Trace]] = {name: {} for name in names}
-    for number, job in enumerate(jobs):
-        numbers.setdefault(job.names, []).append(number)
-        for name, trace in zip(job.names, asking.traces.get(number, ()), strict=False):
-            answers[name][job.task_id, job.repeat] = trace
+    results: dict[tuple[str, str], PairwiseRunResult] = {}
+    answers: dict[str, dict[tuple[str, int], Trace]] = {name: {} for couple in couples for name in couple}
+    for couple in couples:
+        numbers = [number for number, job in enumerate(jobs) if job.names == couple]
+        about = {"label": group, "provenance": provenance, "unmatched": unmatched.get(couple, ())}
+        results[couple] = asking.result(couple, numbers, run_id=f"{group}-{len(results)}", **about)
+        for number in set(numbers) & asking.traces.keys():
+            for name, trace in zip(couple, asking.traces[number], strict=True):
+                answers[name][jobs[number].task_id, jobs[number].repeat] = trace
     result = VariantsResult(
-        names,
+        tuple(answers),
         asking.keys,
-        {
-            couple: asking.result(own, run_id=f"{group}-{n}", label=group, provenance=provenance)
-            for n, (couple, own) in enumerate(numbers.items())
-        },
+        results,
         asking.stopped,
         asking.cost,
         provenance,
         {name: figures_of(name, own.values()) for name, own in answers.items()},
         asking.seed or 0,
+        baseline=baseline,
     )
     if asking.store.is_kept:
         _save(asking, result)
@@ -268,7 +342,7 @@ async def run_variants_async(*args: Any, **settings: Any) -> Any:
 def _save(asking: PairwiseRun, ranking: VariantsResult) -> None:
     """Keep a ranking in its run file, to be reported later; once, however often it is the same."""
     row = {
-        **{name: getattr(ranking, name) for name in ("variants", "keys", "stopped", "seed", "created_at")},
+        **{name: getattr(ranking, name) for name in ("variants", "keys", "stopped", "seed", "created_at", "baseline")},
         "results": [{**result.to_dict(), "run_id": "", "created_at": ""} for result in ranking.results.values()],
         "provenance": asdict(ranking.provenance),
         "figures": {name: asdict(figures) for name, figures in ranking.figures.items()},
@@ -295,6 +369,7 @@ def saved_variants(store: RunFile) -> VariantsResult | None:
         {name: VariantFigures(**figures) for name, figures in row["figures"].items()},
         row["seed"],
         row["created_at"],
+        row.get("baseline"),
     )
 
 

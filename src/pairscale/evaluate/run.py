@@ -344,7 +344,7 @@ class PairwiseRun:
             jobs = [runner.job(task, repeat, *names) for task in suite for repeat in range(1, repeats + 1)]
             used = {"run": self.name, "suite": suite.name, "repeats": repeats, "stop_when": self.stop_when}
             about["provenance"] = Provenance("run_pairwise", used, self.seed, runner.identities)
-            return await self._result(jobs, **about)
+            return await self._result(names, jobs, **about)
 
     async def compare_answers(
         self, source_a: Any, source_b: Any, names: tuple[str, str], *, suite: SuiteLike | None = None, **about: Any
@@ -364,7 +364,7 @@ class PairwiseRun:
         async with self.opened():
             used = {"run": self.name, "suite": tasks and tasks.name, "stop_when": self.stop_when}
             about["provenance"] = Provenance("evaluate_pairwise", used, self.seed)
-            return await self._result(jobs, **about)
+            return await self._result(names, jobs, **about)
 
     async def grade(self, jobs: Sequence[CaseJob]) -> None:
         """Compare every case, or as many as it takes."""
@@ -387,10 +387,9 @@ class PairwiseRun:
             runtime.tell_budget()
         self.stopped = self.stopped or runtime.stopped
 
-    def result(self, numbers: Sequence[int], **about: Any) -> PairwiseRunResult:
-        """The result of the cases with these numbers, which are of the same two variants."""
+    def result(self, names: tuple[str, str], numbers: Sequence[int], **about: Any) -> PairwiseRunResult:
+        """The result of the cases with these numbers, which are of these two variants."""
         done = [number for number in numbers if number in self.done_cases]
-        names = self.jobs[numbers[0]].names
         return PairwiseRunResult(
             cases=tuple(case for number in done for case in self.done_cases[number]),
             keys=self.keys,
@@ -407,7 +406,13 @@ class PairwiseRun:
         )
 
     async def _result(
-        self, jobs: Sequence[CaseJob], *, run_id: str | None = None, store_dir: Any = None, **about: Any
+        self,
+        names: tuple[str, str],
+        jobs: Sequence[CaseJob],
+        *,
+        run_id: str | None = None,
+        store_dir: Any = None,
+        **about: Any,
     ) -> PairwiseRunResult:
         """Compare every case of two variants; the result is saved where that was asked for."""
         created = utc_now()
@@ -415,6 +420,7 @@ class PairwiseRun:
         await self.grade(jobs)
         dates = {price_date(getattr(asked, "price", None)) for asked in self._priced}
         result = self.result(
+            names,
             self.order,
             run_id=run_id or uuid4().hex,
             asked=self.asked,
