@@ -595,20 +595,18 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
         return summary_of(self)
 
     @checked
-    def diff(self, baseline: PairwiseRunResult, *, strict: bool = True, tolerance: float | None = None) -> RunDiff:
+    def diff(self, baseline: PairwiseRunResult, *, strict: bool = True) -> RunDiff:
         """What has changed for B since another run.
 
         Args:
             baseline: the run to compare with.
             strict: refuse runs that are not of the same tasks (with the same inputs) and keys; otherwise what they
                 share is compared.
-            tolerance: compare graded preferences, and count a change by more than this. By default hard verdicts are
-                compared, so that a preference that went from 0.83 to 0.82 is no regression.
 
         Raises:
             RunsNotComparableError: when they are not, or share nothing.
         """
-        return diff_runs(self, baseline, strict=strict, tolerance=tolerance)
+        return diff_runs(self, baseline, strict=strict)
 
     # Files
 

@@ -176,7 +176,7 @@ def _fit_of(source: Any) -> Any:
     from pairscale.evaluate.ranking import VariantsResult
 
     if isinstance(source, VariantsResult):
-        return source.fits[source.keys[0]]
+        return source.fit()
     return source.state if isinstance(source, AdaptiveResult) else source
 
 
