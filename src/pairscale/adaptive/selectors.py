@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import index
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -33,23 +33,6 @@ if TYPE_CHECKING:
     from pairscale.adaptive.config import AdaptiveConfig
     from pairscale.adaptive.selection.ledger import Flags, Ledger
     from pairscale.core.arrays import Floats, Ints
-
-__all__ = [
-    "SELECTORS",
-    "Choice",
-    "MissingSelector",
-    "OwnSelector",
-    "Selector",
-    "Situation",
-    "allowed_partners",
-    "choose_by",
-    "look",
-    "make_selector",
-    "name_of",
-    "named_selector",
-    "selector_for",
-    "selector_name",
-]
 
 SELECTORS = ("random", "nearest", "information")
 """The names that :func:`make_selector` knows."""
@@ -117,20 +100,6 @@ class OwnSelector(Protocol):
     def __call__(self, now: Situation, /) -> tuple[int, int] | None:
         """Choose."""
         ...
-
-
-class MissingSelector:
-    """In the place of one that was not given again: what a run holds can be looked at, and the run cannot continue."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __call__(self, _now: Situation | None = None, /) -> NoReturn:
-        """Refuse."""
-        raise InputError(
-            f"the pairs of this run are chosen by {self.name!r}, which is none of pairscale's own selectors; "
-            "give it again (selector=, or --selector module:function)"
-        )
 
 
 def named_selector(selector: str | OwnSelector) -> str | OwnSelector:
@@ -278,10 +247,9 @@ def choose_by(
         found = look(selector, ledger, config, seeds, fallback)
         if found is not None:
             break
-    n = 0 if found is None else found.n_candidates
     names = ("generated", "after_hard_filters", "after_duplicates", "after_star_caps", "scored")
     fields = {
-        **{f"n_candidates_{name}": n for name in names},
+        **dict.fromkeys((f"n_candidates_{name}" for name in names), 0 if found is None else found.n_candidates),
         "star_cap_rejects": 0, "star_cap_reject_items": 0, "star_override_used": False, "repeats_allowed": False,
         "is_explore_step": False, "candidate_starved": found is None,
         "fallback_used": path[-1], "fallback_path": ">".join(path),

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from pairscale.core.arrays import Floats, Ints
     from pairscale.models.bayes.posterior import Posterior
 
-__all__ = ["ErrorWeights", "expected_wrong", "rank_errors", "top_errors", "top_figures", "top_probabilities"]
-
 _HALVED = 40  # times, to find a place on the scale
 _NOTHING = 1e-9  # of the largest weight: what is below counts for nothing
 
