@@ -34,7 +34,7 @@ from pairscale.adaptive.status import has_begun
 from pairscale.core.display import PlotMixin
 from pairscale.core.errors import InputError, StoreDamagedError, StoreError, StoreMismatchError
 from pairscale.core.notices import notice
-from pairscale.core.options import require_run, shown
+from pairscale.core.options import require_run
 from pairscale.core.provenance import utc_now
 from pairscale.core.tables import listed, require_ids, to_frame
 from pairscale.models.bayes.logs import ITEM_FIGURES, ITEM_LOG, ROUND_LOG, round_log_row, summarize_items
@@ -531,7 +531,9 @@ def require_same_judge(state: AdaptiveState, judge: Judge) -> str | None:
         if old != new and not is_optional:
             changed.append(f"{name} was {old!r}, is {new!r}")
     if not changed and not is_function and entered != now.condition_id:
-        changed = [f"its settings were {shown(before.settings)}, are {shown(now.settings)}"]
+        names = sorted(set(before.settings) | set(now.settings))
+        other = [name for name in names if before.settings.get(name) != now.settings.get(name)]
+        changed = [f"other settings ({', '.join(other)})"]
     if changed:
         raise StoreMismatchError(
             f"{store.name} was judged by another judge: {'; '.join(changed)}; "
