@@ -11,9 +11,9 @@ import pytest
 import pairscale as ps
 from pairscale.adaptive.engine import Engine
 from pairscale.adaptive.selectors import OwnSelector, Situation, selector_name
-from pairscale.core.errors import InputError, UnknownNameError
+from pairscale.core.errors import InputError, StoreMismatchError, UnknownNameError
 from tests.adaptive.driving import drive, finish_warm_start, judge, names
-from tests.adaptive.running import FAST, LATE, better, rank, samples, simulated, steps
+from tests.adaptive.running import FAST, LATE, audited, better, rank, samples, simulated, steps
 
 NAME = f"{__name__}.most_uncertain"
 
@@ -157,6 +157,36 @@ def test_a_run_goes_on_and_is_audited(selector: OwnSelector, concurrency: int, t
     ps.adaptive_rank_run_live(late, simulated(invalid_rate=0.1), 4, concurrency=concurrency, **FAST)
     rank(samples(10), simulated(invalid_rate=0.1), n_steps=12, run=run, **given)
     assert ps.audit(run, selector=selector).passed
+
+
+def test_another_one_is_refused_and_without_it_a_run_can_be_looked_at(tmp_path: Path) -> None:
+    run = tmp_path / "run.db"
+    before = rank(6, selector=most_uncertain, n_steps=15, run=run)
+    for other in ("pollitt", by_chance):
+        with pytest.raises(
+            StoreMismatchError, match=f"was started with selector='{NAME}', not '.*{selector_name(other)}"
+        ):
+            rank(6, selector=other, n_steps=3, run=run)
+        with pytest.raises(StoreMismatchError, match="was started with selector="):
+            ps.audit(run, selector=other)
+    with pytest.raises(StoreMismatchError, match="was started with selector="):
+        ps.load_adaptive_session(run, selector="random")
+    looked_at = ps.load_adaptive_session(run)
+    assert looked_at.step_log.equals(before.state.step_log)
+    assert ps.summarize_items(looked_at).equals(ps.summarize_items(before.state))
+    for refused in (
+        lambda: ps.adaptive_rank_run_live(looked_at, simulated(), 3, **FAST),
+        lambda: ps.audit(run),
+        looked_at.engine.propose,
+    ):
+        with pytest.raises(InputError, match=f"chosen by '{NAME}'.*give it again .selector="):
+            refused()
+    assert ps.validate_session_dir(run)["steps"] == 15
+    pollitt = tmp_path / "pollitt.db"
+    rank(6, n_steps=8, run=pollitt)
+    with pytest.raises(StoreMismatchError, match="was started with selector='pollitt', not"):
+        ps.adaptive_rank_resume(run=pollitt, selector=most_uncertain)
+    audited(pollitt)
 
 
 def test_an_audit_tells_of_a_selector_that_remembers(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ import numpy as np
 from polars.exceptions import PolarsError
 
 from pairscale.adaptive.config import BTLConfig
-from pairscale.adaptive.engine import Starved
+from pairscale.adaptive.engine import Starved, uid_of
 from pairscale.adaptive.gates import (
     CONVERGED,
     is_identified,
@@ -29,8 +29,9 @@ from pairscale.adaptive.gates import (
 )
 from pairscale.adaptive.messages import NOTHING_LEFT
 from pairscale.adaptive.refits import figure_columns, request_columns
-from pairscale.adaptive.replay import Replay, uid_of
+from pairscale.adaptive.replay import Replay
 from pairscale.adaptive.selection.goal_errors import expected_wrong
+from pairscale.adaptive.selectors import MissingSelector
 from pairscale.adaptive.session import session_facts
 from pairscale.core.errors import PairscaleError, StoreDamagedError
 
@@ -76,13 +77,16 @@ def read_replay(store: RunFile, where: str, selector: str | OwnSelector | None =
         selector: who chose the pairs, when it was a selector of the user's own: it has to choose again.
 
     Raises:
-        StoreMismatchError: it is another selector than that of the run, or one of the user's own is missing.
+        StoreMismatchError: it is another selector than that of the run.
+        InputError: the selector was one of the user's own, and is missing.
     """
     try:
         session_facts(store, where)
         audit = _Audit(store, where, selector)
     except (*_UNFIT, StoreDamagedError) as error:
         return partial(Replayed, 0, 0, _unfit(error))
+    if isinstance(audit.engine.chooser, MissingSelector):
+        audit.engine.chooser()
     return audit.found
 
 

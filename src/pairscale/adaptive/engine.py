@@ -93,13 +93,19 @@ class Starved:
     row: Mapping[str, Any]
 
 
+def uid_of(step_id: int) -> str:
+    """The name of a step's question in the run file."""
+    return f"step-{step_id:06d}"
+
+
 class Engine:
     """The state of a run, and its verbs: :meth:`propose`, :meth:`record` and :meth:`apply`.
 
     Attributes:
         ids: the items, in the order in which they came in.
         seed: of every choice.
-        selector: who chooses, by name: ``pollitt``, ``random``, ``nearest``, ``information``, or one of your own.
+        chooser: who chooses.
+        selector: the same by name: ``pollitt``, ``random``, ``nearest``, ``information``, or one of your own.
         config: how pairs are chosen.
         btl: when the model is fitted again, and when the run stops.
         ledger: what was asked and answered.
@@ -129,11 +135,11 @@ class Engine:
     ) -> None:
         if len(ids) < 2:
             raise InputError(f"ranking needs at least two texts, not {len(ids)}")
-        chooser = named_selector(selector)
+        self.chooser = named_selector(selector)
         self.seed = require_int(seed, "seed", least=0)
-        self.selector = selector_name(chooser)
+        self.selector = selector_name(self.chooser)
         # Who chooses, where it is not by rounds.
-        self._other: Selector | None = None if chooser == POLLITT else make_selector(chooser, self._known)
+        self._other: Selector | None = None if self.chooser == POLLITT else make_selector(self.chooser, self._known)
         self.ids: list[str] = []
         self._settle_size(ids, adaptive_config, btl_config)
         self.ledger = Ledger(len(ids), self.config.W_cap, mu, sigma)

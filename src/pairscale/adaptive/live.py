@@ -10,11 +10,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pairscale.adaptive.engine import FEWEST, Proposal, Starved
+from pairscale.adaptive.engine import FEWEST, Proposal, Starved, uid_of
 from pairscale.adaptive.messages import STOPS, TO_CONTINUE, flips, weak_judges, why_stopped
 from pairscale.adaptive.refits import FitFn, RefitOutcome, RefitRequest, fit_name, refit
-from pairscale.adaptive.replay import uid_of
 from pairscale.adaptive.selection.ledger import FIRST_ANSWERS, TIE
+from pairscale.adaptive.selectors import MissingSelector
 from pairscale.adaptive.session import AdaptiveState, event_of, require_same_judge
 from pairscale.adaptive.view import View
 from pairscale.core.errors import JudgeError, StoreMismatchError
@@ -352,6 +352,8 @@ def run_live(
     entered = require_same_judge(state, judge)
     _say_what_is_unsure(state, entered, judge)
     stopped = engine.stop_reason
+    if stopped is None and isinstance(engine.chooser, MissingSelector):
+        engine.chooser()
     if stopped is not None:
         notice(f"this run has stopped ({stopped}): {why_stopped(state)}; to continue, {TO_CONTINUE[stopped]}")
         if not state.needs_closing and not state.unlogged:

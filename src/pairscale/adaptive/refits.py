@@ -342,7 +342,7 @@ def _row(request: RefitRequest, fit: Any, *, near_stop: bool) -> dict[str, Any]:
         **figure_columns(request, fit.posterior.items.theta_mean),
         "screened": False,
         "repeat_agreement": _repeat_agreement(fit, btl.repeats),
-        "top_wrong": top_figures(counted, request.adaptive.top)[1],
+        "top_wrong": None if request.adaptive.top is None else top_figures(counted, request.adaptive.top)[1],
         **judge_columns(fit),
     }
     row["reliability"] = row[btl.reliability_figure]
@@ -355,10 +355,10 @@ def _items(request: RefitRequest, posterior: Posterior) -> pl.DataFrame:
     first, second, _ = request.history.T.astype(np.int64)
     repeated = repeats_per_item(first, second, len(request.ids))
     items = item_log(posterior, request.refit_id, request.degree, request.first, request.second, repeated)
+    if request.adaptive.top is None:
+        return items
     counted = request.of_counted(posterior)
     in_top, _ = top_figures(counted, request.adaptive.top)
-    if in_top is None:
-        return items
     names = pl.DataFrame({"ID": counted.ids, "top_prob": in_top}, schema_overrides={"ID": pl.String})
     return items.drop("top_prob").join(names, on="ID", how="left", maintain_order="left")
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pairscale.adaptive.engine import Engine, Proposal
 from pairscale.adaptive.messages import NOTHING_LEFT
 from pairscale.adaptive.refits import Belief
-from pairscale.adaptive.selectors import POLLITT, SELECTORS, OwnSelector, named_selector, selector_name
+from pairscale.adaptive.selectors import POLLITT, SELECTORS, MissingSelector, OwnSelector, named_selector, selector_name
 from pairscale.core.errors import StoreDamagedError, StoreMismatchError
 
 if TYPE_CHECKING:
@@ -21,11 +21,6 @@ RECORDED = ("invalid_reason", "invalid_kind", "orders_agree", "probability", "ju
 """Columns of the step log that the engine is told with an answer, besides Y."""
 _OUTCOME = {"timestamp", "pair_id", "Y", "status", "p_ij", "U0_ij", "set_aside", *RECORDED}
 _SETTINGS = ("seed", "selector", "preset", "adaptive_config", "btl_config", "persist_item_log")
-
-
-def uid_of(step_id: int) -> str:
-    """The name of a step's question in the run file."""
-    return f"step-{step_id:06d}"
 
 
 class Replay:
@@ -164,10 +159,7 @@ def _engine_of(start: Row, where: str, selector: str | OwnSelector | None) -> En
     """The engine as it was before the first step."""
     name = start["selector"]
     if selector is None and name not in (POLLITT, *SELECTORS):
-        raise StoreMismatchError(
-            f"the pairs of this run are chosen by {name!r}, which is none of pairscale's own selectors; "
-            "give it again (selector=, or --selector module:function)"
-        )
+        selector = MissingSelector(name)
     selector = named_selector(selector or name)
     now = selector_name(selector)
     if now != name:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import index
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeAlias
 
 import numpy as np
 
@@ -100,6 +100,20 @@ class OwnSelector(Protocol):
     def __call__(self, now: Situation, /) -> tuple[int, int] | None:
         """Choose."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class MissingSelector:
+    """In the place of one that was not given again: what a run holds can be looked at, and the run cannot continue."""
+
+    name: str
+
+    def __call__(self, _now: Situation | None = None, /) -> NoReturn:
+        """Refuse."""
+        raise InputError(
+            f"the pairs of this run are chosen by {self.name!r}, which is none of pairscale's own selectors; "
+            "give it again (selector=, or --selector module:function)"
+        )
 
 
 def named_selector(selector: str | OwnSelector) -> str | OwnSelector:

@@ -142,10 +142,8 @@ def top_probabilities(posterior: Posterior, top: int) -> Floats:
     return counted
 
 
-def top_figures(posterior: Posterior, top: int | None) -> tuple[Floats | None, float | None]:
-    """Per text, the probability of being in the top K, and the expected number of wrong members; None for the order."""
-    if top is None:
-        return None, None
+def top_figures(posterior: Posterior, top: int) -> tuple[Floats, float]:
+    """Per text, the probability of being in the top K, and the expected number of wrong members."""
     probability = top_probabilities(posterior, top)
     return probability, expected_wrong(probability, posterior.items.theta_mean, top)
 
