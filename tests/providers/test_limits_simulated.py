@@ -11,8 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.providers.limit_servers import (
     EPOCH,
-    HELD_OUT,
-    TUNING,
     AnyOf,
     Change,
     Concurrent,
@@ -38,41 +36,6 @@ def shared(share: float, seed: int, **more) -> tuple[float, float, int]:
 
 
 # The servers themselves
-
-
-def test_simulated_time_takes_no_time():
-    async def wait() -> float:
-        await asyncio.sleep(100_000)
-        return asyncio.get_running_loop().time()
-
-    with asyncio.Runner(loop_factory=SimulatedLoop) as runner:
-        assert runner.run(wait()) == pytest.approx(100_000)
-
-
-def test_a_token_bucket_refills_continuously():
-    bucket = TokenBucket(2.0, 3.0)
-    assert [bucket(0.0) for _ in range(4)] == [None, None, None, 0.5]
-    assert (bucket(0.5), bucket(0.5)) == (None, 0.5)
-    assert bucket.left(1.0) == (1, 1.0)
-
-
-def test_a_fixed_window_begins_with_the_minute():
-    window = FixedWindow(2)
-    assert [window(moment) for moment in (50.0, 51.0, 52.0, 60.0, 61.0, 62.0)] == [None, None, 8.0, None, None, 58.0]
-
-
-def test_a_sliding_window_may_count_what_it_refused():
-    lenient, strict = SlidingWindow(1, 10.0), SlidingWindow(1, 10.0, strict=True)
-    moments = (0.0, 6.0, 11.0)
-    assert [lenient(moment) for moment in moments] == [None, 4.0, None]
-    assert [strict(moment) for moment in moments] == [None, 4.0, 5.0]
-
-
-def test_rules_together_and_one_after_the_other():
-    both = AnyOf(TokenBucket(1.0), Concurrent(0))
-    assert [both(0.0), both(0.0)] == [1.0, 1.0]
-    change = Change(5.0, Concurrent(1), Concurrent(0))
-    assert (change(4.9), change(5.0)) == (None, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -102,10 +65,6 @@ def test_headers(style, refusal, answer):
     assert headers_of(style, bucket, None, 0.0) == (
         {name: value for name, value in refusal.items() if "ratelimit" in name} if answer is ... else answer
     )
-
-
-def test_the_held_out_servers_are_others_than_those_of_the_tuning():
-    assert not {case.name for case in TUNING} & {case.name for case in HELD_OUT}
 
 
 # A share that is refused whatever the rate
@@ -204,11 +163,6 @@ def test_refusals_that_end_are_forgotten():
     got = ask(rule, style="zero", answers=8000)
     assert got.seconds <= 60 + 180 + 8000 * 0.1 / 8
     assert got.late >= 0.75 * 8 / 0.1
-
-
-def test_the_same_seed_gives_the_same_run():
-    first, second = (ask(Share(0.3, random.Random(5)), style="zero", seed=5) for _ in range(2))
-    assert first == second
 
 
 WAITS = st.sampled_from([None, 0.0, 0.3, 40.0])

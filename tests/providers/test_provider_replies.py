@@ -10,7 +10,7 @@ from tests.strategies import golden
 
 from pairscale.providers.base import HTTPCall, LLMRequest, Reply, TokenLogprob, Usage
 from pairscale.providers.catalog import PROVIDERS, provider_named
-from pairscale.providers.wire import number, problem, split_thoughts
+from pairscale.providers.wire import split_thoughts
 
 TAG = "<BETTER_SAMPLE>SAMPLE_1</BETTER_SAMPLE>"
 
@@ -143,21 +143,6 @@ def test_ends_of_a_response():
 # --- Together, compatible -------------------------------------------------------------------------------------------
 
 
-def test_together_splits_the_thoughts_of_deepseek():
-    from together.types.chat import ChatCompletion
-
-    body = chat({"content": f"<think>\nBoth are fine.\n</think>\n\n{TAG}"}, "eos") | {"prompt": []}
-    assert ChatCompletion.model_validate(body).choices[0].message.content.endswith(TAG)
-    reply = read("together", body, "deepseek-ai/DeepSeek-R1")
-    assert (reply.text, reply.thoughts, reply.stop_reason) == (TAG, "Both are fine.", "stop")
-
-
-def test_thoughts_in_a_field_of_their_own():
-    for name in ("reasoning", "reasoning_content"):
-        assert read("together", chat({"content": TAG, name: "hm"}), "zai-org/GLM-4.6").thoughts == "hm"
-        assert read("compatible", chat({"content": TAG, name: "hm"})).thoughts == "hm"
-
-
 @pytest.mark.parametrize(
     ("content", "unopened", "expected"),
     [
@@ -173,12 +158,6 @@ def test_thoughts_in_a_field_of_their_own():
 )
 def test_think_blocks(content, unopened, expected):
     assert split_thoughts(content, unopened) == expected
-
-
-def test_only_models_that_think_in_tags_may_leave_out_the_first():
-    body = chat({"content": f"it quotes </think>, so {TAG}"})
-    assert read("together", body, "meta-llama/Llama-3.3-70B-Instruct-Turbo").text.startswith("it quotes")
-    assert read("together", body, "deepseek-ai/DeepSeek-R1").text.startswith(", so")
 
 
 def test_logprobs_in_lists():
@@ -242,14 +221,6 @@ def test_anthropic_ends():
         "max_tokens": "length", "model_context_window_exceeded": "length", "pause_turn": "other",
     }.items():  # fmt: skip
         assert read("anthropic", message(stop=stop), "claude-opus-4-8").stop_reason == expected
-
-
-def test_anthropic_forced_tool_is_the_answer():
-    block = {"type": "tool_use", "id": "t", "name": "verdict", "input": {"better_sample": "SAMPLE_2"}}
-    body = message({"type": "text", "text": "Here:"}, block, stop="tool_use")
-    reply = read("anthropic", body, "claude-3-5-haiku-20241022", choices=("SAMPLE_1", "SAMPLE_2"))
-    assert json.loads(reply.text) == {"better_sample": "SAMPLE_2"}
-    assert reply.stop_reason == "stop"
 
 
 # --- Gemini ---------------------------------------------------------------------------------------------------------
@@ -425,13 +396,6 @@ UNSUPPORTED: list[tuple[Any, str | None]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("body", "parameter"), UNSUPPORTED)
-def test_a_field_that_is_not_taken_is_named(body, parameter):
-    ours = provider_named("compatible")
-    assert ours.problem(400, body).parameter == parameter
-    assert ours.problem(500, body).parameter is None
-
-
 @pytest.mark.parametrize(
     ("provider", "status", "body", "message", "code"),
     [
@@ -454,18 +418,3 @@ def test_a_field_that_is_not_taken_is_named(body, parameter):
 def test_errors_in_their_shapes(provider, status, body, message, code):
     problem = provider_named(provider).problem(status, body)
     assert (problem.message, problem.code, problem.parameter) == (message, code, None)
-
-
-@pytest.mark.parametrize(
-    ("said", "read"),
-    [(7, 7), (7.0, 7), (0, 0), (True, None), ("7", None), (None, None), (-1, None)]
-    + [(said, None) for said in (2**70, 1e30, float("inf"), float("nan"))],
-)
-def test_counts_that_no_run_file_holds_are_none(said, read):
-    assert number(said) == read
-
-
-@pytest.mark.parametrize("code", [float("nan"), float("inf"), -1, True, "429", 10**30])
-def test_an_error_whose_code_is_no_status_is_read_all_the_same(code):
-    found = problem(429, {"error": {"message": "slow down", "code": code, "status": code}})
-    assert (found.message, found.status) == ("slow down", None)

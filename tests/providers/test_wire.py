@@ -70,12 +70,6 @@ def test_what_the_server_asks_to_wait_is_waited_and_said_when_it_is_long(events)
     assert str(said).startswith("waiting 30 s before asking again: openai: HTTP 429 (too many requests")
 
 
-def test_what_may_be_there_already_is_not_tried_again(nobody, events):
-    with pytest.raises(ProviderError):
-        post(nobody, events, again=False)
-    assert events == []
-
-
 def test_an_answer_has_a_limit_beyond_which_nobody_reads_on(message_snapshot, events, monkeypatch):
     sent = []
 

@@ -71,18 +71,6 @@ def given_every_outcome(folder: Path) -> Tables:
 
 
 @recorded
-def given_every_outcome_8_at_once(folder: Path) -> Tables:
-    return mixed(folder, 8)
-
-
-@recorded
-def given_lexical(folder: Path) -> Tables:
-    run, pairs = folder / "run.db", call.pairs_of(call.essays(8), seed=2)
-    done = call.judge_pairs(pairs, "lexical", run=run, concurrency=8, trait="organization")
-    return call.answer_tables(done) | call.file_tables(run, ordered=False)
-
-
-@recorded
 def given_repeated_pairs(folder: Path) -> Tables:
     """Each pair three times and once reversed, by a judge with a position bias and lapses."""
     run, pairs = folder / "run.db", call.pairs_of(call.texts(4), seed=3)
@@ -108,11 +96,6 @@ def given_simulated_faults(folder: Path) -> Tables:
 
 
 @recorded
-def given_simulated_faults_8_at_once(folder: Path) -> Tables:
-    return drawn(folder, 8)
-
-
-@recorded
 def given_names_and_columns(folder: Path) -> Tables:
     """Pairs with names and columns of their own, which reach the judge and come back."""
     run, samples = folder / "run.db", call.texts(5, seed=6)
@@ -126,19 +109,6 @@ def given_names_and_columns(folder: Path) -> Tables:
         "sharp_results": sharp.results.drop("judge_id"),
         "sharp_failed": sharp.failed_pairs.select("ID1", "ID2"),
     }
-
-
-@recorded
-def given_two_calls(folder: Path) -> Tables:
-    """Some pairs first, then all, then all again by another judge: one run file."""
-    run, pairs = folder / "run.db", call.pairs_of(call.texts(7, seed=7))
-    judge = call.simulated(seed=2)
-    parts = {"first_": pairs.head(9), "all_": pairs, "again_": pairs.reverse()}
-    tables: Tables = {}
-    for prefix, part in parts.items():
-        tables |= call.answer_tables(call.judge_pairs(part, judge, run=run, concurrency=1), prefix)
-    other = call.judge_pairs(pairs, call.simulated(seed=3), run=run, concurrency=1)
-    return tables | call.answer_tables(other, "other_") | call.file_tables(run, ordered=True)
 
 
 @recorded

@@ -6,7 +6,6 @@ Events of budgets are in ``test_events_of_budgets.py``, those that need a proces
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 import re
 import threading
@@ -19,8 +18,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import pairscale as ps
-from pairscale.core.errors import JudgeError, PairscaleError, StoreBusyError, StoreError
-from pairscale.judges.orders import BothOrders
+from pairscale.core.errors import JudgeError, StoreBusyError, StoreError
 from pairscale.runtime import Runtime
 from tests.runtime.across import across
 from tests.runtime.conftest import Once
@@ -113,12 +111,6 @@ def test_every_question_is_asked_once_and_kept(workflow: str, event: str, once: 
         assert spent_in(call.run) == pytest.approx(call.questions * COST)
 
 
-@across(ALWAYS, "success, recorded")
-def test_an_answer_is_no_failure(workflow: str, event: str, once: Once) -> None:
-    _, call, _ = once(succeeded, workflow, "success")
-    assert [one["failure"] for one in attempts_in(call.run)] == [None] * call.questions
-
-
 # Failures that pass
 
 
@@ -150,14 +142,6 @@ def test_a_transient_failure_is_asked_again(workflow: str, event: str, once: Onc
     assert outcomes[0] == "error"
     assert outcomes[-1] == "win"
     assert len(attempts_in(call.run)) == len(server.questions)
-
-
-@across(LIVE, *(f"{name}, recorded" for name in TRANSIENT))
-def test_a_transient_failure_is_recorded_as_one(workflow: str, event: str, once: Once) -> None:
-    server, call = once(passed, workflow, event.partition(",")[0])
-    kinds = [(one.is_answer, one["failure"]) for one in attempts_in(call.run)]
-    assert set(kinds) == {(True, None), (False, "transient")}
-    assert kinds.count((False, "transient")) == len(server.questions) - call.questions
 
 
 @across(("batch",), "503 in the results")
@@ -289,20 +273,6 @@ def test_a_question_that_fails_does_not_stop_the_others(workflow: str, event: st
     assert sorted(one.texts for one in attempts_in(call.run)) == sorted(one.texts for one in server.questions)
 
 
-@across(MODELS, *(f"{name}, recorded" for name in QUESTION))
-@across(("people",), "skipped, recorded")
-def test_a_question_that_fails_is_recorded_with_all_that_came_back(workflow: str, event: str, once: Once) -> None:
-    server, call = once(failed_on_one_text, workflow, event.partition(",")[0])
-    failed = [one for one in attempts_in(call.run) if BAD_TEXT in one.texts]
-    assert {one["failure"] for one in failed} == {"question"}
-    assert not any(one.is_answer or one["error_code"] is None for one in failed)
-    if workflow != "people":
-        reply = QUESTION[event.partition(",")[0]]
-        assert_all_there([one.row for one in failed], reply)
-        assert {one["status_code"] for one in failed} == {reply.status}
-        assert spent_in(call.run) == pytest.approx(len(server.good) * COST)
-
-
 @across(MODELS, *(f"{name}, in failed_attempts" for name in QUESTION))
 def test_failed_attempts_have_all_that_came_back(workflow: str, event: str, once: Once) -> None:
     _, call = once(failed_on_one_text, workflow, event.partition(",")[0])
@@ -344,13 +314,6 @@ def test_a_judge_function_that_raises_for_one_text_does_not_stop_the_others(
         assert one["error_message"].startswith("ZeroDivisionError: this text has no length (test_events.py:")
 
 
-@across(FUNCTIONS, "function raises, recorded")
-def test_what_a_judge_function_raises_is_a_failure_of_the_question(workflow: str, event: str, once: Once) -> None:
-    _, call = once(failed_on_one_text, workflow, event.partition(",")[0])
-    kinds = {(BAD_TEXT in one.texts, one["failure"]) for one in attempts_in(call.run)}
-    assert kinds == {(False, None), (True, "question")}
-
-
 @across(FUNCTIONS, "function raises at once")
 def test_an_exception_on_the_first_question_is_shown_with_its_line(
     workflow: str, event: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
@@ -371,59 +334,6 @@ def test_an_exception_on_the_first_question_is_shown_with_its_line(
     assert shown[0].endswith(f"ZeroDivisionError: at once (test_events.py:{line})")
 
 
-class Raising:
-    """A judge of the user's own that is no function."""
-
-    condition = ps.Condition("raising", "function", None, "overall_quality", "default", {})
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self._function = function
-
-    async def compare(self, pair: ps.JudgePair) -> ps.Verdict:
-        return ps.Verdict.win(1 if self._function(pair.first, pair.second)["Y"] else 2)
-
-
-@pytest.mark.parametrize("both_orders", [False, True])
-@across(("pairs", "adaptive", "study", "check"), "judge of one's own raises at once")
-def test_an_exception_of_a_judge_that_is_no_function_is_shown_with_its_line(
-    workflow: str, event: str, both_orders: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    def always(A: Any, B: Any) -> dict[str, Any]:
-        return raises_on_one_text({"text": BAD_TEXT}, B)
-
-    raising: Any = Raising(always)
-    call = Call(run=str(tmp_path / "run.db"), concurrency=1, function=BothOrders(raising) if both_orders else raising)
-    with contextlib.suppress(PairscaleError):  # nothing is answered
-        ask(workflow, call)
-    source, start = inspect.getsourcelines(raises_on_one_text)
-    line = start + next(n for n, words in enumerate(source) if "raise " in words)
-    words = f"ZeroDivisionError: this text has no length (test_events.py:{line})"
-    assert {one["error_message"] for one in attempts_in(call.run)} == {words}
-    shown = [record.getMessage() for record in caplog.records if "ZeroDivision" in record.getMessage()]
-    assert shown[0] == f"the judge raised an exception, and the run continues: {words}"
-
-
-def test_an_exception_of_a_comparator_is_shown_with_its_line(caplog: pytest.LogCaptureFixture) -> None:
-    class Broken:
-        key, criterion = "broken", "better"
-
-        async def compare(self, *, task: Any, trace_a: Any, trace_b: Any, reference_outputs: Any) -> Any:
-            return raises_on_one_text({"text": BAD_TEXT}, {"text": ""})
-
-    tasks = ps.Suite.from_list(["one", "two", "three"])
-    broken: Any = Broken()
-    result = ps.run_pairwise(
-        tasks, variant_a=lambda task: "A", variant_b=lambda task: "B", comparators=[broken], progress=False
-    )
-    source, start = inspect.getsourcelines(raises_on_one_text)
-    line = start + next(n for n, words in enumerate(source) if "raise " in words)
-    words = f"ZeroDivisionError: this text has no length (test_events.py:{line})"
-    assert [case.reasoning for case in result.cases] == [words] * 3
-    assert [record.getMessage() for record in caplog.records if "ZeroDivision" in record.getMessage()] == [
-        f"the comparator broken raised an exception, and the run continues: {words}"
-    ]
-
-
 @across(("adaptive", "people"), "one text of thirty")
 def test_a_text_that_always_fails_is_set_aside_and_the_run_goes_to_its_end(
     workflow: str, event: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
@@ -437,16 +347,6 @@ def test_a_text_that_always_fails_is_set_aside_and_the_run_goes_to_its_end(
         failed = [one for one in server.questions if BAD_TEXT in one.texts]
     assert len(failed) == result.state.engine.config.max_invalid_per_item
     assert any(BAD_TEXT in record.getMessage() and "set aside" in record.getMessage() for record in caplog.records)
-
-
-@across(("pairs", "study", "batch"), "one text everywhere")
-def test_many_failures_of_one_text_are_not_a_failure_of_the_judge(workflow: str, event: str, tmp_path: Path) -> None:
-    with Server(about("t00", QUESTION["400 context length"])) as server:
-        call = call_of(server, tmp_path, questions=80 if workflow == "study" else 20, star=True)
-        ask(workflow, call)
-        others = [one for one in server.questions if "t00" not in one.texts]
-        assert wins(call.run) == len(others) == (16 if workflow == "study" else 4)
-        assert len(attempts_in(call.run)) == len(server.questions)
 
 
 # Failures of the judge
@@ -506,14 +406,6 @@ def test_a_judge_that_cannot_judge_stops_the_run_after_the_open_answers(workflow
     assert spent_in(found.call.run) == pytest.approx(found.call.questions * COST)
 
 
-@across(LIVE, *(f"{name}, recorded" for name in JUDGE))
-def test_a_failure_of_the_judge_is_recorded(workflow: str, event: str, once: Once) -> None:
-    found, _ = once(refused, workflow, event.partition(",")[0])
-    failed = [one for one in found.attempts if not one.is_answer]
-    assert [(one["failure"], one["status_code"]) for one in failed] == [("judge", int(event[:3]))]
-    assert "message" in str(failed[0]["raw_response"])
-
-
 @across(("people",), "nobody answers")
 def test_people_who_leave_stop_the_run(message_snapshot, workflow: str, event: str, tmp_path: Path) -> None:
     with Server(at(3, Reply(leave=True))) as server:
@@ -524,15 +416,6 @@ def test_people_who_leave_stop_the_run(message_snapshot, workflow: str, event: s
         assert wins(call.run) == len(server.good) == 3
         ask(workflow, call)
         assert wins(call.run) == len(server.good) == call.questions
-
-
-@across(("people",), "nobody answers, recorded")
-def test_people_who_leave_are_recorded(workflow: str, event: str, tmp_path: Path) -> None:
-    with Server(at(3, Reply(leave=True))) as server:
-        call = call_of(server, tmp_path)
-        with pytest.raises(JudgeError):
-            ask(workflow, call)
-    assert [one["failure"] for one in attempts_in(call.run)] == [None] * 3 + ["judge"]
 
 
 def malformed(workflow: str, event: str, folder: Path) -> Stopped:
@@ -547,13 +430,6 @@ def test_the_same_failure_on_ten_questions_is_a_failure_of_the_judge(workflow: s
     assert "It is malformed." in str(found.error)
     assert 10 <= found.asked <= (found.call.questions if workflow == "batch" else 9 + MOST_OPEN)
     assert len(found.attempts) == found.asked
-
-
-@across(MODELS, "the same on ten, recorded")
-def test_the_same_failure_on_ten_questions_is_recorded_ten_times(workflow: str, event: str, once: Once) -> None:
-    kinds = [one["failure"] for one in once(malformed, workflow, "the same on ten").attempts]
-    assert len(kinds) >= 10
-    assert set(kinds) <= {"question", "judge"}
 
 
 @across(FUNCTIONS, "function always raises")

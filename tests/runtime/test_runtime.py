@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 
 import pairscale as ps
-from pairscale.core.errors import InputError, JudgeError
-from pairscale.runtime import Progress, RunOptions, Wait
+from pairscale.core.errors import JudgeError
+from pairscale.runtime import RunOptions, Wait
 from pairscale.store.runfile import open_run
 from tests.runtime.sources import (
     BOTH,
-    TOO_LONG,
     WRONG_KEY,
     Answer,
     Judge,
@@ -26,21 +25,6 @@ from tests.runtime.sources import (
 )
 
 # Asking
-
-
-@BOTH
-def test_every_question_is_asked_once_and_handed_over(journal):
-    with opened() as store:
-        source, runtime, judge, raised = run_with(first, pairs_of(10), store, journal=journal)
-        uids = [f"q{at}" for at in range(1, 11)]
-        assert raised is None
-        assert sorted(source.taken) == sorted((uid, "win") for uid in uids)
-        assert judge.asked == [(uid, 1) for uid in uids]
-        assert (runtime.asked, runtime.cached, runtime.stopped, source.given_back) == (10, 0, None, [])
-        found = store.results().sort("pair_id")
-        assert sorted(found["custom_id"]) == sorted(uids)
-        assert set(zip(found["ID1"], found["better_id"], strict=True)) == {(one, one) for one, _ in pairs_of(10)}
-        assert store.log_length("step_log") == (10 if journal else 0)
 
 
 @BOTH
@@ -85,42 +69,6 @@ def test_with_a_journal_rows_and_answers_are_in_the_order_of_arrival():
         assert [row["uid"] for row in store.read_log("step_log")] == handed
 
 
-def test_a_later_attempt_replaces_the_failure_of_an_earlier_call():
-    async def fail(_pair):
-        return TOO_LONG
-
-    with opened() as store:
-        run_with(fail, pairs_of(1), store)
-        assert store.progress(ps.Condition("judge").condition_id).failed == {1}
-
-        class Again(Listed):
-            def __init__(self, judge, pairs, store):
-                super().__init__(judge, pairs, store, attempt=2, replaces=True)
-
-        _, _, judge, _ = run_with(first, pairs_of(1), store, source=Again)
-        assert judge.asked == [("q1", 2)]
-        assert store.results()["outcome"].to_list() == ["win"]
-        assert store.counts() == {"items": 26, "pairs": 1, "attempts": 2, "comparisons": 1}
-
-
-def test_answers_from_the_cache_are_counted_apart():
-    async def cached(pair):
-        return ps.Verdict.win(1, cost=0.0, cached=pair.uid != "q1", saved=0.5 if pair.uid != "q1" else None)
-
-    with opened() as store:
-        _, runtime, _, _ = run_with(cached, pairs_of(3), store)
-    assert (runtime.asked, runtime.cached, runtime.saved) == (1, 2, 1.0)
-
-
-def test_progress_counts_outcomes(capsys):
-    async def one_fails(pair):
-        return TOO_LONG if pair.uid == "q2" else ps.Verdict.win(1, cost=0.5)
-
-    with opened() as store, Progress(3, every=3, clock=lambda: 0.0) as bar:
-        run_with(one_fails, pairs_of(3), store, progress=bar)
-    assert capsys.readouterr().err == "judging: 3 of 3, 1 failed, $1.0000\n"
-
-
 def test_people_are_not_timed_and_others_are():
     async def slow(_pair):
         await asyncio.sleep(0.2)
@@ -147,24 +95,6 @@ class Pausing(Listed):
         if len(self.left) == 2 and not self.taken:
             return Wait()
         return super().next()
-
-
-@BOTH
-def test_a_wait_without_a_moment_ends_with_the_next_outcome(journal):
-    with opened() as store:
-        source, _, judge, _ = run_with(first, pairs_of(4), store, source=Pausing, journal=journal)
-    assert len(source.taken) == 4
-    assert judge.most_open <= 3
-
-
-def test_a_wait_for_an_outcome_with_nothing_open_ends_the_run():
-    class Waiting(Listed):
-        def next(self):
-            return Wait()
-
-    with opened() as store:
-        source, runtime, *_ = run_with(first, pairs_of(4), store, source=Waiting)
-    assert (source.taken, runtime.stopped) == ([], None)
 
 
 class Fitting(Listed):
@@ -228,14 +158,6 @@ def test_with_a_journal_outcomes_are_held_back_until_the_moment_has_come():
         assert source.events[:2] == ["q1", "applied"]
         assert sorted(source.events[2:]) == [f"q{at}" for at in range(2, 7)]
         assert [row["uid"] for row in store.read_log("step_log")] == [uid for uid, _ in source.taken]
-
-
-def test_without_holding_outcomes_are_handed_over_while_the_source_waits():
-    made: list[Any] = []
-    with opened() as store:
-        source, *_ = run_with(fit_after(made, 4), pairs_of(6), store, source=made_by(Loose, made), journal=True)
-    assert sorted(source.events[:4]) == ["q1", "q2", "q3", "q4"]
-    assert source.events[4] == "applied"
 
 
 @pytest.mark.parametrize("end", ["judge", "deadline"])
@@ -363,12 +285,6 @@ def test_a_question_that_could_be_asked_again_only_after_the_deadline_is_given_b
         assert store.counts()["attempts"] == 1
 
 
-def test_a_deadline_that_has_passed_asks_nothing():
-    with opened() as store:
-        source, runtime, judge, _ = run_with(first, pairs_of(3), store, deadline=1.0, clock=lambda: 1.0)
-    assert (judge.asked, source.taken, runtime.stopped) == ([], [], "max_minutes")
-
-
 def test_an_error_of_the_source_ends_the_run_and_what_was_answered_is_stored():
     class Broken(Listed):
         def done(self, question, recorded):
@@ -383,26 +299,6 @@ def test_an_error_of_the_source_ends_the_run_and_what_was_answered_is_stored():
 
 
 # Options
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"concurrency": 0}, "concurrency must be a whole number of 1 or more, not 0"),
-        ({"concurrency": True}, "concurrency must be a whole number of 1 or more, not True"),
-        ({"retries": -1}, "retries must be a whole number of 0 or more, not -1"),
-        ({"retry_wait": float("nan")}, "retry_wait must be a number of 0 or more, not nan"),
-        ({"timeout": 0}, "timeout must be a number above 0, not 0"),
-        ({"max_cost": -1}, "max_cost must be a number of 0 or more, not -1"),
-        ({"max_cost": float("nan")}, "max_cost must be a number of 0 or more, not nan"),
-        ({"max_cost": "3"}, "max_cost must be a number of 0 or more, not '3'"),
-        ({"max_cost": True}, "max_cost must be a number of 0 or more, not True"),
-    ],
-)
-def test_options_that_cannot_be_used(options, message):
-    with pytest.raises(InputError) as error:
-        RunOptions(**options)
-    assert str(error.value) == message
 
 
 def test_the_defaults_of_every_function_that_asks():

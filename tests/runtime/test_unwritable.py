@@ -9,9 +9,7 @@ import pytest
 from sqlalchemy import event
 
 import pairscale as ps
-from pairscale.core.errors import StoreConnectionError, StoreFullError
 from pairscale.store import policies
-from pairscale.store.database import explain
 from pairscale.store.runfile import RunFile
 from tests.noted import asked, asked_in, finished, none_left, pairs_of, start, texts_of, wait_for
 
@@ -79,21 +77,6 @@ def test_a_disk_that_is_full_for_a_while(tmp_path, monkeypatch, pages, asking):
     assert full.endswith("run.db: the disk is full")
     assert again == "the run can be written again"
     assert after - before <= OPEN  # what was chosen already
-    assert ps.audit(tmp_path / "run.db").passed
-
-
-@pytest.mark.parametrize("asking", [judged, ranked])
-def test_a_disk_that_stays_full(message_snapshot, tmp_path, monkeypatch, pages, asking):
-    monkeypatch.setattr(policies, "PATIENCE_S", 0.2)
-    judge = Noted(pages)
-    with pytest.raises(StoreFullError) as refused:
-        asking(tmp_path / "run.db", judge)
-    message_snapshot(refused)
-    assert len(judge.asked) <= 20 + 2 * OPEN
-    pages["most"] = 10**6
-    n = asking(tmp_path / "run.db", judge)
-    assert len(set(judge.asked)) == n
-    assert len(judge.asked) - n <= 2 * OPEN
     assert ps.audit(tmp_path / "run.db").passed
 
 
@@ -175,23 +158,6 @@ def test_a_table_that_another_program_has_locked(address, monkeypatch, setting):
     assert bool(told) == (setting is not None)
     if told:
         assert told[0].startswith("the database has not done what it was asked for in time; see its statement_timeout")
-
-
-@pytest.mark.parametrize(
-    ("code", "said", "kind"),
-    [
-        (None, "failed: FATAL:  sorry, too many clients already", StoreConnectionError),
-        ("08P01", "FATAL:  query_wait_timeout", StoreConnectionError),
-        ("25P03", "FATAL:  terminating connection due to idle-in-transaction timeout", StoreConnectionError),
-        ("57P05", "FATAL:  terminating connection due to idle-session timeout", StoreConnectionError),
-        ("40P01", "deadlock detected", StoreConnectionError),
-        ("53200", "out of memory", StoreFullError),
-    ],
-)
-def test_what_a_server_says_in_passing(code, said, kind):
-    psycopg = pytest.importorskip("psycopg")
-    error = psycopg.OperationalError(said) if code is None else psycopg.errors.lookup(code)(said)
-    assert type(explain(error, "the database")) is kind
 
 
 def _read_only(connection, name, is_on):

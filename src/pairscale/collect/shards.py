@@ -68,16 +68,15 @@ def _require_same_job(shard: _Shard) -> None:
     if not shard.run.is_file():
         return
     with open_run(shard.run) as store:
-        there = shard_of(store)
+        mark = shard_of(store)
         is_used = not store.is_empty()
-    if there is None and is_used:
+    which = f"shard {shard.number}/{shard.of}"
+    if mark is None and is_used:
+        raise StoreMismatchError(f"{shard.run} is not a shard; give {which} a run file of its own")
+    if mark is not None and mark != shard.mark:
         raise StoreMismatchError(
-            f"{shard.run} is not a shard; give shard {shard.number}/{shard.of} a run file of its own"
-        )
-    if there is not None and there != shard.mark:
-        which = f"{there['number']}/{there['of']}" + (" of other pairs" if there["job"] != shard.job else "")
-        raise StoreMismatchError(
-            f"{shard.run} is shard {which}, not {shard.number}/{shard.of} of these; give this job a folder of its own"
+            f"{shard.run} is shard {mark['number']}/{mark['of']}, of these or other pairs, and not {which} of these; "
+            "give this job a folder of its own"
         )
 
 
@@ -204,15 +203,11 @@ def _joined(shards: list[_Shard], finished: list[dict[str, Any]]) -> SubmitResul
             numbered = shard.pairs.join(store.pair_numbers(), on="custom_id", maintain_order="left")
             parts.append(pair_outcomes(store, numbered, condition_id, raw=False))
     # Row k of shard n was row k * of + n of all pairs.
-    orders = [
-        shard.pairs.select("custom_id", _row=pl.int_range(pl.len()) * shard.of + shard.number) for shard in shards
-    ]
-    order = pl.concat(orders)
+    row_of = {
+        name: row * shard.of + shard.number for shard in shards for row, name in enumerate(shard.pairs["custom_id"])
+    }
     tables = [
-        pl.concat(same, how="vertical_relaxed")
-        .join(order, on="custom_id", maintain_order="left")
-        .sort("_row")
-        .drop("_row")
+        pl.concat(same, how="vertical_relaxed").sort(pl.col("custom_id").replace_strict(row_of), maintain_order=True)
         for same in zip(*parts, strict=True)
     ]
     provenance = Provenance("judge", {"run": str(shards[0].run.parent), "shards": len(shards)})
