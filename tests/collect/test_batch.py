@@ -10,8 +10,6 @@ from tests.batching import KEY, MODELS, Clock, expected, judge_of, pairs_of, sim
 
 import pairscale as ps
 from pairscale.core.errors import InputError, JudgeError
-from pairscale.judges.base import JudgePair
-from pairscale.judges.batched import verdict_of
 from pairscale.providers.batch_http import BatchHTTP
 from pairscale.providers.batches import BatchLimits, batch_format
 from pairscale.store.runfile import open_run
@@ -83,15 +81,6 @@ def test_both_orders_and_two_providers_in_one_run_file(tmp_path):
         ("openai:gpt-4.1", 10, 0),
         ("openai:gpt-4.1", 10, 0),
     ]
-
-
-def test_gemini_by_file(tmp_path, monkeypatch):
-    monkeypatch.setattr("pairscale.providers.gemini._INLINE", 100)
-    pairs = pairs_of(5)
-    with simulator() as server:
-        found, results, _ = with_manager(tmp_path / "run.db", whole(pairs, judge_of(server, "gemini")))
-    assert found[0].file_id.startswith("files/")
-    assert results.height == 10
 
 
 # Splitting
@@ -267,27 +256,6 @@ def test_a_key_in_what_the_provider_says_of_a_batch_is_written_nowhere(provider,
     assert not [file for file in tmp_path.rglob("*") if file.is_file() and KEY.encode() in file.read_bytes()]
 
 
-def test_headers_go_along_from_process_to_process_except_secrets(tmp_path):
-    run, sent = tmp_path / "run.db", {"X-Team": "blue", "X-Team-Token": "hidden-123"}
-    with simulator() as server:
-
-        async def submit(desk):
-            await desk.submit(pairs_of(4), judge_of(server, headers=sent))
-
-        with_manager(run, submit)
-        before = len(server.journal)
-
-        async def go_on(desk):
-            await desk.wait(interval=1)
-            return desk.results()[0]
-
-        assert with_manager(run, go_on).height == 6
-        later = list(server.journal)[before:]
-    assert later
-    assert {(entry.headers.get("x-team"), entry.headers.get("x-team-token")) for entry in later} == {("blue", None)}
-    assert b"hidden-123" not in run.read_bytes()
-
-
 @pytest.mark.parametrize(
     ("provider", "status", "error"),
     [
@@ -342,13 +310,6 @@ def test_a_batch_that_the_provider_does_not_know_is_kept(tmp_path, ended, caplog
 
         assert with_manager(run, later).height == 6
         assert server.batches.created == 1
-
-
-def test_results_that_are_gone_are_said_to_be(tmp_path, caplog):
-    with simulator(download_faults=[404]) as server:
-        found, results, failed = with_manager(tmp_path / "run.db", whole(pairs_of(4), judge_of(server)))
-    assert (found[0].open, results.height, failed.height) == (False, 0, 6)
-    assert "openai does not have its results any more" in caplog.text
 
 
 def test_anothers_batch_is_not_taken_for_ours(tmp_path):
@@ -443,22 +404,6 @@ def test_another_machine_has_other_folders(tmp_path):
         assert server.batches.created == 2
     assert results.height == 10
     assert {Path(entry.output_path).parent for entry in found} == {Path(f"{moved}.batches")}
-
-
-def test_collecting_twice_changes_nothing(tmp_path):
-    run = tmp_path / "run.db"
-    with simulator() as server:
-        with_manager(run, whole(pairs_of(5), judge_of(server)))
-        with open_run(run) as store:
-            before = store.counts()
-
-        async def again(desk):
-            await desk.wait(interval=1)
-            return await desk.collect()
-
-        assert with_manager(run, again) == []
-    with open_run(run) as store:
-        assert store.counts() == before
 
 
 def test_cancel(tmp_path):
@@ -591,15 +536,3 @@ def test_status_and_registry(tmp_path):
     assert registry["segment_index"].to_list() == [1, 2]
     assert registry["done"].to_list() == [False, False]
     assert isinstance(status, pl.DataFrame)
-
-
-def test_a_filtered_question_is_an_abstention_as_it_is_live():
-    error = {"error": {"code": "content_filter", "message": "The prompt was filtered.", "param": "prompt"}}
-    line = {"custom_id": "k-1", "response": {"status_code": 400, "body": error}, "error": None}
-    pair = JudgePair({"ID": "a", "text": "x"}, {"ID": "b", "text": "y"}, "uid")
-    with simulator() as server:
-        verdict = verdict_of(judge_of(server), pair, batch_format("openai").read(line))
-        plain = line | {"response": {"status_code": 400, "body": {"error": {"message": "no"}}}}
-        failed = verdict_of(judge_of(server), pair, batch_format("openai").read(plain))
-    assert (str(verdict.outcome), verdict.error_code) == ("abstention", "content_filter")
-    assert (str(failed.outcome), failed.error_code, failed.failure) == ("error", "http_error", "question")

@@ -1,6 +1,5 @@
 """What a caller asks for happens: lines of progress, files removed, raw replies; or it is refused."""
 
-import io
 import json
 
 import pytest
@@ -46,24 +45,6 @@ def test_lines_of_progress(settings, lines, capsys):
     said = capsys.readouterr()
     assert [line.split(",")[0] for line in said.err.splitlines()] == [f"judging: {n} of 6" for n in lines]
     assert said.out == ""
-
-
-@pytest.mark.usefixtures("server")
-def test_the_pilot_of_a_cost_estimate_has_them_too(capsys):
-    ps.estimate_llm_pairs_cost(PAIRS, MODEL, n_test=4, status_every=2)
-    assert [line.split(",")[0] for line in capsys.readouterr().err.splitlines()] == [
-        "judging: 2 of 4",
-        "judging: 4 of 4",
-    ]
-    ps.estimate_llm_pairs_cost(PAIRS, MODEL, n_test=4, verbose=False)
-    assert capsys.readouterr().err == ""
-
-
-def test_a_closed_standard_error_ends_nothing(monkeypatch):
-    closed = io.StringIO()
-    closed.close()
-    monkeypatch.setattr("sys.stderr", closed)
-    assert ps.submit_pairs(PAIRS, "lexical", status_every=1).results.height == 6
 
 
 # Files that are not to be kept

@@ -51,12 +51,6 @@ def test_every_shard_by_itself_makes_the_job() -> None:
     assert ps.fit("job/*.db").theta.equals(ps.fit("whole.db").theta)
 
 
-def test_shards_run_in_processes() -> None:
-    found = judged(shards=4, n_jobs=2)
-    assert found.n_answered == 36
-    assert ps.audit("job").passed
-
-
 def test_a_failed_shard_is_continued() -> None:
     def fails_at_first(A, B):
         if not Path("repaired").exists() and A["ID"] == "s0":
@@ -144,17 +138,6 @@ def test_run_files_of_several_judges_need_a_choice() -> None:
     assert ps.report(["a.db", "b.db"], condition="all", out="both.html").stat().st_size > 10_000
     assert ps.export(["a.db", "b.db"], "both.csv").exists()
     assert pl.read_csv("both.csv").height == 72
-
-
-def test_missing_shards_are_named_and_copies_refused(caplog, message_snapshot) -> None:
-    judged(shards=4)
-    Path("job/shard-3.db").unlink()
-    ps.read_results("job")
-    assert "3 of 4 shards are here; missing: 3" in caplog.text
-    Path("job/copy.db").write_bytes(Path("job/shard-1.db").read_bytes())
-    with pytest.raises(InputError) as refused:
-        ps.fit("job")
-    message_snapshot(str(refused.value))
 
 
 # A cluster.

@@ -7,21 +7,14 @@ import sys
 import textwrap
 
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 from tests.providers.careless import CarelessSimulator
 
 import pairscale as ps
-from pairscale.providers.base import HTTPCall
 from pairscale.providers.cache import (
     AnswerCache,
-    _is_this_machine,
     cache_file,
-    call_key,
-    is_deterministic,
 )
-from pairscale.providers.catalog import provider_named
-from pairscale.providers.client import LLMClient
 from pairscale.testing import Behaviour, Faults, ProviderSimulator
 
 KEY = "pl4nted-Zebra_9817236450-key"
@@ -58,32 +51,6 @@ def replies(done):
 
 
 # Across runs, over HTTP
-
-
-@pytest.mark.parametrize("provider", [name for name in MODELS if name != "gemini"])
-def test_a_field_that_the_model_does_not_take_makes_no_other_question(provider):
-    """A new process sends the field again, until it is told; what was paid for is found before that."""
-    with ProviderSimulator(rejects={".": ["top_p"]}) as server:
-        first, _ = judged(server, provider=provider, top_p=0.5, concurrency=1)
-        assert [entry.status for entry in server.journal] == [400] + 6 * [200]
-        again, _ = judged(server, provider=provider, top_p=0.5)
-        assert (again.asked, again.cached, server.served) == (0, 6, 7)
-        more, _ = judged(server, [*PAIRS.to_dicts(), PAIRS.row(0, named=True)], provider=provider, top_p=0.5)
-        assert (more.asked, more.cached) == (1, 6)
-        assert [entry.status for entry in server.journal][7:] == [400, 200]
-    assert again.results["better_id"].equals(first.results["better_id"])
-
-
-def test_an_answer_that_could_not_be_used_gives_way():
-    """It was kept by a judge with other tags, say: it is asked anew once, and not by every run."""
-    with ProviderSimulator() as server:
-        judged(server, PAIRS[:1])
-        with sqlite3.connect(cache_file()) as connection:
-            ((body,),) = connection.execute("SELECT body FROM answers").fetchall()
-            connection.execute("UPDATE answers SET body = ?", (body.replace("BETTER_SAMPLE", "OTHER_TAG"),))
-        connection.close()
-        counts = [judged(server, PAIRS[:1])[0].asked for _ in range(2)]
-    assert counts == [1, 0]
 
 
 @pytest.mark.parametrize("provider", MODELS)
@@ -142,17 +109,6 @@ def test_repeats_in_one_run_have_answers_of_their_own_and_keep_them():
         assert (server.served, more.asked, more.cached) == (14, 1, 13)
 
 
-def test_repeats_survive_an_interruption(tmp_path):
-    """The second half of a run, in another process, does not take the answers of the first half for its own."""
-    pairs = PAIRS[:1].to_dicts() * 4
-    with ProviderSimulator(faults=Faults(script=["ok", "ok", 400, 400])) as server:
-        first, _ = judged(server, pairs, run=tmp_path / "run.db")
-        assert (first.results.height, first.failed_pairs.height) == (2, 2)
-        resumed, _ = judged(server, pairs, run=tmp_path / "run.db")
-        assert (resumed.asked, resumed.cached) == (2, 0)
-        assert len(set(replies(resumed).values())) == 4
-
-
 # What is kept
 
 
@@ -205,23 +161,6 @@ def test_by_itself_only_what_is_deterministic_is_kept(provider, model, settings,
             more = {"cache": "auto", "base_url": f"http://models.example{ending}"}
             judged(server, provider=provider, model=model, **more, **settings)
         assert (AnswerCache().count(), server.served) == (kept, 6 if kept else 12)
-
-
-@pytest.mark.parametrize(
-    ("url", "is_here"),
-    [
-        ("http://localhost:8000/v1", True),
-        ("http://127.0.0.1:11434", True),
-        ("http://127.1.2.3", True),
-        ("http://[::1]:1", True),
-        ("http://me.localhost", True),
-        ("https://api.openai.com/v1", False),
-        ("http://10.0.0.7:8000", False),
-        ("http://localhost.example", False),
-    ],
-)
-def test_which_addresses_are_this_machine(url, is_here):
-    assert _is_this_machine(url) is is_here
 
 
 def test_neither_keys_nor_prompts_are_in_the_file():
@@ -311,59 +250,11 @@ def read_elsewhere():
 # Keys of the cache
 
 
-def client(provider="openai", base_url="https://a.example/v1", **settings):
-    return LLMClient(provider_named(provider), api_key="none-at-all", base_url=base_url, **settings)
-
-
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-5, 5) | st.text(max_size=4),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
     max_leaves=6,
 )
-BODIES = st.dictionaries(st.text(max_size=3), JSON, max_size=4)
-
-
-@given(BODIES, BODIES)
-def test_equal_bodies_have_equal_keys_and_others_have_others(one, other):
-    calls = [HTTPCall("POST", "/x", body) for body in (one, other)]
-    keys = [call_key(client(), call, "1") for call in calls]
-    written = [json.dumps(body, sort_keys=True) for body in (one, other)]
-    assert (keys[0] == keys[1]) == (written[0] == written[1])
-
-
-def test_everything_that_makes_a_question_is_in_its_key():
-    call = HTTPCall("POST", "/x", {"a": 1})
-    keys = {
-        call_key(client(), call, "1"),
-        call_key(client(), call, "2"),
-        call_key(client(), call, "1~"),
-        call_key(client("together"), call, "1"),
-        call_key(client(base_url="https://b.example/v1"), call, "1"),
-        call_key(client(headers={"OpenAI-Beta": "x"}), call, "1"),
-        call_key(client(), HTTPCall("POST", "/y", {"a": 1}), "1"),
-        call_key(client(), HTTPCall("POST", "/x", {"a": 2}), "1"),
-        call_key(client(), HTTPCall("POST", "/x", {"a": 1}, {"anthropic-version": "2"}), "1"),
-    }
-    assert len(keys) == 9
-    assert call_key(client(headers={"X-Secret": "s"}), call, "1") == call_key(client(), call, "1")
-
-
-@pytest.mark.parametrize(
-    ("body", "is_so"),
-    [
-        ({"temperature": 0}, True),
-        ({"temperature": 0.0}, True),
-        ({"temperature": 0.01}, False),
-        ({"generationConfig": {"temperature": 0}}, True),
-        ({"options": {"temperature": 0}}, True),
-        ({"options": {"num_ctx": 1}}, False),
-        ({"generationConfig": None}, False),
-        ({}, False),
-        ({"temperature": None}, False),
-    ],
-)
-def test_temperature_0_wherever_it_stands(body, is_so):
-    assert is_deterministic(body) is is_so
 
 
 # The command

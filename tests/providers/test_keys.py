@@ -7,7 +7,6 @@ import io
 import itertools
 import json
 import logging
-import pickle
 import traceback
 from urllib.parse import quote
 
@@ -18,10 +17,9 @@ from tests.providers import careless
 from tests.providers.careless import CarelessSimulator
 
 import pairscale as ps
-from pairscale.core.addresses import without_logins
 from pairscale.core.errors import InputError, JudgeError, PairscaleError
 from pairscale.providers.catalog import provider_named
-from pairscale.providers.keys import KEY_VARIABLES, Key, Redactor, _in_a_shell, find_key
+from pairscale.providers.keys import KEY_VARIABLES, Key, Redactor, find_key
 from pairscale.runtime import ask_once
 from pairscale.testing import Behaviour, Faults, ProviderSimulator
 
@@ -221,12 +219,6 @@ BROKEN_DATABASES = [
     "nosuch://ann:{}@host/db",
     "sqlite://ann:{}@host/run.db",
 ]
-BROKEN_SERVERS = [
-    "http://ann:{}@host:99x/v1", "http://ann:{}@host:999999/v1", "http://ann:{}@[::1/v1", "ftp://ann:{}@host/v1",
-    "http://ann:{}@/v1", "http://ann:{}@ho st/v1", "http://ann:{}/x@host:y/v1", "ann:{}@host:x", "http://ann:{}@host/v1",
-    "http://host:x/v1?api_key={}", "http:ann:{}@host:x", "http://ann:x {}@host/v1", "http://ann:{}'y@host:x/v1",
-    'http://ann:x"{}@host:x/v1', "http://ann:{}?y@host:x/v1", "http://ann:{}/y@z@host:x/v1",
-]  # fmt: skip
 
 
 def all_told(error: BaseException) -> str:
@@ -266,26 +258,6 @@ def test_a_proxy_that_repeats_its_password(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("text", "clean"),
-    [
-        ("http://ann:pw@host:99x/v1 is none", "http://host:99x/v1 is none"),
-        ("'https://ann:p@w@host/v1'", "'https://host/v1'"),
-        ("postgresql+psycopg://ann:p/w@host:5/db", "postgresql+psycopg://host:5/db"),
-        ("postgresql:/ann:pw@host/db", "postgresql:/host/db"),
-        ("postgresql//ann:pw@host/db: no such run file", "postgresql//host/db: no such run file"),
-        ("postgresql/ann:pw@host:a/db: no such run file", "postgresql/host:a/db: no such run file"),
-        ("postgresql://ann:p@ss/word@host:x/db", "postgresql://host:x/db"),
-        ("https://ann:pw@host/v1?mail=a@b.org", "https://host/v1?mail=a@b.org"),
-        ("docs/https/ann@x.txt is no table", "docs/https/ann@x.txt is no table"),
-        ("https://host/v1?api-key=abc&v=2", "https://host/v1?api-key=[key]&v=2"),
-        ("https://host:8080/@me and a:b:c@d, ann@x.org", "https://host:8080/@me and a:b:c@d, ann@x.org"),
-    ],
-)
-def test_what_an_error_shows_of_an_address(text, clean):
-    assert str(PairscaleError(text)) == without_logins(text) == clean
-
-
-@pytest.mark.parametrize(
     "given", [f"api_key={PLANTED}", f"api-key={PLANTED}", f"token={PLANTED}", f"apikey={PLANTED}", f"API_KEY={PLANTED}"]
 )
 def test_a_key_on_the_command_line_is_refused(given, capsys):
@@ -299,38 +271,7 @@ def test_a_key_on_the_command_line_is_refused(given, capsys):
     assert PLANTED not in out + err
 
 
-def test_a_key_and_the_command(tmp_path, monkeypatch, capsys):
-    from pairscale.cli import main
-
-    monkeypatch.setenv("OPENAI_API_KEY", PLANTED)
-    PAIRS.write_csv(tmp_path / "pairs.csv")
-    for script in ([], [401], [429] * 9, [400] * 9):
-        with CarelessSimulator(faults=Faults(script=script, retry_after="0")) as server:
-            for more in (["--run", str(tmp_path / "run.db"), "--retries", "0"], ["--dry-run"]):
-                with contextlib.suppress(SystemExit):
-                    asked = ["judge", str(tmp_path / "pairs.csv"), "--judge", "openai:gpt-4.1"]
-                    main([*asked, "--base-url", f"{server.url}/v1", *more])
-    out, err = capsys.readouterr()
-    assert PLANTED not in out + err
-    assert "gpt-4.1" in out
-    assert PLANTED.encode() not in everything_written(tmp_path)
-
-
 # Where keys come from
-
-
-@pytest.mark.parametrize(
-    ("system", "typed"),
-    [
-        ("posix", "export OPENAI_API_KEY=…"),
-        ("nt", 'PowerShell: $env:OPENAI_API_KEY = "…"; cmd: set OPENAI_API_KEY=…'),
-    ],
-)
-def test_a_missing_key_says_what_to_type(system, typed, monkeypatch):
-    monkeypatch.setattr(_in_a_shell, "__defaults__", (system,))
-    with pytest.raises(InputError) as refused:
-        find_key(provider_named("openai"), None)
-    assert str(refused.value) == f"there is no key for openai; set OPENAI_API_KEY ({typed}), or give api_key"
 
 
 @pytest.mark.parametrize("key", ["with blank", "two\nlines", "späße-in-a-key", "null\0byte", "esc\x1b"])
@@ -338,13 +279,6 @@ def test_keys_that_cannot_be_are_refused_without_being_shown(key):
     with pytest.raises(InputError) as raised:
         find_key(provider_named("openai"), key)
     assert key not in str(raised.value)
-
-
-def test_a_key_shows_itself_to_nobody():
-    key = Key(PLANTED)
-    assert PLANTED not in f"{key} {key!r} {[key]} {vars(Redactor([key])).keys()}"
-    with pytest.raises(TypeError, match="pickled"):
-        pickle.dumps(key)
 
 
 # Redaction

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 import pairscale as ps
-from pairscale.core.errors import InputError, UnknownNameError
+from pairscale.core.errors import InputError
 from pairscale.providers import catalog
 from pairscale.providers.base import HTTPCall, LLMRequest, ProviderProblem, Reply
-from pairscale.providers.catalog import PROVIDERS, provider_named, register_provider
+from pairscale.providers.catalog import PROVIDERS, register_provider
 from pairscale.providers.compatible import Compatible
 from pairscale.testing import ProviderSimulator
 
@@ -87,32 +87,3 @@ def test_a_wire_format_of_ones_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     assert ranked.summary["committed_pairs"][0] == 4
 
 
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("openai", "openai comes with pairscale"),
-        ("human", "human comes with pairscale"),
-        ("a:b", "needs a name of letters"),
-        ("", "needs a name of letters"),
-        (None, "needs a name of letters"),
-    ],
-)
-def test_names_that_are_refused(name: str | None, said: str) -> None:
-    with pytest.raises(InputError, match=said):
-        register_provider(type("Odd", (Compatible,), {"name": name}))
-    with pytest.raises(UnknownNameError):
-        provider_named("odd")
-
-
-def test_a_package_offers_a_provider_by_an_entry_point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    code = "from pairscale.providers.compatible import Compatible\nclass Barn(Compatible):\n    name = 'barn'\n"
-    (tmp_path / "barn.py").write_text(code)
-    about = tmp_path / "barn-1.0.dist-info"
-    about.mkdir()
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: barn\nVersion: 1.0\n")
-    (about / "entry_points.txt").write_text("[pairscale.providers]\nbarn = barn:Barn\n")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    catalog._installed.cache_clear()
-    assert catalog.split_model("barn:large") == ("barn", "large")
-    assert provider_named("barn").name == "barn"
-    catalog._installed.cache_clear()

@@ -225,31 +225,6 @@ def test_a_named_field_can_be_left_out(provider, data, fields, few):
 
 
 @pytest.mark.parametrize(
-    ("provider", "fields", "parameter", "gone"),
-    [
-        ("openai", {"model": "gpt-4.1"}, "temperature", {"temperature"}),
-        ("openai", {"model": "new", "reasoning": "low"}, "reasoning.effort", {"reasoning", "store"}),
-        ("openai", {"model": "gpt-5.1", "include_thoughts": True}, "reasoning.summary", set()),
-        ("openai", {"model": "gpt-4.1", "logprobs": 3}, "top_logprobs", {"logprobs", "top_logprobs"}),
-        ("openai", {"model": "gpt-4.1", "extra": {"verbosity": "low"}}, "verbosity", {"verbosity"}),
-        ("anthropic", {"model": "claude-sonnet-4-5"}, "temperature", {"temperature"}),
-        ("anthropic", {"model": "claude-sonnet-5", "reasoning": "none"}, "thinking.type.disabled", {"thinking"}),
-        ("gemini", {"model": "gemini-3-x"}, "generation_config.thinking_config.thinkingLevel", {"generationConfig"}),
-        ("ollama", {"model": "new", "reasoning": "enabled"}, "thinking", {"think"}),
-        ("ollama", {"model": "qwen3:8b"}, "think", {"think"}),
-        ("together", {"model": "new", "choices": ("A", "B")}, "response_format", {"response_format"}),
-        ("compatible", {"model": "new", "seed": 1}, "seed", {"seed"}),
-    ],
-)
-def test_what_goes_with_a_named_field(provider, fields, parameter, gone):
-    ours = provider_named(provider)
-    request = LLMRequest(prompt="p", **fields)
-    less = ours.without(request, parameter)
-    assert set(ours.call(request).body) - set(ours.call(less).body) == gone | ({"input"} if "store" in gone else set())
-    assert ours.without(less, parameter) is None
-
-
-@pytest.mark.parametrize(
     ("provider", "fields", "words"),
     [
         ("openai", {"model": "gpt-5.1", "reasoning": "high", "temperature": 0}, "no temperature while it reasons"),
@@ -296,15 +271,3 @@ def test_what_goes_with_a_named_field(provider, fields, parameter, gone):
 def test_what_is_forbidden_says_why(provider, fields, words):
     with pytest.raises(InputError, match=words):
         provider_named(provider).call(LLMRequest(prompt="p", **fields))
-
-
-def test_what_the_user_knows_better(message_snapshot):
-    ours = provider_named("openai", overrides={"temperature": "always", "levels": ["none", "low"]})
-    body = ours.call(LLMRequest(model="gpt-5", prompt="p", reasoning="none", temperature=0.5)).body
-    assert (body["reasoning_effort"], body["temperature"]) == ("none", 0.5)
-    with pytest.raises(InputError) as refused:
-        capabilities("openai", "gpt-5", {"colour": "red"})
-    message_snapshot(refused)
-    with pytest.raises(InputError) as refused:
-        capabilities("openai", "gpt-5", {"temperature": "sometimes"})
-    message_snapshot(refused)

@@ -40,12 +40,6 @@ def adaptive_information(folder: Path) -> Tables:
 
 
 @recorded
-def adaptive_until_nothing_is_left(folder: Path) -> Tables:
-    """Four texts and a judge who never errs: the run ends by itself."""
-    return one_call(folder, 4, call.function_judge(better, "better"), seed=1)
-
-
-@recorded
 def adaptive_until_reliable_then_further(folder: Path) -> Tables:
     """The run stops when it is reliable; a higher demand takes it up again, up to a number of comparisons."""
     run, samples, judge = folder / "run.db", call.texts(14, seed=14), call.simulated(seed=8)
@@ -75,14 +69,6 @@ def adaptive_resumed(folder: Path) -> Tables:
     whole = call.rank(samples, judge, n_steps=60, seed=5)
     same = call.history(whole.state) == call.history(done.state)
     return call.adaptive_tables(done, run) | {"whole": {"same_history": same}}
-
-
-@recorded
-def adaptive_resumed_information(folder: Path) -> Tables:
-    run, samples, judge = folder / "run.db", call.texts(10, seed=10), call.simulated(seed=11)
-    for steps in (21, 19):
-        done = call.rank(samples, judge, run=run, n_steps=steps, seed=6, selector="information", **LATE)
-    return call.adaptive_tables(done, run)
 
 
 @recorded
@@ -148,11 +134,6 @@ def at_once(folder: Path, selector: str, concurrency: int) -> Tables:
 @recorded
 def adaptive_pollitt_8_at_once(folder: Path) -> Tables:
     return at_once(folder, "pollitt", 8)
-
-
-@recorded
-def adaptive_information_8_at_once(folder: Path) -> Tables:
-    return at_once(folder, "information", 8)
 
 
 @recorded

@@ -9,7 +9,7 @@ import pairscale as ps
 from pairscale.core.errors import InputError
 from pairscale.core.timelimit import TimeLimit
 from pairscale.providers.client import pause
-from pairscale.runtime import ask_once, comparison_of
+from pairscale.runtime import ask_once
 from pairscale.runtime.asking import Stopwatch
 from pairscale.store.schema import attempts
 
@@ -74,15 +74,6 @@ def test_an_interruption_is_left_alone(timeout):
         asyncio.run(interrupted())
 
 
-def test_what_is_no_verdict_is_said_to_be_none():
-    async def answer(pair):
-        return {"Y": 1}
-
-    verdict, values = asked(answer)
-    assert (str(verdict.outcome), verdict.error_code) == ("error", "judge_error")
-    assert values["error_message"] == "TypeError: the judge gave a dict, not a Verdict"
-
-
 def test_a_reply_that_json_cannot_hold_is_kept_as_text(tmp_path):
     loop = []
     loop.append(loop)
@@ -141,22 +132,6 @@ def test_the_wait_is_the_providers_or_doubles_up_to_a_minute_and_a_quarter_of_ji
 
 
 # The columns of a comparison, and closing
-
-
-@pytest.mark.parametrize(
-    ("verdict", "columns"),
-    [
-        (ps.Verdict.win(2, probability=0.25), ("win", 2, "b", 0.25)),
-        (ps.Verdict.win(1), ("win", 1, "a", None)),
-        (ps.Verdict.tie(), ("tie", None, None, None)),
-        (ps.Verdict.abstain("no"), ("abstention", None, None, None)),
-        (ps.Verdict.fail("timeout", "late"), ("error", None, None, None)),
-    ],
-)
-def test_the_winner_of_a_comparison_is_named(verdict, columns):
-    found = comparison_of(verdict, "a", "b")
-    assert found.pop("received_at").endswith("+00:00")
-    assert tuple(found[name] for name in ("outcome", "winner_pos", "better_id", "probability")) == columns
 
 
 async def raises(self):

@@ -6,11 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import pairscale as ps
 from pairscale import Verdict
-from pairscale.core.errors import InputError, JudgeError
-from pairscale.judges.panel import PanelJudge
-from pairscale.runtime import Budget, BudgetExceeded, require_prices
+from pairscale.core.errors import JudgeError
+from pairscale.runtime import Budget, BudgetExceeded
 
 
 def run(scene):
@@ -142,21 +140,3 @@ def test_without_a_limit_or_with_a_bound_or_without_an_answer_a_cost_need_not_be
 
 
 # A model without a known price
-
-
-def priceless(**more):
-    return ps.make_judge("openai:some-model-of-mine", trait="overall_quality", judge_args={"api_key": "k", **more})
-
-
-def model(name, **settings):
-    settings = {"api_key": "k" * 20, "base_url": "http://127.0.0.1:1", **settings}
-    return ps.make_judge(f"openai:{name}", judge_args=settings)
-
-
-def test_a_limit_needs_the_price_of_every_member_of_a_panel(message_snapshot):
-    def own(A, B):
-        return {"Y": 1, "cost": 0.1}
-
-    with pytest.raises(InputError) as refused:
-        require_prices([PanelJudge([model("no-such-model"), ps.FunctionJudge(own, name="own")])], 1.0)
-    message_snapshot(refused)

@@ -6,7 +6,6 @@ Events of budgets are in ``test_events_of_budgets.py``, those that need a proces
 
 from __future__ import annotations
 
-import inspect
 import re
 import threading
 from collections.abc import Callable
@@ -19,12 +18,10 @@ import pytest
 
 import pairscale as ps
 from pairscale.core.errors import JudgeError, StoreBusyError, StoreError
-from pairscale.runtime import Runtime
 from tests.runtime.across import across
 from tests.runtime.conftest import Once
 from tests.runtime.server import COST, Asked, Reply, Server
 from tests.runtime.workflows import (
-    FUNCTIONS,
     LIVE,
     MODELS,
     WORKFLOWS,
@@ -144,17 +141,6 @@ def test_a_transient_failure_is_asked_again(workflow: str, event: str, once: Onc
     assert len(attempts_in(call.run)) == len(server.questions)
 
 
-@across(("batch",), "503 in the results")
-def test_a_request_of_a_batch_that_failed_in_passing_is_sent_again(workflow: str, event: str, tmp_path: Path) -> None:
-    with Server(at(3, TRANSIENT["503"])) as server:
-        call = call_of(server, tmp_path)
-        ask(workflow, call)
-        ask(workflow, call)
-        assert len(server.questions) == call.questions + 1
-        assert wins(call.run) == call.questions
-    assert [one["failure"] for one in attempts_in(call.run) if not one.is_answer] == ["transient"]
-
-
 @across(LIVE, "503 that stays")
 def test_a_question_whose_failure_does_not_pass_is_given_up_after_its_retries(
     workflow: str, event: str, tmp_path: Path
@@ -174,22 +160,6 @@ def test_a_question_whose_failure_does_not_pass_is_given_up_after_its_retries(
         failed = [one for one in attempts_in(call.run) if not one.is_answer]
         assert len(failed) == server.bad >= 2
         assert {(one.texts, one["failure"]) for one in failed} == {(failing[0], "transient")}
-
-
-@pytest.mark.parametrize(("seconds", "n_lines"), [(30, 1), (10, 0)])
-def test_a_long_wait_before_a_retry_is_said_once(
-    seconds: int, n_lines: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    async def no_wait(_runtime: Runtime, _seconds: float) -> bool:
-        return False
-
-    monkeypatch.setattr(Runtime, "_stopped_within", no_wait)
-    with Server(lambda asked: TRANSIENT["503"] if asked.number <= MOST_OPEN else None) as server:
-        ask("pairs", call_of(server, tmp_path, options={"retry_wait": seconds}))
-        assert server.bad == MOST_OPEN
-    said = [line for line in caplog.messages if line.startswith("waiting ")]
-    assert len(said) == n_lines
-    assert all("s before asking again: compatible: HTTP 503: Overloaded." in line for line in said)
 
 
 REFUSED = 6
@@ -219,22 +189,6 @@ def test_refusals_use_up_no_retries_while_others_are_answered_for_ten_minutes(
         refused = [one for one in asked if one["error_code"] == "rate_limited"]
         assert (len(refused), len(asked)) == ((REFUSED, REFUSED + 1) if for_minutes else (2, 2))
         assert server.bad == len(refused)
-
-
-ELSEWHERE = {
-    "501": Reply(501, {"message": "Not implemented."}),
-    "302": Reply(302, {"message": "Found."}, headers={"Location": "https://elsewhere.example"}),
-}
-
-
-@across(("pairs", "adaptive", "ab"), *ELSEWHERE)
-def test_one_501_or_redirect_concerns_the_question(workflow: str, event: str, tmp_path: Path) -> None:
-    with Server(at(3, ELSEWHERE[event])) as server:
-        call = call_of(server, tmp_path)
-        ask(workflow, call)
-        failed = [one for one in attempts_in(call.run) if not one.is_answer]
-        assert [(one["failure"], one["status_code"]) for one in failed] == [("question", int(event))]
-        assert wins(call.run) == (call.questions if workflow == "adaptive" else call.questions - 1)
 
 
 # Failures of one question
@@ -298,40 +252,6 @@ def assert_all_there(rows: list[Any], reply: Reply) -> None:
             assert row["content"] == reply.content
         if reply.refusal:
             assert reply.refusal in raw
-
-
-@across(FUNCTIONS, "function raises")
-def test_a_judge_function_that_raises_for_one_text_does_not_stop_the_others(
-    workflow: str, event: str, once: Once
-) -> None:
-    _, call = once(failed_on_one_text, workflow, event.partition(",")[0])
-    attempts = attempts_in(call.run)
-    failed = [one for one in attempts if BAD_TEXT in one.texts]
-    assert failed
-    assert wins(call.run) == (call.questions if workflow == "adaptive" else call.questions - len(failed))
-    assert all(one.is_answer for one in attempts if BAD_TEXT not in one.texts)
-    for one in failed:
-        assert one["error_message"].startswith("ZeroDivisionError: this text has no length (test_events.py:")
-
-
-@across(FUNCTIONS, "function raises at once")
-def test_an_exception_on_the_first_question_is_shown_with_its_line(
-    workflow: str, event: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    first = threading.Event()
-
-    def judge(A: Any, B: Any) -> dict[str, Any]:
-        if not first.is_set():
-            first.set()
-            raise ZeroDivisionError("at once")
-        return {"is_valid": True, "Y": int(A["text"] > B["text"])}
-
-    line = next(n for n, words in enumerate(*inspect.getsourcelines(judge)[:1]) if "raise " in words)
-    line += inspect.getsourcelines(judge)[1]
-    ask(workflow, Call(run=str(tmp_path / "run.db"), concurrency=1, function=known_judge(judge)))
-    shown = [record.getMessage() for record in caplog.records if "at once" in record.getMessage()]
-    assert len(shown) == 1
-    assert shown[0].endswith(f"ZeroDivisionError: at once (test_events.py:{line})")
 
 
 @across(("adaptive", "people"), "one text of thirty")
@@ -430,19 +350,6 @@ def test_the_same_failure_on_ten_questions_is_a_failure_of_the_judge(workflow: s
     assert "It is malformed." in str(found.error)
     assert 10 <= found.asked <= (found.call.questions if workflow == "batch" else 9 + MOST_OPEN)
     assert len(found.attempts) == found.asked
-
-
-@across(FUNCTIONS, "function always raises")
-def test_a_judge_function_that_always_raises_is_a_failure_of_the_judge(
-    workflow: str, event: str, tmp_path: Path
-) -> None:
-    def judge(A: Any, B: Any) -> dict[str, Any]:
-        raise ZeroDivisionError("always")
-
-    call = Call(run=str(tmp_path / "run.db"), questions=40, n_texts=41, function=known_judge(judge))
-    with pytest.raises(JudgeError, match="ZeroDivisionError: always"):
-        ask(workflow, call)
-    assert 10 <= len(attempts_in(call.run)) <= 9 + MOST_OPEN
 
 
 # Two writers, and a file that is gone

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 from pathlib import Path
 from typing import Any
 
@@ -84,9 +83,6 @@ def test_a_budget_without_a_price_is_refused_before_anything_is_asked(
         with pytest.raises(InputError, match=r"(?s)max_cost.*price|price.*max_cost"):
             ask(workflow, call_of(server, tmp_path, max_cost=1.0, priced=False))
         assert server.asked == []
-
-
-BUDGETS = {"max_cost=nan": math.nan, "max_cost=-1": -1, "max_cost=True": True, "max_cost='3'": "3"}
 
 
 class Charging:

@@ -17,7 +17,7 @@ from pairscale.core.comparisons import Condition
 from pairscale.core.errors import JudgeError
 from pairscale.judges.orders import BothOrders
 from tests.runtime.across import across
-from tests.runtime.workflows import FUNCTIONS, WORKFLOWS, Call, attempts_in, known_judge, outcomes_in
+from tests.runtime.workflows import FUNCTIONS, WORKFLOWS, Call, attempts_in, known_judge
 
 
 def longer(A: Any, B: Any) -> dict[str, Any]:
@@ -106,45 +106,6 @@ def test_a_variant_that_exits_has_failed_on_its_task() -> None:
     done = ps.run_pairwise(tasks, variant_a=answer, variant_b=lambda _: "yes", comparators=[judge], progress=False)
     assert [case.failed for case in done.cases] == [None, "a", None]
     assert "SystemExit: no answer" in done.cases[1].reasoning
-
-
-def spoiling(A: Any, B: Any) -> dict[str, Any]:
-    """Judges, and changes what it was given."""
-    said = longer(A, B)
-    A["ID"], B["text"] = "another", "spoilt"
-    A.pop("item_id")
-    return said
-
-
-class Judging:
-    """A function as a judge that is none."""
-
-    condition = Condition("judging", "function", None, None, None, {})
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self._function = function
-
-    async def compare(self, pair: ps.JudgePair) -> ps.Verdict:
-        return ps.Verdict.win(1 if self._function(pair.first, pair.second)["Y"] else 2)
-
-
-@across(FUNCTIONS, "function changes the samples", "judge changes the samples")
-def test_a_judge_that_changes_the_samples_changes_no_record_and_no_other_question(
-    workflow: str, event: str, tmp_path: Path
-) -> None:
-    seen: set[str] = set()
-
-    def judge(A: Any, B: Any) -> dict[str, Any]:
-        seen.update((A["text"], B["text"], A["ID"], B["ID"]))
-        return spoiling(A, B)
-
-    make: Callable[..., Any] = known_judge if event.startswith("function") else Judging
-    call = Call(str(tmp_path / "run.db"), function=make(judge))
-    honest = Call(str(tmp_path / "honest.db"), function=make(longer))
-    WORKFLOWS[workflow](call)
-    WORKFLOWS[workflow](honest)
-    assert sorted(outcomes_in(call.run)) == sorted(outcomes_in(honest.run))
-    assert not seen & {"another", "spoilt"}
 
 
 COSTS: dict[str, Any] = {"nan": math.nan, "negative": -1.0, "text": "1", "flag": True}

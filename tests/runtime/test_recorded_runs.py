@@ -49,4 +49,3 @@ LONG = pl.DataFrame({
     "none": pl.Series([None] * 70, dtype=pl.String),
 })  # fmt: skip
 SHORT = [{"task_id": f"t{n}", "orders": [{"first": "a", "cost": n / 3}], "winner": "ab"[n % 2]} for n in range(5)]
-FACTS = {"asked": 3, "cost": 0.25, "stopped": None, "sequential": False, "text": "x" * 500}

@@ -6,7 +6,6 @@ import inspect
 import subprocess
 import sys
 import textwrap
-import threading
 from typing import Any
 
 import pytest
@@ -30,30 +29,6 @@ def test_the_context_of_the_caller_is_seen_and_left_as_it_is():
         assert VALUE.get() == "of the caller"
     finally:
         VALUE.reset(token)
-
-
-def test_a_result_and_an_error_are_those_of_the_coroutine():
-    async def answer():
-        return threading.current_thread() is threading.main_thread()
-
-    async def fail():
-        raise ZeroDivisionError("inside")
-
-    assert run_sync(answer) is False
-    with pytest.raises(ZeroDivisionError, match="inside"):
-        run_sync(fail)
-
-
-def test_it_works_where_an_event_loop_is_running():
-    """As in a notebook."""
-
-    async def inner():
-        return 7
-
-    async def outer():
-        return run_sync(inner)
-
-    assert run_sync(outer) == 7
 
 
 # Signals: each script is a process that sends them to itself, from inside the coroutine.
@@ -115,12 +90,6 @@ def test_a_second_ctrl_c_at_once_leaves_what_is_open_and_still_stores():
     """
     code, said, _ = process(script)
     assert (code, said) == (0, ["stored", "interrupted"] * 30)
-
-
-@pytest.mark.slow
-def test_a_second_sigterm_ends_the_process_at_once():
-    code, said, _ = process("run_sync(lambda: stored(signal.SIGTERM, times=2))")
-    assert (code, said) == (143, [])
 
 
 @pytest.mark.slow

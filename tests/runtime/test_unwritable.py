@@ -96,20 +96,6 @@ class Holding:
         return ps.Verdict.win(1)
 
 
-def test_questions_do_not_time_out_while_another_program_holds_the_file(tmp_path, monkeypatch):
-    other = sqlite3.connect(tmp_path / "run.db", isolation_level=None, check_same_thread=False)
-
-    def notice(words):
-        if "another program is holding it" in words:
-            threading.Timer(0.3, other.execute, ["ROLLBACK"]).start()
-
-    monkeypatch.setattr(policies, "notice", notice)
-    judge = Holding(lambda: other.execute("BEGIN EXCLUSIVE"))
-    given = {"run": tmp_path / "run.db", "concurrency": OPEN, "timeout": 10.0, "progress": False}
-    assert ps.submit_pairs(pairs_of(8), judge, **given).results.height == 28
-    assert len(judge.asked) == len(set(judge.asked))
-
-
 @pytest.mark.slow
 def test_nothing_is_asked_while_a_ranking_waits_for_another_program(tmp_path, monkeypatch):
     """SQLite itself waits for up to thirty seconds, without a word."""

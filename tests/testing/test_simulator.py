@@ -207,25 +207,6 @@ def test_errors_of_the_sdks_of_openai_and_anthropic_and_together(settings, error
                 chat_with(client)
 
 
-@pytest.mark.slow
-def test_refusals_filters_and_cuts_are_those_of_the_sdk():
-    with ProviderSimulator(Behaviour(refusal_rate=1)) as server:
-        with of_openai(server) as client:
-            assert chat_with(client).choices[0].message.refusal
-        with of_anthropic(server) as client:
-            reply = client.messages.create(
-                model="claude-opus-4-5", max_tokens=9, messages=[{"role": "user", "content": PROMPT}]
-            )
-            assert reply.stop_reason == "refusal"
-        with of_gemini(server) as client:
-            blocked = client.models.generate_content(model="gemini-3-pro-preview", contents=PROMPT)
-            assert blocked.prompt_feedback.block_reason.name == "PROHIBITED_CONTENT"
-    with ProviderSimulator(Behaviour(truncated_rate=1)) as server:
-        with of_openai(server) as client:
-            assert chat_with(client).choices[0].finish_reason == "length"
-            assert client.responses.create(model="gpt-5.1", input=PROMPT).status == "incomplete"
-
-
 # It keeps no keys, and what it draws is what it says
 
 
@@ -281,13 +262,6 @@ def test_bias_lapse_and_refusals_are_as_large_as_they_are_set(pairs):
     assert abs(first - done.results.height * p) < 4 * math.sqrt(done.results.height * p * (1 - p))
 
 
-def test_quality_decides_and_sharpness_how_surely(pairs):
-    quality = {f"Text number {n}.": float(n) for n in range(30)}
-    done = judged(Behaviour(quality=quality, sharpness=50), pairs.head(100))
-    better = [max(a, b) for a, b in done.results.select("ID1", "ID2").iter_rows()]
-    assert done.results["better_id"].to_list() == better
-
-
 @pytest.mark.parametrize("name", ps.list_prompt_templates(include_registered=False))
 @pytest.mark.parametrize(
     "texts", [(GOOD, BAD), ("Word", "Word Word Word"), ("It rains.\n\nThe sun: A cat.", "Dogs 1.")]
@@ -296,21 +270,3 @@ def test_it_reads_every_template_that_comes_with_pairscale(name, texts):
     template = ps.get_prompt_template(name).replace("{TRAIT_NAME}", "clarity")
     for first, second in (texts, texts[::-1]):
         assert samples_of(template.replace("{SAMPLE_1}", first).replace("{SAMPLE_2}", second)) == (first, second)
-
-
-def test_addresses_and_bodies_that_it_does_not_know(server):
-    import urllib.error
-    import urllib.request
-
-    def status(path: str, data: bytes | None = None) -> int:
-        request = urllib.request.Request(server.url + path, data, {"Content-Type": "application/json"})
-        try:
-            with urllib.request.urlopen(request) as reply:
-                return reply.status
-        except urllib.error.HTTPError as error:
-            with error:
-                return error.code
-
-    assert status("/v1/nothing") == 404
-    for body in (b"", b"no json", b"[1]", b"{}", b'{"model": "m", "messages": 5}', b'{"messages": [{"role": "user"}]}'):
-        assert status("/v1/chat/completions", body) == 400

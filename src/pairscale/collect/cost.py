@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+import msgspec
 import numpy as np
 import polars as pl
 
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
 OFFLINE_KEY = "no-key-needed"
 """The key of a judge that is made but not asked."""
 
-_MILLION = 1_000_000
 _SHORT_ANSWER = 20  # tokens of an answer: the tag alone
 _THOUGHTS = 1_000  # tokens of an answer with thoughts
 _BYTES_PER_TOKEN = 4.0  # of English; fewer of most other languages
@@ -314,16 +314,14 @@ def estimate_cost(
     provenance = Provenance("cost", chosen, seed, {"condition": judge.condition.condition_id})
     if offline:
         each = assumed_output(judge) if output_tokens is None else output_tokens
-        figures = _rough(sizes, rates, each)
+        figures = _rough(sizes, each)
         summary = _table(row | {"method": "offline"} | totals(figures, rates))
         note = (
             f"rough: nothing was asked; it assumes {_BYTES_PER_TOKEN:g} bytes per token and {each:,.0f} tokens per "
             "answer, and the budget a third more input and twice the output"
         )
         none = frame.clear()
-        return CostEstimate(
-            summary, figures.calibration, none, None, frame, none, (note, *rates.notes), provenance
-        )
+        return CostEstimate(summary, figures.calibration, none, None, frame, none, (note, *rates.notes), provenance)
     say_unnamed(judge, run or save_path)
     rows, weights = choose_pilot(sizes, pilot, strategy, seed)
     test_pairs = frame[rows]
@@ -335,6 +333,7 @@ def estimate_cost(
 
     done, usage = run_sync(ask, run=run or save_path)
     asked = pl.DataFrame({"custom_id": names.gather(rows), "bytes": sizes[rows], "weight": weights})
+    rates = _with_cache(rates, usage.join(asked, on="custom_id", how="semi"))
     figures = _calibrated(names, sizes, rates, asked, done, usage, quantile)
     row |= {"method": "pilot", "test_strategy": strategy, "budget_quantile": quantile}
     return CostEstimate(
@@ -374,31 +373,49 @@ class Rates:
     Attributes:
         price: of a million; None if unknown.
         batch: whether the remaining pairs go through a batch.
-        share: what the batch or the service tier costs of the usual price.
+        tier: the service tier that they are asked at.
+        cached: the share of input tokens that comes from the provider's cache.
         notes: what to know about them.
     """
 
     price: Price | None
     batch: bool = False
-    share: float = 1.0
+    tier: str | None = None
+    cached: float = 0.0
     notes: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, judge: Judge, *, batch: bool, discount: float | None = None) -> Rates:
-        """The judge's price, and what batches or the service tier cost of it."""
+        """The judge's price, for live answers or for those of a batch."""
         price = judge_member(judge, "price")
         if not isinstance(price, Price):
             return cls(None, batch, notes=(f"no price of {judge.condition.judge_id} is known; these are tokens alone",))
-        if batch:
-            share = price.batch if discount is None else discount
-            note = "no batch price is known, so batches count at the live price; batch_discount= says otherwise"
-        else:
+        price = msgspec.structs.replace(price, long=None)  # which is for single prompts
+        if not batch:
             tier = judge.condition.settings.get("service_tier")
-            share = cost_of(Usage(prompt=_MILLION, completion=0), Price(1.0, 1.0, tiers=price.tiers), tier=tier)
-            note = "the price of this service tier is not known; these figures are of the usual one"
-        if share is None:
+            if cost_of(Usage(0, 0), price, tier=tier) is not None:
+                return cls(price, tier=tier)
+            return cls(
+                price, notes=("the price of this service tier is not known; these figures are of the usual one",)
+            )
+        if discount is not None:
+            price = msgspec.structs.replace(price, batch=discount)
+        if price.batch is None:
+            note = "no batch price is known, so batches count at the live price; batch_discount= says otherwise"
             return cls(price, batch, notes=(note,))
-        return cls(price, batch, share)
+        return cls(price, batch)
+
+    @property
+    def discount(self) -> float:
+        """What batches cost of the live price; 1 when the remaining pairs are asked live."""
+        if self.price is None or self.price.batch is None or not self.batch:
+            return 1.0
+        return self.price.batch
+
+    def cost(self, prompt: float, completion: float) -> float:
+        """What further tokens cost."""
+        usage = Usage(prompt, completion, cached=self.cached * prompt)  # type: ignore[arg-type]
+        return cost_of(usage, self.price, batch=self.batch, tier=self.tier) or 0.0
 
     def paid(self, usage: pl.DataFrame) -> float | None:
         """What attempts cost: as they were recorded, else by the price."""
@@ -413,15 +430,13 @@ class Rates:
             total += cost or 0.0
         return total
 
-    def input_price(self, usage: pl.DataFrame) -> float:
-        """Of a million input tokens of the remaining pairs; live, as many are cached as in the pilot."""
-        if self.price is None:
-            return 0.0
-        prompt = usage["prompt_tokens"].sum()
-        if self.batch or self.price.cached is None or not prompt:
-            return self.price.input
-        share = min(1.0, usage["prompt_cached_tokens"].sum() / prompt)
-        return self.price.input + share * (self.price.cached - self.price.input)
+
+def _with_cache(rates: Rates, usage: pl.DataFrame) -> Rates:
+    """Live, as many input tokens come from the provider's cache as in the pilot."""
+    prompt = usage["prompt_tokens"].sum()
+    if rates.batch or not prompt:
+        return rates
+    return replace(rates, cached=usage["prompt_cached_tokens"].sum() / prompt)
 
 
 def prompt_bytes(judge: Judge, pairs: pl.DataFrame) -> NDArray[np.int64]:
@@ -447,7 +462,6 @@ class Figures:
         left: which pairs are still to be asked.
         prompt: input tokens of these.
         completion: output tokens of these.
-        input_price: of a million of the former.
     """
 
     used: Mapping[str, Any]
@@ -455,7 +469,6 @@ class Figures:
     left: pl.Series
     prompt: Spread
     completion: Spread
-    input_price: float
 
 
 def _calibrated(
@@ -499,17 +512,16 @@ def _calibrated(
     )
     completion = likely_sum(output, weights - 1, left.sum(), quantile)
     prompt = fit.total(sizes[left.to_numpy()], quantile)
-    input_price = rates.input_price(mine)
     if output.size > 1:
         calibration["output_sd"] = float(output.std(ddof=1))
         # The input is known from the texts to a few parts in a thousand, so the error is that of the mean output.
         share = 1.0
         if rates.price is not None:
-            paid = completion.expected * rates.price.output
-            share = paid / max(prompt.expected * input_price + paid, 1e-300)
+            paid = rates.cost(0, completion.expected)
+            share = paid / max(rates.cost(prompt.expected, 0) + paid, 1e-300)
         if output.any():
             calibration["relative_error"] = share * output.std(ddof=1) / math.sqrt(output.size) / output.mean()
-    return Figures(used, calibration, left, prompt, completion, input_price)
+    return Figures(used, calibration, left, prompt, completion)
 
 
 def _calibration(slope: float, **values: Any) -> dict[str, Any]:
@@ -527,7 +539,7 @@ def _complain(done: SubmitResult) -> None:
     raise InputError(f"the judge {judge} does not say how many tokens it uses; an estimate offline needs none")
 
 
-def _rough(sizes: NDArray[np.int64], rates: Rates, output_tokens: float) -> Figures:
+def _rough(sizes: NDArray[np.int64], output_tokens: float) -> Figures:
     """From bytes alone: no pilot, and a budget for denser text and answers twice as long."""
     tokens = float(sizes.sum()) / _BYTES_PER_TOKEN
     answers = sizes.size * output_tokens
@@ -537,8 +549,7 @@ def _rough(sizes: NDArray[np.int64], rates: Rates, output_tokens: float) -> Figu
     )
     left = pl.repeat(True, sizes.size, eager=True)
     prompt = Spread(tokens, tokens / _DENSE_TEXT)
-    input_price = 0.0 if rates.price is None else rates.price.input
-    return Figures(used, calibration, left, prompt, Spread(answers, 2 * answers), input_price)
+    return Figures(used, calibration, left, prompt, Spread(answers, 2 * answers))
 
 
 def assumed_output(judge: Judge) -> float:
@@ -555,30 +566,23 @@ def assumed_output(judge: Judge) -> float:
 def totals(figures: Figures, rates: Rates) -> dict[str, Any]:
     """All figures of the summary that follow from tokens and prices."""
     row: dict[str, Any] = dict(figures.used)
-    row |= {"n_remaining": figures.left.sum(), "batch_discount": rates.share if rates.batch else 1.0}
+    row |= {"n_remaining": figures.left.sum(), "batch_discount": rates.discount}
     for tokens, spread in (("prompt_tokens", figures.prompt), ("completion_tokens", figures.completion)):
         spent = row[f"pilot_{tokens}"] + row[f"known_{tokens}"]
-        row[f"est_remaining_{tokens}_expected"] = spread.expected
-        row[f"est_remaining_{tokens}_budget"] = spread.budget
-        row[f"expected_{tokens}_total"] = spent + spread.expected
-        row[f"budget_{tokens}_total"] = spent + spread.budget
+        for kind, further in (("expected", spread.expected), ("budget", spread.budget)):
+            row[f"est_remaining_{tokens}_{kind}"] = further
+            row[f"{kind}_{tokens}_total"] = spent + further
     price = rates.price
     if price is None:
         return row
-    of_input = rates.share / _MILLION * figures.input_price
-    of_output = rates.share / _MILLION * price.output
-    expected = of_input * figures.prompt.expected + of_output * figures.completion.expected
-    input_margin = of_input * (figures.prompt.budget - figures.prompt.expected)
-    output_margin = of_output * (figures.completion.budget - figures.completion.expected)
+    expected = rates.cost(figures.prompt.expected, figures.completion.expected)
+    input_margin = rates.cost(figures.prompt.budget - figures.prompt.expected, 0)
+    output_margin = rates.cost(0, figures.completion.budget - figures.completion.expected)
     # Two errors that know nothing of each other; those of a rough estimate come together.
     margin = math.hypot(input_margin, output_margin) if row["n_test"] else input_margin + output_margin
     spent = (row["pilot_cost"] or 0.0) + (row["known_cost"] or 0.0)
-    return row | {
-        "expected_cost_remaining": expected,
-        "budget_cost_remaining": expected + margin,
-        "expected_cost_total": spent + expected,
-        "budget_cost_total": spent + expected + margin,
-        "cost_per_million_input": price.input,
-        "cost_per_million_output": price.output,
-        "prices_as_of": price.as_of,
-    }
+    for kind, further in (("expected", expected), ("budget", expected + margin)):
+        row[f"{kind}_cost_remaining"] = further
+        row[f"{kind}_cost_total"] = spent + further
+    prices = {"cost_per_million_input": price.input, "cost_per_million_output": price.output}
+    return row | prices | {"prices_as_of": price.as_of}
