@@ -1,7 +1,6 @@
 """An answer that was paid for once is not paid for again; repeats stay repeats; keys and prompts are in no file."""
 
 import json
-import sqlite3
 import subprocess
 import sys
 import textwrap
@@ -15,7 +14,7 @@ from pairscale.providers.cache import (
     AnswerCache,
     cache_file,
 )
-from pairscale.testing import Behaviour, Faults, ProviderSimulator
+from pairscale.testing import Behaviour, ProviderSimulator
 
 KEY = "pl4nted-Zebra_9817236450-key"
 TEXTS = [{"ID": name, "text": f"Text {name} about rain."} for name in "abcd"]
@@ -73,19 +72,6 @@ def test_another_run_asks_nothing(provider, caplog):
     assert caplog.text.count("answers of earlier runs are used again") == 1
 
 
-def test_a_cached_answer_is_marked_in_the_run_file(tmp_path):
-    run = tmp_path / "run.db"
-    with ProviderSimulator() as server:
-        judged(server)
-        judged(server, run=run)
-    with sqlite3.connect(run) as connection:
-        requests = [json.loads(row[0]) for row in connection.execute("SELECT request FROM attempts")]
-    connection.close()
-    assert len(requests) == 6
-    assert all(request["from_cache_of"].startswith("20") for request in requests)
-    assert all(request["model"] == "gpt-4.1" for request in requests)
-
-
 def test_keys_and_secret_headers_change_nothing(tmp_path):
     with ProviderSimulator() as server:
         judged(server, PAIRS[:1], headers={"X-Team-Token": "one"})
@@ -110,29 +96,6 @@ def test_repeats_in_one_run_have_answers_of_their_own_and_keep_them():
 
 
 # What is kept
-
-
-def test_what_has_no_answer_is_not_kept():
-    ways = ["refusal_rate", "malformed_rate", "empty_rate", "truncated_rate", "filtered_rate", "echo_rate"]
-    with ProviderSimulator() as server:
-        for way in ways:
-            server.behaviour = Behaviour(**{way: 1.0})
-            done, _ = judged(server, PAIRS[:1])
-            assert done.results.height == 0
-        server.behaviour, server.faults = Behaviour(), Faults(script=[0] * len(ways) + [500, 429, "truncated", "ok"])
-        done, _ = judged(server, PAIRS[:1])
-        assert (done.asked, done.cached) == (4, 0)
-        assert AnswerCache().count() == 1
-
-
-@pytest.mark.parametrize(("cache", "temperature", "kept"), [(True, 0.7, 6), (False, 0, 0), ("auto", 0, 0)])
-def test_when_answers_are_kept(cache, temperature, kept):
-    """A server on this machine is not remembered by itself."""
-    with ProviderSimulator() as server:
-        for _ in range(2):
-            judged(server, cache=cache, temperature=temperature)
-        assert AnswerCache().count() == kept
-        assert server.served == (6 if kept else 12)
 
 
 @pytest.mark.slow_except("openai*")
@@ -177,15 +140,6 @@ def test_neither_keys_nor_prompts_are_in_the_file():
 
 
 # The file
-
-
-def test_a_file_of_ones_own(tmp_path):
-    with ProviderSimulator() as server:
-        judged(server, cache=tmp_path / "deep" / "mine.db")
-        done, _ = judged(server, cache=str(tmp_path / "deep" / "mine.db"))
-        assert done.cached == 6
-        assert judged(server, cache=True)[0].cached == 0
-    assert not AnswerCache(tmp_path / "none.db").path.exists()
 
 
 @pytest.mark.parametrize(

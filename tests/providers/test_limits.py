@@ -8,12 +8,7 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.providers.limit_servers import SimulatedLoop
 
-from pairscale.core.timelimit import TimeLimit
-from pairscale.providers.base import LLMRequest
-from pairscale.providers.catalog import provider_named
-from pairscale.providers.client import LLMClient, ProviderError
 from pairscale.providers.limits import Breaker, RateLimiter, Ticket, retry_after
 
 
@@ -166,32 +161,6 @@ def test_a_named_wait_holds_all_requests():
 # Headers
 
 
-@pytest.mark.parametrize(
-    ("headers", "wait"),
-    [
-        ({"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "1m30s"}, 90.0),
-        ({"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "250ms"}, 0.25),
-        ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "5m0s"}, 300.0),
-        ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "6m0s"}, 60.0),
-        ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "8760h"}, 60.0),
-        ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "31536000"}, 60.0),
-        ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "inf"}, 60.0),
-        ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "1e999"}, 60.0),
-        ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "9999-12-31T00:00:00Z"}, 60.0),
-        ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "nan"}, 0.0),
-        ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "-inf"}, 0.0),
-        ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "12"}, 12.0),
-        ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "later"}, 0.0),
-        ({"x-ratelimit-remaining-requests": "17", "x-ratelimit-reset-requests": "1m"}, 0.0),
-        ({"x-ratelimit-remaining-requests": "0"}, 0.0),
-    ],
-)
-def test_rate_limit_headers_of_openai(headers, wait):
-    clock, limiter = limiter_of()
-    limiter.answered(headers, *tickets(clock, limiter, 0))
-    assert admitted(clock, limiter, 0) == [pytest.approx(wait)]
-
-
 @given(
     st.integers(1, 600),
     st.integers(50, 5000) | st.none(),
@@ -288,76 +257,4 @@ def test_it_gives_up_in_the_end(heard, waits, words):
     assert not breaker.is_open
 
 
-def test_whoever_is_cancelled_in_the_queue_lets_the_next_one_go():
-    clock, limiter = limiter_of(60)
-
-    async def scene() -> list[float]:
-        tasks = [asyncio.ensure_future(limiter.admit()) for _ in range(4)]
-        await asyncio.sleep(0)
-        tasks[1].cancel()
-        tasks[2].cancel()
-        await asyncio.gather(*tasks[1:3], return_exceptions=True)
-        return [ticket.at for ticket in await clock.run(tasks[0], tasks[3])]
-
-    assert asyncio.run(scene()) == [0.0, 1.0]
-    assert admitted(clock, limiter, 0) == [2.0]  # also from another event loop
-
-
 # In the body
-
-
-def quota(delay, kind="type.googleapis.com/google.rpc.RetryInfo"):
-    details = [{"@type": "type.googleapis.com/google.rpc.Help"}, {"@type": kind, "retryDelay": delay}, "no object"]
-    return {"error": {"code": 429, "message": "Quota exceeded.", "status": "RESOURCE_EXHAUSTED", "details": details}}
-
-
-def test_the_limiter_keeps_to_what_the_body_says():
-    """A real 429 of Gemini, over HTTP: the next request of the same client waits as long as its body asks."""
-    from aiohttp import web
-
-    waits, asked = [], []
-
-    async def answer(request):
-        asked.append(request.path)
-        return web.json_response(quota("21s"), status=429)
-
-    async def scene():
-        app = web.Application()
-        app.router.add_route("*", "/{tail:.*}", answer)
-        runner = web.AppRunner(app, access_log=None)
-        await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0)
-        await site.start()
-        limiter = RateLimiter(clock=lambda: 1000.0 + sum(waits), sleep=waited)
-        address = f"http://127.0.0.1:{runner.addresses[0][1]}"
-        client = LLMClient(provider_named("gemini"), api_key="none-at-all", base_url=address, limiter=limiter)
-        for _ in range(2):
-            with pytest.raises(ProviderError) as raised:
-                await client.complete(LLMRequest(model="gemini-2.5-flash", prompt="x"))
-            assert (raised.value.code, raised.value.retry_after) == ("rate_limited", 21.0)
-        await client.aclose()
-        await runner.cleanup()
-
-    async def waited(seconds):
-        waits.append(seconds)
-
-    asyncio.run(scene())
-    assert len(asked) == 2
-    assert sum(waits) == pytest.approx(21.0)
-
-
-def test_the_wait_for_a_turn_is_no_time_of_the_answer():
-    async def scene():
-        loop = asyncio.get_running_loop()
-        limit, limiter = TimeLimit(10), RateLimiter(1, clock=loop.time)
-        breaker = Breaker("a provider", failures=1, wait=60, clock=loop.time)
-        breaker.failed("HTTP 503", heard=True)
-        start = loop.time()
-        tickets = await asyncio.gather(*(limit.within(limiter.admit()) for _ in range(3)))
-        tried = await limit.within(breaker.admit())
-        return [ticket.at - start for ticket in tickets], tried
-
-    with asyncio.Runner(loop_factory=SimulatedLoop) as runner:
-        moments, tried = runner.run(scene())
-    assert moments == pytest.approx([0, 60, 120], abs=1)
-    assert tried

@@ -85,5 +85,3 @@ def test_a_wire_format_of_ones_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     assert first.results.height == again.results.height == PAIRS.height
     assert "0 asked now" in str(again)
     assert ranked.summary["committed_pairs"][0] == 4
-
-

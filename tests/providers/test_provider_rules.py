@@ -199,29 +199,6 @@ def paths(body: Mapping[str, Any], above: str = "") -> list[str]:
     return found
 
 
-NEVER = {"model", "messages", "input", "contents", "prompt", "system", "instructions", "systemInstruction", "stream"}
-
-
-@pytest.mark.slow_except("openai", "azure")
-@pytest.mark.parametrize("provider", list(PROVIDERS))
-@settings(max_examples=40)
-@given(data=st.data(), fields=REQUESTS, few=FEW)
-def test_a_named_field_can_be_left_out(provider, data, fields, few):
-    ours = provider_named(provider)
-    request = asked(provider, data.draw(st.sampled_from(MODELS[provider])), fields, few)
-    try:
-        body = ours.call(request).body
-    except InputError:
-        return
-    for name in paths(body):
-        less = ours.without(request, name)
-        root = name.split(".", maxsplit=1)[0]
-        if root in NEVER or (provider == "anthropic" and name == "max_tokens"):
-            assert less is None
-        elif less is not None:
-            assert name not in paths(ours.call(less).body) or name in {"include", "text", "options", "generationConfig"}
-            assert ours.without(less, name) is None or paths(ours.call(less).body) != paths(body)
-    assert ours.without(request, "no_such_thing") is None
 
 
 @pytest.mark.parametrize(

@@ -108,35 +108,6 @@ def test_success(case):
     assert not {"messages", "input", "contents", "prompt"} & set(verdict.request)
 
 
-@EVERY
-def test_thoughts(case):
-    model, settings = {
-        "openai": ("gpt-5.1", {"endpoint": "responses", "reasoning": "low", "include_thoughts": True}),
-        "openai-responses": (None, {"include_thoughts": True}),
-        "anthropic": (None, {"reasoning": "enabled"}),
-        "gemini": (None, {"include_thoughts": True}),
-        "together": ("deepseek-ai/DeepSeek-R1", {}),
-        "ollama": (None, {"reasoning": "enabled"}),
-        "compatible": ("deepseek-ai/DeepSeek-R1", {}),
-    }[case]
-    with simulator({"sharpness": 20, "thoughts": "The first has a reason."}) as server:
-        verdict = ask(judge_of(server, case, model, **settings))
-    assert verdict.thoughts == "The first has a reason."
-    assert verdict.content == "<BETTER_SAMPLE>SAMPLE_1</BETTER_SAMPLE>"
-    assert verdict.winner_pos == 1
-
-
-@pytest.mark.parametrize("answer", ["tag", "structured"])
-@pytest.mark.parametrize("case", [case for case in CASES if case != "anthropic"])
-def test_log_probabilities(case, answer):
-    settings = {"reasoning": "none", "endpoint": "responses"} if case == "openai-responses" else {}
-    with simulator({"bias": 0.25, "lapse": 0.1}) as server:
-        verdict = ask(judge_of(server, case, answer=answer, logprobs=5, **settings))
-    p = 0.9 / (1 + math.exp(-(2.0 - 0.5 + 0.25))) + 0.05
-    assert verdict.probability == pytest.approx(p, abs=1e-9)
-    assert verdict.outcome is ps.Outcome.WIN
-
-
 FAILURES = {
     # what is simulated: the code; and where a provider has its own way of saying it
     "refusal": ("refusal", {"gemini": "content_filter"}),
@@ -205,14 +176,6 @@ def test_429_once(case, form):
     assert done.results.height == 1
     assert done.failed_attempts.select("error_code", "attempt").rows() == [("rate_limited", 1)]
     assert done.asked == 2
-
-
-@EVERY
-def test_time_out(case):
-    with simulator(faults={"script": ["slow"], "slow_s": 60}) as server:
-        verdict = ask(judge_of(server, case, timeout=0.1))
-    assert (verdict.error_code, verdict.failure, verdict.status_code) == ("timeout", "transient", None)
-    assert "0.1 seconds" in verdict.error_message
 
 
 def test_a_provider_that_is_down_is_left_alone_and_asked_again_when_it_is_back(said):

@@ -13,7 +13,7 @@ import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import repeat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from pairscale.collect._plan import Plan, make_plan, named_pairs
 from pairscale.collect.batch.files import count_results, even_sizes, ingest_results, pairs_from, write_parts
@@ -47,6 +47,9 @@ if TYPE_CHECKING:
     import polars as pl
 
     from pairscale.core.tables import Table
+
+Keys: TypeAlias = "Collection[str] | None"
+"""The batches that are meant, by our own names; None for all."""
 
 _LONGEST_WAIT = 60.0
 _DOWNLOADS = 3
@@ -101,33 +104,33 @@ class BatchManager:
 
     # What there is
 
-    def entries(self, keys: Collection[str] | None = None) -> list[RegistryEntry]:
+    def entries(self, keys: Keys = None) -> list[RegistryEntry]:
         """The batches, in the order in which they were prepared."""
         with open_run(self._run) as store:
             return self._entries(store, keys)
 
-    def registry(self, keys: Collection[str] | None = None) -> pl.DataFrame:
+    def registry(self, keys: Keys = None) -> pl.DataFrame:
         """The batches in the manual's columns."""
         return registry_table(self.entries(keys))
 
-    def status(self, keys: Collection[str] | None = None) -> pl.DataFrame:
+    def status(self, keys: Keys = None) -> pl.DataFrame:
         """The batches with their states, counts, ages and the time they have left."""
         return status_table(self.entries(keys), self._clock())
 
     @checked
-    def results(self, keys: Collection[str] | None = None, *, raw: bool = False) -> tuple[pl.DataFrame, pl.DataFrame]:
+    def results(self, keys: Keys = None, *, raw: bool = False) -> tuple[pl.DataFrame, pl.DataFrame]:
         """The answers to the pairs of these batches, and every attempt at them that gave none."""
         with open_run(self._run) as store:
             return results_of(store, self._entries(store, keys), raw=raw)
 
-    def rest(self, keys: Collection[str] | None = None) -> pl.DataFrame:
+    def rest(self, keys: Keys = None) -> pl.DataFrame:
         """The pairs of batches that are done with that have no answer, and why."""
         with open_run(self._run) as store:
             return rest_of(store, [entry for entry in self._entries(store, keys) if not entry.open])
 
     # Small things
 
-    def _entries(self, store: RunFile, keys: Collection[str] | None = None) -> list[RegistryEntry]:
+    def _entries(self, store: RunFile, keys: Keys = None) -> list[RegistryEntry]:
         return entries(store, keys, self.folder)
 
     def _judge(self, store: RunFile, condition_id: str) -> BatchJudge:
@@ -347,7 +350,7 @@ class BatchManager:
 
     # Looking and collecting
 
-    async def look(self, keys: Collection[str] | None = None, *, delay: float = 0.0) -> None:
+    async def look(self, keys: Keys = None, *, delay: float = 0.0) -> None:
         """Ask how the batches stand that have not ended."""
         for number, entry in enumerate(self._placed(keys, ended=False)):
             if number:
@@ -360,7 +363,7 @@ class BatchManager:
                 with open_run(self._run, write=True) as store:
                     note(store, entry, "seen", **seen)
 
-    def _placed(self, keys: Collection[str] | None, *, ended: bool) -> list[RegistryEntry]:
+    def _placed(self, keys: Keys, *, ended: bool) -> list[RegistryEntry]:
         """The batches that their provider has and that are not collected, by whether they have ended."""
         with open_run(self._run) as store:
             placed = [
@@ -402,7 +405,7 @@ class BatchManager:
         else:
             notice(f"batch {entry.batch_id}: {error.message}; it is asked again later")
 
-    async def collect(self, keys: Collection[str] | None = None) -> list[RegistryEntry]:
+    async def collect(self, keys: Keys = None) -> list[RegistryEntry]:
         """Download what has ended and enter it into the run file; those entries."""
         done = [entry.key for entry in self._placed(keys, ended=True) if await self._collected(entry)]
         return self.entries(done)
@@ -476,7 +479,7 @@ class BatchManager:
 
     async def wait(
         self,
-        keys: Collection[str] | None = None,
+        keys: Keys = None,
         *,
         interval: float = 60.0,
         timeout: float | None = None,
@@ -513,7 +516,7 @@ class BatchManager:
                 return current
             await self._sleep(min(interval, left))
 
-    async def _round(self, keys: Collection[str] | None, delay: float) -> None:
+    async def _round(self, keys: Keys, delay: float) -> None:
         try:
             if any(entry.open and entry.batch_id is None for entry in self.entries(keys)):
                 await self.resume()
@@ -524,7 +527,7 @@ class BatchManager:
 
     # Ending
 
-    async def cancel(self, keys: Collection[str] | None = None) -> list[RegistryEntry]:
+    async def cancel(self, keys: Keys = None) -> list[RegistryEntry]:
         """Ask the providers to end batches; what was answered until then can be collected.
 
         A batch that was never created, and one that its provider does not know, is dropped. One that has ended is
