@@ -199,8 +199,6 @@ def paths(body: Mapping[str, Any], above: str = "") -> list[str]:
     return found
 
 
-
-
 @pytest.mark.parametrize(
     ("provider", "fields", "words"),
     [

@@ -51,32 +51,26 @@ class _Shard(NamedTuple):
 def _deal(pairs: pl.DataFrame, of: int, runs: dict[int, Path]) -> list[_Shard]:
     """Shards by their numbers: every ``of``-th pair, so that they are alike, under names that stay theirs."""
     named = named_pairs(pairs).with_columns(pair_uid="custom_id")
-    digest = hashlib.sha256()
-    sides = [named.select(ID=f"ID{side}", text=f"text{side}") for side in "12"]
-    for table in (named.select("custom_id", "ID1", "ID2"), pl.concat(sides).unique("ID", maintain_order=True)):
-        for row in table.iter_rows():
-            digest.update(repr(row).encode())
+    texts = pl.concat(named.select(ID=f"ID{side}", text=f"text{side}") for side in "12")
+    digest = hashlib.sha256(named.select("custom_id", "ID1", "ID2").write_csv().encode())
+    digest.update(texts.unique("ID", maintain_order=True).write_csv().encode())
     job = digest.hexdigest()[:32]
     shards = [_Shard(n, of, job, named.gather_every(of, offset=n - 1), run) for n, run in runs.items()]
     for shard in shards:
-        _require_same_job(shard)
+        if shard.run.is_file():
+            _require_same_job(shard)
     return shards
 
 
 def _require_same_job(shard: _Shard) -> None:
     """Refuse a run file of something else."""
-    if not shard.run.is_file():
-        return
     with open_run(shard.run) as store:
         mark = shard_of(store)
-        is_used = not store.is_empty()
-    which = f"shard {shard.number}/{shard.of}"
-    if mark is None and is_used:
-        raise StoreMismatchError(f"{shard.run} is not a shard; give {which} a run file of its own")
-    if mark is not None and mark != shard.mark:
+        is_new = mark is None and store.is_empty()
+    if mark != shard.mark and not is_new:
         raise StoreMismatchError(
-            f"{shard.run} is shard {mark['number']}/{mark['of']}, of these or other pairs, and not {which} of these; "
-            "give this job a folder of its own"
+            f"{shard.run} is not that of shard {shard.number}/{shard.of} of these pairs; give this job a folder, or "
+            "this shard a run file, of its own"
         )
 
 

@@ -11,6 +11,7 @@ import math
 import os
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
@@ -30,7 +31,7 @@ from pairscale.collect.batch.registry import (
     results_of,
     status_table,
 )
-from pairscale.core.errors import InputError, JudgeError, StoreBusyError
+from pairscale.core.errors import InputError, JudgeError, StoreBusyError, StoreGoneError
 from pairscale.core.notices import notice
 from pairscale.core.options import checked, optional, require_int, require_number
 from pairscale.core.provenance import utc_now
@@ -142,6 +143,14 @@ class BatchManager:
             self._judges[condition_id] = restored(description, self._key)
         return self._judges[condition_id]
 
+    @contextmanager
+    def _writing(self) -> Iterator[RunFile]:
+        """The run file, which must be there still: one that is made anew would be empty."""
+        if "://" not in str(self._run) and not Path(self._run).exists():
+            raise StoreGoneError(f"{self._run} was deleted while its batches were under way; restore it from a copy")
+        with open_run(self._run, write=True) as store:
+            yield store
+
     def _http(self, entry: RegistryEntry) -> BatchHTTP:
         return BatchHTTP(self._judges[entry.condition_id].client, sleep=self._sleep, retries=self._retries)
 
@@ -182,7 +191,7 @@ class BatchManager:
         max_cost = optional(require_number, max_cost, "max_cost", least=0)
         batch_format(judge.provider)
         require_prices([judge], max_cost)
-        about = {"metadata": dict(metadata or {}), "keep_jsonl": bool(keep_jsonl), "include_raw": bool(include_raw)}
+        about = {"metadata": dict(metadata or {}), "keep_jsonl": keep_jsonl, "include_raw": include_raw}
         with open_run(self._run, write=True) as store:
             plan = make_plan(store, named_pairs(pairs), judge.condition)
             judge = self._judges.setdefault(plan.condition_id, judge)
@@ -360,7 +369,7 @@ class BatchManager:
                 continue
             seen = _seen(job)
             if any(getattr(entry, name) != value for name, value in seen.items()):
-                with open_run(self._run, write=True) as store:
+                with self._writing() as store:
                     note(store, entry, "seen", **seen)
 
     def _placed(self, keys: Keys, *, ended: bool) -> list[RegistryEntry]:
@@ -414,7 +423,7 @@ class BatchManager:
         """Download the results of a batch and enter them; False when that has to wait, or was done by another."""
         if not await self._download(entry):
             return False
-        with open_run(self._run, write=True) as store:
+        with self._writing() as store:
             [entry] = self._entries(store, [entry.key])  # another process may have been here meanwhile
             if not entry.open or entry.batch_id is None:
                 return False
@@ -451,7 +460,7 @@ class BatchManager:
         path.unlink()
         if entry.is_guess and others:
             notice(f"batch {entry.batch_id} is not {entry.key}, as was assumed; searching further")
-            with open_run(self._run, write=True) as store:
+            with self._writing() as store:
                 note(store, entry, "foreign", batch_id=entry.batch_id)
         else:
             notice(
@@ -537,14 +546,14 @@ class BatchManager:
             if entry.open and entry.state not in ENDED:
                 await self._cancel(entry)
             elif entry.open and keys is not None and not await self.collect([entry.key]):
-                with open_run(self._run, write=True) as store:
+                with self._writing() as store:
                     message = "given up: its results could not be had"
                     note(store, entry, "dropped", state="dropped", message=message)
         await self.look(keys)
         return self.entries(keys)
 
     async def _cancel(self, entry: RegistryEntry) -> None:
-        with open_run(self._run, write=True) as store:
+        with self._writing() as store:
             self._judge(store, entry.condition_id)
             if not await self._is_placed(store, entry):
                 note(store, entry, "dropped", state="dropped", message="cancelled before creation")
