@@ -131,10 +131,13 @@ def _sentence(run: PairwiseRunResult, rate: WinRate, better: str | None) -> str:
         sure = f"equal variants have a result like this in {100 * _chance_of(rate):.0f} of 100 comparisons"
     start = f"no difference shown: {run.variant_b}" if better is None else f"{run.names[better]} is better: it"
     percentage = f"{100 * share:.0f} %"
+    weighed = f" of {plural(rate.tasks, 'task')}, every task counting once" if rate.n > rate.tasks else ""
     if rate.graded:
-        return f"{start} is preferred by {percentage} on average over {plural(rate.n, 'case')} ({sure})"
+        return f"{start} is preferred by {percentage} on average over {plural(rate.n, 'case')}{weighed} ({sure})"
     if run.sequential:
         return f"{start} won {percentage} of {plural(rate.tasks, 'task')} (a tie counts as half; {sure})"
+    if weighed:
+        return f"{start} won {percentage} of {plural(rate.n, 'case')} with a winner{weighed} ({sure})"
     return f"{start} won {wins:,} of {plural(rate.n, 'case')} with a winner ({percentage}; {sure})"
 
 
@@ -372,6 +375,8 @@ def gate_sentence(found: GateCriterion, run: PairwiseRunResult, rule: GateRule) 
     if found.untested is not None:
         verdict += f", as {found.untested}"
     ties = ", ties as half" if found.ties else ""
+    if any(case.repeat > 1 for case in run.of(found.key)):
+        ties += ", every task counting once"
     sure = f"{found.level * 100:.4g} % sure: at least {percent(found.lower)}, at most {percent(found.upper)}"
     text = f"{verdict}: it won {percent(found.rate)} of {plural(found.n, 'case')}{ties} ({sure})"
     if found.verdict in {"equivalent", "not-worse"}:

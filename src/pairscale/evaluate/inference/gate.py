@@ -34,7 +34,7 @@ import numpy as np
 from pairscale.core.options import require_level, require_number, require_probability
 from pairscale.evaluate.inference.cases import Scores
 from pairscale.evaluate.inference.failures import Failures
-from pairscale.evaluate.inference.score import careful_limits, effective_size, rate_ends
+from pairscale.evaluate.inference.score import careful_limits, rate_ends
 from pairscale.evaluate.inference.sequence import RunningScores, portfolio
 
 if TYPE_CHECKING:
@@ -244,6 +244,7 @@ def fixed_bounds(scores: Scores, margin: float, level: float) -> tuple[float, fl
 
     Where tasks have one case each, without grades, they hold for any number of tasks. Grades and repeats vary in more
     ways than a few of them show: of fewer than 60 such tasks, the bounds are those of the sequence, which always hold.
+    Every task counts once, by the mean of its cases.
 
     Args:
         scores: of the cases, by task.
@@ -251,20 +252,18 @@ def fixed_bounds(scores: Scores, margin: float, level: float) -> tuple[float, fl
         level: the chance.
 
     Example:
-        >>> four_losses = Scores(np.ones(4), np.zeros(4), 0.0, 0)
+        >>> four_losses = Scores(np.zeros(4), 4)
         >>> [round(bound, 3) for bound in fixed_bounds(four_losses, 0.05, 0.95)]
         [0.0, 0.527]
     """
     both = two_sided(level)
     if scores.tasks < _FEW and (scores.graded or scores.repeated):
-        means = scores.sums / scores.sizes
-        counts = np.ones_like(means)
-        return lower_bound(means, counts, margin, level), upper_bound(means, counts, margin, level)
-    if scores.graded:
-        return rate_ends(scores, effective_size(scores, both), both)
-    given = (float(scores.sums.sum()) / scores.n, scores.halves / scores.n, effective_size(scores, both))
-    rate, halves, size = (np.array([one]) for one in given)
-    lower, upper = careful_limits(rate, halves, size, both)
+        counts = np.ones_like(scores.means)
+        return lower_bound(scores.means, counts, margin, level), upper_bound(scores.means, counts, margin, level)
+    if scores.graded or scores.repeated:
+        return rate_ends(scores, both)
+    rate, halves = np.array([scores.means.mean()]), np.array([scores.halves])
+    lower, upper = careful_limits(rate, halves, np.array([float(scores.tasks)]), both)
     return float(lower[0]), float(upper[0])
 
 
@@ -283,7 +282,7 @@ def tasks_to_fail(margin: float, *, level: float = 0.95, fixed: bool = False) ->
 
     def is_shown(n: int) -> bool:
         if fixed:
-            return fixed_bounds(Scores(np.ones(n), np.zeros(n), 0.0, 0), margin, level)[1] < 0.5
+            return fixed_bounds(Scores(np.zeros(n), n), margin, level)[1] < 0.5
         all_lost = np.array([[float(n)]])
         return bool(log_capital_below(0.5, margin, np.zeros(1), all_lost)[0] >= -math.log(1 - level))
 
