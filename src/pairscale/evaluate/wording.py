@@ -20,6 +20,8 @@ from pairscale.evaluate.inference.sequence import RunningSequence
 from pairscale.evaluate.inference.win_rate import few_graded
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pairscale.evaluate.gate import GateCriterion, GateResult
     from pairscale.evaluate.inference.control import ControlledRate, StyleEffect
     from pairscale.evaluate.inference.gate import GateRule, GateVerdict
@@ -356,6 +358,21 @@ def too_few_tasks(tasks: int, rule: GateRule, b: str, *, fixed: bool) -> str | N
     )
 
 
+def cannot_tell(flips: Sequence[float] | None) -> str:
+    """That the judge has not shown that it can tell A from B, and why.
+
+    Args:
+        flips: of each case in which both orders name a winner, whether these differ; None where a card or planted
+            answers had to show it.
+    """
+    start = "the judge has not shown that it can tell them apart"
+    if flips is None:
+        return f"{start}, by the card or the planted answers"
+    if not flips:
+        return f"{start}: it never named a winner in both orders"
+    return f"{start}: its winner changed with the order in {sum(flips):.0f} of {plural(len(flips), 'case')}"
+
+
 def gate_sentence(found: GateCriterion, run: PairwiseRunResult, rule: GateRule) -> str:
     """The verdict of a criterion in a sentence.
 
@@ -381,8 +398,6 @@ def gate_sentence(found: GateCriterion, run: PairwiseRunResult, rule: GateRule) 
     text = f"{verdict}: it won {percent(found.rate)} of {plural(found.n, 'case')}{ties} ({sure})"
     if found.verdict in {"equivalent", "not-worse"}:
         text += f", and you allow down to {share_words(0.5 - rule.margin)}"
-    if _rests_on_order(found, run):
-        text += "; but in most cases the judge only went by the order of the answers"
     return text
 
 
@@ -391,16 +406,19 @@ def gate_advice(found: GateCriterion, run: PairwiseRunResult, rule: GateRule) ->
     b = run.variant_b
     again = "and run the gate again"
     is_open = found.verdict in {"untested", "inconclusive"}
+    cannot_tell = found.can_tell is False
     many = ""
     if found.cases_needed is not None and found.cases_needed > found.n:
         many = f" (about {found.cases_needed:,} in all show that {b} is not worse, if it is as good)"
     lost = ", ".join(found.lost[:_SHOWN]) + (" and others" if found.losses > _SHOWN else "")
     advice = {
         f"look at why the judge did not answer, {again}": found.rate is None,
-        f"name a better judge, {again}": _rests_on_order(found, run),
-        f"{_look_at_failures(run, found.key)}, {again}": _disagree(found),
         _RAISE_COST: is_open and run.stopped == "max_cost",
-        "the gate stopped when another criterion had failed; see that one": is_open and run.stopped == "decided",
+        "the gate stopped when another criterion had failed; see that one": is_open
+        and run.stopped == "decided"
+        and len(run.keys) > 1,
+        f"name a better judge, or show by `card=` or `planted=` that this one can tell, {again}": cannot_tell,
+        f"{_look_at_failures(run, found.key)}, {again}": _disagree(found),
         _same_answers(run): is_open and are_identical(run, found.key),
         f"add tasks{many}, or allow a larger margin than {share_words(rule.margin)}, {again}": is_open,
         f"read the tasks that {b} lost ({lost}), improve {b}, {again}": found.verdict == "worse",
@@ -408,11 +426,6 @@ def gate_advice(found: GateCriterion, run: PairwiseRunResult, rule: GateRule) ->
         f"{b} can take the place of {run.variant_a}": True,
     }
     return next(words for words, holds in advice.items() if holds)
-
-
-def _rests_on_order(found: GateCriterion, run: PairwiseRunResult) -> bool:
-    """Whether a verdict rests on flips, which say nothing of the answers."""
-    return found.verdict not in {"better", "worse"} and goes_by_order(run, found.key)
 
 
 def _disagree(found: GateCriterion) -> bool:
