@@ -28,7 +28,7 @@ from pairscale.core.options import (
     require_text,
 )
 from pairscale.core.provenance import Provenance, fingerprint
-from pairscale.core.tables import listed
+from pairscale.core.tables import Table, listed
 from pairscale.evaluate.ab import ab, is_variant, read_sides, read_source, read_suite
 from pairscale.evaluate.formats.reading import named_columns
 from pairscale.evaluate.inference.cases import Scores, by_task, read_cases, used_cases
@@ -244,7 +244,7 @@ def gate(
     failures: Failures = "loss",
     missing: Missing = "refuse",
     max_errors: float = 0.1,
-    planted: Answers | None = None,
+    planted: str | os.PathLike[str] | Table | None = None,
     card: JudgeCard | str | os.PathLike[str] | None = None,
     seed: int = 1,
     judge_args: Mapping[str, Any] | None = None,
@@ -314,8 +314,8 @@ def gate(
         max_errors: The largest share of cases that the judge may leave without an answer.
         planted: Answers that are known to be worse than those of A, to some of its tasks, about 20 of them. They are
             compared with A's recorded answers first, and show whether the judge can tell.
-        card: The judge card of this judge for these criteria, from :func:`check_judge` with labels of people: another
-            way to show that it can tell.
+        card: The judge card of this judge and criterion, from :func:`check_judge` with labels of people: another way to
+            show that it can tell.
         seed: Seed of the order of tasks.
         judge_args: Settings of the judge.
         base_url: Address of the provider of the judge.

@@ -264,7 +264,7 @@ def fixed_bounds(scores: Scores, margin: float, level: float) -> tuple[float, fl
 
     Where tasks have one case each, without grades, they hold for any number of tasks. Grades and repeats vary in more
     ways than a few of them show: of fewer than 60 such tasks, the bounds are those of the sequence, which always hold.
-    Every task counts once, by the mean of its cases.
+    Every task counts once, by the mean of its cases, and where there are several, a bound is wrong half as often.
 
     Args:
         scores: of the cases, by task.
@@ -281,7 +281,7 @@ def fixed_bounds(scores: Scores, margin: float, level: float) -> tuple[float, fl
         counts = np.ones_like(scores.means)
         return lower_bound(scores.means, counts, margin, level), upper_bound(scores.means, counts, margin, level)
     if scores.graded or scores.repeated:
-        return rate_ends(scores, both)
+        return rate_ends(scores, level if scores.repeated else both)
     rate, halves = np.array([scores.means.mean()]), np.array([scores.halves])
     lower, upper = careful_limits(rate, halves, np.array([float(scores.tasks)]), both)
     return float(lower[0]), float(upper[0])
