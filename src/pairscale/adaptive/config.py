@@ -369,6 +369,9 @@ class BTLConfig(_Settings):
     _name = "btl_config"
 
     refit_pairs_target: int = _field("4.3", "new comparisons that call for a refit", 1, 1_000_000_000)
+    refit_often: bool = _field(
+        "-", "whether refits come as often as they are cheap, so that a run stops in time", 0, 1, False
+    )
     ess_bulk_min: float = _field("4.4", "bulk effective sample size that a refit needs", 0, 1_000_000_000)
     ess_bulk_min_near_stop: float = _field("4.4", "the same near the stop", 0, 1_000_000_000)
     model_variant: Variant = _field("1.2", "btl, btl_e, btl_b or btl_e_b", default="btl_e_b")  # noqa: RUF009
@@ -438,7 +441,7 @@ class BTLConfig(_Settings):
         gate = DiagnosticsGate.for_items(n_items)
         low = known.get("ess_bulk_min", float(gate.ess_bulk_min))
         by_size = {
-            "refit_pairs_target": _refit_pairs(n_items),
+            "refit_pairs_target": _refit_pairs(n_items, often=known.get("refit_often", False)),
             "ess_bulk_min": low,
             "ess_bulk_min_near_stop": float(max(gate.ess_bulk_min_near_stop, low)),
             "mcmc": {},
@@ -451,8 +454,10 @@ class BTLConfig(_Settings):
         return DiagnosticsGate(self.ess_bulk_min, self.ess_bulk_min_near_stop, self.max_rhat, self.divergences_max)
 
 
-def _refit_pairs(n_items: int) -> int:
-    return min(5000, max(100, math.ceil(n_items / 2))) if n_items >= SMALL else max(5, n_items)
+def _refit_pairs(n_items: int, *, often: bool = False) -> int:
+    """Comparisons between two refits: the document's number, or a third of the texts, at least 20."""
+    target = min(5000, max(100, math.ceil(n_items / 2))) if n_items >= SMALL else max(5, n_items)
+    return min(target, max(20, math.ceil(n_items / 3))) if often else target
 
 
 def _ceil(value: float) -> int:
@@ -487,6 +492,7 @@ PRESETS: Mapping[str, Mapping[str, Mapping[str, Any]]] = MappingProxyType(
                 "repeats": "learned",
                 "reliability_figure": "reliability_r2",
                 "screen_refits": True,
+                "refit_often": True,
                 # A spread that is learned grows with the evidence: its growth says nothing about the order.
                 "theta_sd_rel_change_max": _NO_LIMIT,
             },

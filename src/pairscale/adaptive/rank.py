@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pairscale.adaptive.config import DOCUMENT, OURS, Preset, resolve_preset, stopping_at, with_goal
+from pairscale.adaptive.config import (
+    DOCUMENT,
+    OURS,
+    PRESETS,
+    Preset,
+    given_settings,
+    resolve_preset,
+    stopping_at,
+    with_goal,
+)
 from pairscale.adaptive.live import RunLimits, run_live
 from pairscale.adaptive.selectors import POLLITT, OwnSelector, named_selector, selector_for
 from pairscale.adaptive.session import (
@@ -243,13 +252,19 @@ def rank_samples(
     gone = [without] if isinstance(without, str) else [str(name) for name in without]
     selector = named_selector(selector)
     settings: dict[str, Any] = {"seed": require_int(seed, "seed", least=0), "preset": preset}
-    names = ("adaptive_config", "btl_config")
-    resolved = resolve_preset(preset, adaptive_config, btl_config)
-    configs = {name: plain_settings(given, name) for name, given in zip(names, resolved, strict=True)}
+    given = {
+        "adaptive_config": given_settings(adaptive_config, "adaptive_config"),
+        "btl_config": given_settings(btl_config, "btl_config"),
+    }
+    resolved = resolve_preset(preset, **given)
+    configs = {name: plain_settings(config, name) for name, config in zip(given, resolved, strict=True)}
     if session_exists(run):
         if not resume:
             raise InputError(f"{run} holds a run already; give resume=True to continue with it, or name another file")
         state = load_session(str(run), selector)
+        for name, own in PRESETS[preset].items():  # a run of an earlier version continues without what it did not know
+            for setting in set(own) - set(state.settings[name]) - set(given[name]):
+                del configs[name][setting]
         require_same_judge(state, judge)
         for name, value in settings.items():
             if state.settings[name] != value:
