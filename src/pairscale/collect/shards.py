@@ -20,7 +20,7 @@ from pairscale.core.provenance import Provenance
 from pairscale.judges.base import Judge
 from pairscale.runtime import Progress
 from pairscale.store.runfile import open_run
-from pairscale.store.several import SHARD, shard_of
+from pairscale.store.several import SHARD
 
 __all__ = ["judge_in_shards", "judge_shard"]
 
@@ -68,7 +68,7 @@ def _require_same_job(shard: _Shard) -> None:
     if not shard.run.is_file():
         return
     with open_run(shard.run) as store:
-        there = shard_of(store)
+        there = store.get_meta(SHARD)
         is_used = not store.is_empty()
     if there is None and is_used:
         raise StoreMismatchError(

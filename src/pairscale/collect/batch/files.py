@@ -18,10 +18,11 @@ from pairscale.core.files import open_private
 from pairscale.core.notices import notice, plural
 from pairscale.core.provenance import utc_now
 from pairscale.judges.base import JudgePair, Verdict
-from pairscale.judges.batched import BatchJudge, calls_of, is_both_orders, verdict_of, with_batch_cost
-from pairscale.judges.orders import merge_verdicts, swapped
+from pairscale.judges.batched import BatchJudge, calls_of, verdict_of, with_batch_cost
+from pairscale.judges.orders import BothOrders, merge_verdicts, swapped
 from pairscale.providers.batches import BatchFormat, BatchLimits, Line
-from pairscale.runtime import MOST_ALIKE, FailureStreak, Stopwatch, comparison_of
+from pairscale.runtime import MOST_ALIKE, FailureStreak
+from pairscale.store.schema import attempt_columns, comparison_columns
 from pairscale.store.writer import Asked, Entry
 
 if TYPE_CHECKING:
@@ -226,7 +227,7 @@ class _Intake:
             return
         number, turned = request
         verdict = verdict_of(self._judge, self._pairs[number], line, turned=turned)
-        if not is_both_orders(self._judge):
+        if not isinstance(self._judge, BothOrders):
             self._settle(number, verdict)
             return
         orders = self._verdicts.setdefault(number, {})
@@ -246,7 +247,7 @@ class _Intake:
                 continue
             orders = self._verdicts.get(number, {})
             verdict = orders.get(False) or self._missing(number)
-            if is_both_orders(self._judge):
+            if isinstance(self._judge, BothOrders):
                 verdict = merge_verdicts(verdict, orders.get(True) or self._missing(number, turned=True))
             self._settle(number, verdict)
         if self._n_estimated:
@@ -284,11 +285,11 @@ class _Intake:
         self._n_estimated += verdict.cost_is_estimate
         if verdict.failure != "transient" and self._streak.count(verdict, pair.first["ID"], pair.second["ID"]):
             self._alike = self._alike or verdict.error_message
-        values = Stopwatch().attempt(verdict, self._known.attempts.get(number, 0) + 1)
-        values |= {"latency_s": None, "attempted_at": self._entry.created_at or self._entry.prepared_at}
+        asked_at = self._entry.created_at or self._entry.prepared_at
+        values = attempt_columns(verdict, self._known.attempts.get(number, 0) + 1, asked_at)
         comparison = None
         if number not in self._known.answered and verdict.error_code != "cancelled":
-            comparison = comparison_of(verdict, pair.first["ID"], pair.second["ID"])
+            comparison = comparison_columns(verdict, pair.first["ID"], pair.second["ID"])
         replaces = number in self._known.failed
         self._waiting.append(Asked(self._entry.condition_id, (values,), comparison, number, replaces=replaces))
         if len(self._waiting) >= _CHUNK:

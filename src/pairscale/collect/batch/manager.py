@@ -37,13 +37,13 @@ from pairscale.core.notices import notice
 from pairscale.core.options import checked, optional, require_int, require_number
 from pairscale.core.provenance import utc_now
 from pairscale.judges.base import JudgePair
-from pairscale.judges.batched import BatchJudge, calls_of, max_batch_cost, restored
+from pairscale.judges.batched import BatchJudge, calls_of, restored
 from pairscale.providers.batch_http import BatchHTTP
 from pairscale.providers.batches import ENDED, BatchJob, BatchLimits, Draft, batch_format
 from pairscale.providers.client import ProviderError
 from pairscale.runtime import Budget, record_prices, recorded_prices, require_prices
-from pairscale.store.database import write_json
 from pairscale.store.runfile import RunFile, open_run
+from pairscale.store.schema import write_json
 
 if TYPE_CHECKING:
     import polars as pl
@@ -361,7 +361,7 @@ class BatchManager:
         for number, pair in questions:
             calls = calls_of(judge, pair)
             n_bytes = sum(len(write_json(call.body).encode()) for call in calls)
-            most = max_batch_cost(judge, n_bytes, len(calls)) or 0.0
+            most = judge.cost_of_bytes(n_bytes, len(calls), batch=True) or 0.0
             if not budget.may_ask("", most):
                 reserved = f", and ${under_way:.4f} are reserved for batches under way" if under_way else ""
                 notice(
@@ -389,7 +389,7 @@ class BatchManager:
         registry.reached("written")
         common = {"provider": judge.provider, "model": judge.model, "condition_id": condition_id, **about}
         for segment, part in enumerate(parts, start=1):
-            most = max_batch_cost(judge, part["bytes"], part["n_requests"])
+            most = judge.cost_of_bytes(part["bytes"], part["n_requests"], batch=True)
             part |= {"segment": segment, "max_cost": most, **common}
         append(store, [event("prepared", **part) for part in parts])
         registry.reached("prepared")
