@@ -185,7 +185,7 @@ class AdaptiveConfig(_Settings):
     local_max_dist: int = _field("5.1.4", "strata between the two of a local link, at most", 0, 10_000, 1)
     local_anchors: bool = _field("5.1.4", "whether anchors take part in local links", 0, 1, True)
     global_identified_reliability_min: float = _share(
-        "4.5.1", "EAP reliability from which the order may count as known", 0.8
+        "4.5.1", "reliability (reliability_figure) from which the order may count as known", 0.8
     )
     global_identified_rank_corr_min: float = _field(
         "4.5.1", "rank correlation of TrueSkill and model that this needs", -1, 1, 0.9
@@ -399,7 +399,7 @@ class BTLConfig(_Settings):
     )
     max_rhat: float = _field("9.1.2", "largest R-hat allowed", 1, 1e6, 1.01)
     divergences_max: int = _field("9.1.1", "divergences allowed", 0, 1_000_000_000, 0)
-    eap_reliability_min: float = _share("9.2", "EAP reliability that a stop needs", 0.9)
+    eap_reliability_min: float = _share("9.2", "reliability (reliability_figure) that a stop needs", 0.9)
     stability_lag: int = _field("9.3", "passing refits that a stop looks back", 1, 1_000_000, 2)
     theta_corr_min: float = _field("9.3", "correlation with that refit's scores that a stop needs", -1, 1, 0.95)
     theta_sd_rel_change_max: float = _field("9.3", "relative change of their spread that it allows", 0, 1e6, 0.1)
@@ -411,7 +411,8 @@ class BTLConfig(_Settings):
     near_tie_p_high: float = _share("10.2", "highest probability of a near tie", 0.6)
     reliability_figure: Literal["reliability_EAP", "reliability_r2"] = _field(
         "9.2",
-        "the reliability that the run claims and stops by: reliability_EAP or reliability_r2",
+        "what the run claims and stops by: EAP reliability, or reliability_r2, the expected squared correlation of the "
+        "scores with the judge's true scale",
         default="reliability_EAP",
     )
     screen_refits: bool = _field(

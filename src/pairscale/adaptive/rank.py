@@ -175,7 +175,8 @@ def rank(
         max_cost: US dollars that the run may spend, all calls and resumptions together.
         max_minutes: Minutes that this call may take.
         steps: Maximum number of questions of this call, those without a valid answer included.
-        reliability: EAP reliability to stop at; 0.9 by default. It belongs to the goal ``order``.
+        reliability: Reliability to stop at, the squared correlation to expect between the scores and the judge's true
+            scale; 0.9 by default. It belongs to the goal ``order``.
         without: IDs of texts to withdraw from the run, for good.
         adaptive_config: Fields of ``AdaptiveConfig`` to use instead of the preset's.
         btl_config: Fields of ``BTLConfig`` to use instead of the preset's.
@@ -591,9 +592,13 @@ def validate_session_dir(session_dir: str | os.PathLike[str]) -> dict[str, Any]:
 def summarize_adaptive(state: AdaptiveState) -> pl.DataFrame:
     """A run in one row: items, steps, comparisons, refits, whether and why it has stopped, and what its claims rest on.
 
-    ``reliability``, ``position_effect`` (posterior mean of the bias for the first position) and ``repeat_agreement``
-    are those of the last refit; missing where there is none, or the model has no such figure. ``weak_judges`` are the
-    weak ones of a panel, as JSON.
+    All figures are those of the last refit; missing where there is none, or the model has no such figure:
+    ``position_effect`` is the posterior mean of the bias for the first position, and ``weak_judges`` are the weak ones
+    of a panel, as JSON. With the preset ``pairscale``, ``reliability`` is the squared correlation to expect between the
+    scores and the judge's true scale, ``reliability_lower`` and ``reliability_upper`` are its 95 % interval,
+    ``reliability_eap`` is EAP reliability, ``rank_correlation`` is the rank correlation to expect with the true order,
+    and ``reliability_without_outliers`` is the reliability without texts that lie far from all others, where there are
+    some. With ``pairwiseLLM``, ``reliability`` is EAP reliability.
 
     Example:
         >>> import pairscale as ps
@@ -617,6 +622,12 @@ def summarize_adaptive(state: AdaptiveState) -> pl.DataFrame:
         "repeat_agreement": last.get("repeat_agreement"),
         "weak_judges": last.get("weak_judges"),
     }
+    numbers = ["reliability", "position_effect", "repeat_agreement"]
+    if state.preset == OURS:
+        row["reliability_eap"] = last.get("reliability_EAP")
+        more = ("reliability_lower", "reliability_upper", "rank_correlation", "reliability_without_outliers")
+        row |= {name: last.get(name) for name in more}
+        numbers += ["reliability_eap", *more]
     types: dict[str, Any] = dict.fromkeys(("last_stop_reason", "judge_id", "weak_judges"), pl.String())
-    types |= dict.fromkeys(("reliability", "position_effect", "repeat_agreement"), pl.Float64())
+    types |= dict.fromkeys(numbers, pl.Float64())
     return pl.DataFrame([row], schema_overrides=types)

@@ -47,7 +47,7 @@ class ComparisonPlan(ReprMixin, table="runs"):
 
     Attributes:
         n_items: how many items will be ranked.
-        reliability: the EAP reliability to reach; None where the goal is ``top:K``.
+        reliability: the reliability to reach (the expected squared correlation with the truth); None where the goal is ``top:K``.
         selector: who chooses the pairs.
         comparisons: comparisons needed, the median over all simulated runs; None when it is not known, because half of
             the runs or more did not get there.
@@ -158,7 +158,8 @@ def plan(
         items: How many items there will be. More than 100 are planned from runs of 100, by comparisons per item.
         goal: What the run is for, as in :func:`rank`: ``order``, or ``top:K`` for the K best texts. More than 100 items
             are then planned from runs of 100 for the same share of them.
-        reliability: The EAP reliability to stop at; 0.9 by default. It belongs to the goal ``order``.
+        reliability: The reliability to stop at, the squared correlation to expect between the scores and the judge's
+            true scale; 0.9 by default. It belongs to the goal ``order``.
         sd: Standard deviation of the abilities, in logits.
         bias: The judge's preference for the first position, in logits.
         lapse: Share of answers that the judge gives at random.

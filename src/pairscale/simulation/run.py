@@ -64,7 +64,7 @@ class SimulatedRun(ReprMixin, table="refits"):
         history: the comparisons, a row each: number of the first, number of the second, 1 when the first won.
         curve: one row per checkpoint: Spearman's and Kendall's correlation with the truth, of TrueSkill (``_mu``) and
             of one estimate for all selectors (``_map``: Bradley–Terry with a normal prior whose width is learned).
-        refits: one row per refit: the EAP reliability that the run claims, the true one (the squared correlation of the
+        refits: one row per refit: the reliability that the run claims, the true one (the squared correlation of the
             posterior means with the truth), and whether the stop rule held.
         stop_reason: why it ended: ``btl_converged``, ``max_comparisons``, ``candidate_starvation``,
             ``pairs_exhausted``, ``judge_failing``, ``judge_flips``.

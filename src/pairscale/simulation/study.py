@@ -127,7 +127,8 @@ def simulate(
         concurrency: Questions open at once; one number or several.
         per_item: Continue to so many comparisons per item, whatever the stop rule says; by default runs end at the stop
             rule, or after 100 comparisons per item.
-        reliability: EAP reliability that the stop rule asks for; 0.9 by default.
+        reliability: Reliability that the stop rule asks for, the squared correlation to expect between the scores and
+            the truth; 0.9 by default.
         fit: What fits the model: ``laplace`` (fast), ``exact`` (the sampler of real runs) or a function.
         adaptive_config: Fields of ``AdaptiveConfig`` to use instead of the preset's.
         btl_config: Fields of ``BTLConfig`` to use instead of the preset's.
