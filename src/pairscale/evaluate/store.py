@@ -32,7 +32,7 @@ from pairscale.runtime import Question, Recorded
 from pairscale.store.marks import ANSWERS, OUTCOMES, RESULTS, RUNS, TASKS
 from pairscale.store.policies import GroupCommitWriter
 from pairscale.store.runfile import RunFile, open_run
-from pairscale.store.schema import items, pairs, write_json
+from pairscale.store.schema import items, pairs
 from pairscale.store.writer import Entry
 
 TIMED_OUT = "variant_timeout"
