@@ -9,11 +9,9 @@ from typing import Any
 import pytest
 
 import pairscale as ps
-from pairscale.adaptive.status import adaptive_status
 from pairscale.core.errors import InputError
 from pairscale.models.bayes.fit import fit_btl_laplace
-from pairscale.store.runfile import RunFile
-from tests.adaptive.running import LATE, Tamper, audited, better, rank, simulated, steps
+from tests.adaptive.running import Tamper, audited, better, rank, simulated, steps
 
 
 @pytest.mark.slow

@@ -47,7 +47,8 @@ class ComparisonPlan(ReprMixin, table="runs"):
 
     Attributes:
         n_items: how many items will be ranked.
-        reliability: the reliability to reach (the expected squared correlation with the truth); None where the goal is ``top:K``.
+        reliability: the reliability to reach, the squared correlation to expect with the truth; None where the goal is
+            ``top:K``.
         selector: who chooses the pairs.
         comparisons: comparisons needed, the median over all simulated runs; None when it is not known, because half of
             the runs or more did not get there.
@@ -164,9 +165,8 @@ def plan(
         bias: The judge's preference for the first position, in logits.
         lapse: Share of answers that the judge gives at random.
         invalid_rate: Share of questions that the judge declines.
-        repeats: Probability that a pair that is asked again, in either order, gets its first answer again, as
-            :func:`check_judge` tells it. Without it, runs are simulated for a judge that varies, and for one that
-            repeats itself.
+        repeats: Probability that a pair that is asked again, in either order, gets its first answer again. Without it,
+            runs are simulated for a judge that varies, and for one that repeats itself.
         answer: What is evidence, as in :func:`rank`: the ``winner``, or the ``probability`` that the judge states. The
             spread ``sd`` is then that of the judge's logits.
         error: With ``answer="probability"``: the scale of the errors of the judge's logits, 1 by default. A trial tells
