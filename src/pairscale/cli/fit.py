@@ -170,6 +170,7 @@ def _bradley_terry(
 
 def _bayes(fit: BayesFit) -> tuple[dict[str, Any], list[str], pl.DataFrame, list[str]]:
     from pairscale.adaptive.messages import provisional
+    from pairscale.core.told import NOT_TOLD, is_told
 
     last = fit.fit
     log = fit.round_log.row(0, named=True)
@@ -199,6 +200,16 @@ def _bayes(fit: BayesFit) -> tuple[dict[str, Any], list[str], pl.DataFrame, list
         "standard deviation of the scores' prior": (spread,),
         "error of the judge's probabilities, in logits": (facts["error"],),
     }
+    parameters: dict[str, Literal["epsilon", "b"]] = {
+        "lapse rate": "epsilon", "preference for the first position, in logits": "b",
+    }  # fmt: skip
+    for label, parameter in parameters.items():
+        if log[f"{parameter}_mean"] is not None and not is_told(log, parameter):
+            lines.append(f"{label}: {NOT_TOLD}")
+            del figures[label]
+    if last.prior_sd is not None and not last.spread_told:
+        lines.append(f"standard deviation of the scores' prior: {NOT_TOLD}")
+        del figures["standard deviation of the scores' prior"]
     lines += _figures(figures)
     lines += [f"diagnostics FAIL: {reason}" for reason in last.diagnostics.reasons]
     return facts, lines, items, ["rank", "ID", "theta_mean", "theta_p2.5", "theta_p97.5"]

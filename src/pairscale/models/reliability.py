@@ -37,7 +37,8 @@ __all__ = [
 
 _MOST_OUTSIDE = 10  # of so many texts one may lie outside: more are no outliers but a second group
 _WON_LITTLE = 0.2  # of their comparisons with the others, the texts outside won surely less than this
-_FAR = 3.0  # standard deviations of the others' scores
+_FAR = 3.2  # standard deviations of the others' scores
+_GAP = 0.7  # the same, to the next text
 _SEED = 20261118
 _POSITIONS = np.linspace(-20.0, 6.0, 521)
 
@@ -147,7 +148,9 @@ def _far_below(scores: Floats, members: npt.NDArray[np.bool_], winner: Ints, los
     expected = scipy.special.expit(_POSITIONS[:, None] + gaps) @ weight
     position = np.interp(won + 0.5, expected, _POSITIONS)
     rest = scores[~members]
-    return bool(position < rest.mean() - _FAR * rest.std())
+    sd = rest.std()
+    stands_apart = rest.min() - scores[members].max() > _GAP * sd
+    return bool(stands_apart and position < rest.mean() - _FAR * sd)
 
 
 def _without(outside: npt.NDArray[np.bool_], cells: Cells, model: JudgeParameters) -> float | None:
