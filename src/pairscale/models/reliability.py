@@ -66,6 +66,18 @@ class ReliabilityOfDraws:
     without_outliers: float | None
     outliers: tuple[int, ...]
 
+    @property
+    def columns(self) -> dict[str, float | None]:
+        """By the names of a run's summary."""
+        return {
+            "reliability": self.estimate,
+            "reliability_lower": self.lower,
+            "reliability_upper": self.upper,
+            "reliability_eap": self.eap,
+            "rank_correlation": self.rank_correlation,
+            "reliability_without_outliers": self.without_outliers,
+        }
+
 
 def reliability_of_draws(
     draws: Floats, cells: Cells | None = None, model: JudgeParameters | None = None
