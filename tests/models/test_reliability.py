@@ -165,17 +165,18 @@ def test_the_claim_is_the_truth_with_texts_far_outside(kind: str) -> None:
 
 
 @pytest.mark.validate
-@pytest.mark.parametrize(("n", "sd"), [(40, 1.0), (30, 1.5), (30, 2.5)])
+@pytest.mark.parametrize(("n", "sd"), [(20, 1.0), (60, 1.0), (20, 2.5)])
 def test_the_interval_of_the_reliability_covers(n: int, sd: float) -> None:
     covered = []
     for seed in range(150):
         rng = np.random.default_rng([5, n, seed])
         truth = rng.normal(0, sd, n)
-        first = rng.integers(0, n, 6 * n)
-        second = (first + rng.integers(1, n, 6 * n)) % n
+        size = n * (6 if n == 60 else 10)
+        first = rng.integers(0, n, size)
+        second = (first + rng.integers(1, n, size)) % n
         chance = 0.95 / (1 + np.exp(truth[second] - truth[first] - 0.2)) + 0.025
         ids = np.array([f"t{at:02d}" for at in range(n)])
-        better = ids[np.where(rng.random(6 * n) < chance, first, second)]
+        better = ids[np.where(rng.random(size) < chance, first, second)]
         rows = pl.DataFrame({"ID1": ids[first], "ID2": ids[second], "better_id": better})
         fit = fit_btl_laplace(rows, ids.tolist(), "btl_e_b", seed=seed, prior_sd="learned")
         known = fit.reliability()
