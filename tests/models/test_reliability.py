@@ -20,6 +20,7 @@ from scipy import stats
 
 from pairscale.core.errors import InputError
 from pairscale.models.bayes.fit import BTLFit, fit_btl_laplace
+from pairscale.models.bayes.results import gathered
 from pairscale.models.reliability import (
     eap_reliability,
     reliability_of_draws,
@@ -147,6 +148,7 @@ def test_texts_that_lost_everything_are_named_and_left_out() -> None:
     _, fit = simulated("two of 40 six below", 1)
     known = fit.reliability()
     assert known.outliers == (0, 1)
+    assert any("t00" in text and "not told" in text for text in gathered([fit], []).notices)
     assert known.without_outliers is not None
     assert known.without_outliers < known.estimate - 0.02
     assert simulated("clean", 1)[1].reliability().outliers == ()
