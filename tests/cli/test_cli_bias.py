@@ -184,3 +184,12 @@ def test_wrong_studies_are_refused_in_one_line(call, orders, args, message):
         call("bias-study", *args)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_the_look_of_a_chart(call):
+    for name, more in (("plain.svg", ()), ("bare.svg", ("--no-title", "--width", 90, "--font-size", 7))):
+        assert call("bias-study", "--published", "--chart", name, *more).code == 0
+    plain, bare = (Path(name).read_text("utf-8") for name in ("plain.svg", "bare.svg"))
+    assert "Mercer" in plain
+    assert "Mercer" not in bare
+    assert 'font-size="7px"' in bare

@@ -198,6 +198,24 @@ def test_a_study_beside_the_published_one(study):
 # Pictures
 
 
+def test_judges_stand_by_their_infit_and_their_agreement(tmp_path):
+    rng = np.random.default_rng(2)
+    rows = results(numbered(12), per=40).with_columns(judge_id=pl.Series(rng.choice(list("abcd"), 252)))
+    guessed = rows.filter(judge_id="a").with_columns(judge_id=pl.lit("e"), better_id="ID1")
+    statistics = ps.fit_statistics(ps.fit(pl.concat([rows, guessed])))
+    figure = FIGURES["judges"](statistics)
+    expected, *marks = figure.pictures[0].marks
+    assert expected.rows == [{"y": 1.0}]
+    shown = {(row["x"], row["y"]) for one in marks for row in one.rows}
+    assert shown == set(statistics.judges.select("agreement", "infit").iter_rows())
+    misfits = statistics.judges.filter("misfit")
+    assert [len(one.rows) for one in marks if one.name == "misfit"] == [misfits.height] * (misfits.height > 0)
+    assert ps.fit_statistics(ps.fit(rows)).plot(tmp_path / "judges.pdf", width=200, title="") is not None
+    assert (tmp_path / "judges.pdf").read_bytes().startswith(b"%PDF")
+    with pytest.raises(InputError, match="name no judge"):
+        ps.fit(rows.drop("judge_id")).plot(kind="judges")
+
+
 def test_names_stay_apart():
     assert names(["a\nb", "a  b", "c\x00", ""]) == ["a b (1)", "a b (2)", "c�", "�"]
     assert len(names(HOSTILE)[4]) == 200

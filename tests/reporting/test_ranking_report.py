@@ -1,8 +1,12 @@
 """The page of a ranking: complete, self-contained, and deaf to what ids and texts would have it do."""
 
+import math
 import re
+from itertools import combinations
 from pathlib import Path
+from statistics import NormalDist
 
+import numpy as np
 import polars as pl
 import pytest
 from tests.reporting.html_page import Page, require_valid, unpacked
@@ -163,3 +167,48 @@ def test_a_run_without_a_comparison_has_no_report(tmp_path):
     with pytest.raises(ps.PairscaleError, match="no comparison yet"):
         write_report(out, tmp_path / "r.html")
     assert not (tmp_path / "r.html").exists()
+
+
+def test_told_apart_is_the_probability_that_one_is_better(tmp_path):
+    """By the covariance of the scores: of neighbours in a chain of comparisons, bars overlap more than they should."""
+    rng = np.random.default_rng(3)
+    truth = dict(zip("abcdefgh", np.linspace(2, -2, 8), strict=True))
+    rows = []
+    for _ in range(400):
+        one, two = rng.choice(list(truth), 2, replace=False).tolist()
+        better = one if rng.random() < 1 / (1 + math.exp(truth[two] - truth[one])) else two
+        rows.append({"ID1": one, "ID2": two, "better_id": better})
+    fit = ps.fit(rows, covariance=True)
+    theta = fit.theta["theta"].to_list()
+    told, rivals = 0, []
+    for i, j in combinations(range(8), 2):
+        spread = math.sqrt(fit.covariance[i, i] + fit.covariance[j, j] - 2 * fit.covariance[i, j])
+        is_told = NormalDist().cdf((theta[i] - theta[j]) / spread) >= 0.95
+        told += is_told
+        if i == 0 and not is_told:
+            rivals.append(fit.theta["ID"][j])
+    disjoint = sum(fit.theta["lower"][i] > fit.theta["upper"][j] for i, j in combinations(range(8), 2))
+    assert disjoint < told < 28
+    page = require_valid(fit.report(tmp_path / "r.html").read_text("utf-8"))
+    words = next(text for text in page.texts["p"] if "are told apart" in text)
+    assert words.startswith(f"{100 * told / 28:.0f} % of the 28 pairs of texts are told apart")
+    for rival in rivals:
+        assert rival in words.partition("cannot be told apart from")[2]
+    source = (tmp_path / "r.html").read_text("utf-8")
+    assert source.count('<circle fill="var(--good)"') == (1 + len(rivals) if rivals else 0)
+
+
+def test_judges_of_whom_one_guesses_are_drawn_and_the_order_is_no_test(tmp_path):
+    rng = np.random.default_rng(4)
+    rows = []
+    for judge in ("ann", "bob", "cleo"):
+        for _ in range(80):
+            one, two = rng.choice(12, 2, replace=False).tolist()
+            better = rng.choice([one, two]) if judge == "cleo" else max(one, two)
+            rows.append({"ID1": f"t{one:02}", "ID2": f"t{two:02}", "better_id": f"t{better:02}", "judge": judge})
+    pl.DataFrame(rows).write_csv(tmp_path / "people.csv")
+    page = ps.report(tmp_path / "people.csv", out=tmp_path / "r.html").read_text("utf-8")
+    assert "decisions for the text with the higher score" in page
+    assert "cleo: infit" in page
+    assert "that is no test of the position" in page
+    assert "leans to the" not in page

@@ -86,7 +86,7 @@ def test_every_form_is_reported_and_exported_as_it_is_fitted(name):
 def test_a_session_without_texts_has_its_judges_and_no_texts(message_snapshot):
     ps.report(written("session.csv"), out="session.html")
     source = Path("session.html").read_text("utf-8")
-    assert "Two texts" not in source
+    assert "Two texts side by side" not in source
     assert re.search(r"<td>ann</td><td class=\"n\">3</td><td class=\"n\">\d\.\d\d</td>", source)
     assert "pairscale label" not in source
     sheets = fastexcel.read_excel(ps.report("session.csv", out="session.xlsx"))
@@ -166,7 +166,7 @@ def test_every_table_of_results_may_have_another_encoding(verb, monkeypatch):
         "report": lambda **given: pl.read_csv(ps.report("r.csv", out="i.csv", **given))["ID"].to_list(),
         "export": lambda **given: pl.read_csv(ps.export("r.csv", "o.csv", **given))["ID1"].unique().sort().to_list(),
         "import": lambda **given: ["ä", "ö"][: ps.import_run("r.csv", "r.db", texts, **given)],
-        "bias": lambda **given: ["ä", "ö"][: 2 * ps.bias("r.csv", n_boot=10, **given).details.height],
+        "bias": lambda **given: ["ä", "ö"][: 2 * ps.bias("r.csv", **given).details.height],
         "agreement": lambda **given: list(ps.agreement("r.csv", n_boot=0, **given).categories),
         "label": lambda **given: ["ä", "ö"][: ps.label("r.csv", run="l.db", terminal=True, **given).wanted + 1],
     }

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Output",
     "as_argument",
+    "chart_look",
     "complain",
     "echo",
     "error_line",
@@ -93,6 +94,11 @@ def _spelled(argument: re.Match[str]) -> str:
 
 def _option(name: str) -> str:
     return f"--{_OTHER_NAMES.get(name, name).replace('_', '-')}"
+
+
+def chart_look(width: int | None, font_size: float | None, no_title: bool) -> dict[str, Any]:
+    """The options of a chart, as ``.plot()`` takes them."""
+    return {"title": "" if no_title else None, "width": width, "font_size": font_size}
 
 
 def require_chart(path: str | Path) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pairscale as ps
 from pairscale.cli._asking import opening, read_pairs, say_judged
-from pairscale.cli._common import Output, echo, require_chart, say, show_table
+from pairscale.cli._common import Output, chart_look, echo, require_chart, say, show_table
 from pairscale.cli.from_verb import from_verb
 from pairscale.core.errors import InputError
 
@@ -37,6 +37,9 @@ def command(
     seed: int = 1,
     published: bool = False,
     chart: str | Path | None = None,
+    width: int | None = None,
+    font_size: float | None = None,
+    no_title: bool = False,
 ) -> None:
     """Find the prompt template that lets the position sway judges least.
 
@@ -56,6 +59,9 @@ def command(
         seed: The same seed gives the same pairs.
         published: Show the published study of five templates instead, and ask nothing.
         chart: Draw the study, beside the published one: svg, png, pdf, html or json, by the ending.
+        width: With --chart: the width of a panel in pixels.
+        font_size: With --chart: the size of names and numbers in pixels.
+        no_title: With --chart: neither title nor notes.
     """
     from pairscale.checks.published import published_template_study
     from pairscale.checks.templates import template_study
@@ -80,7 +86,8 @@ def command(
         judgements = read_table(data, encoding=arguments["encoding"])
         study = template_study(judgements, level=arguments["level"], n_jobs=arguments["n_jobs"])
     if chart is not None:
-        study.plot(chart, beside=None if published else published_template_study())
+        beside = None if published else published_template_study()
+        study.plot(chart, beside=beside, **chart_look(width, font_size, no_title))
         say(f"wrote the chart to {chart}")
     if study.source is not None and not emit.is_screen:
         say(f"note: {study.source}")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import pairscale as ps
-from pairscale.cli._common import Output, echo, require_chart, say, show_table
+from pairscale.cli._common import Output, chart_look, echo, require_chart, say, show_table
 from pairscale.cli.from_verb import from_verb
 from pairscale.core.errors import InputError
 
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     "pairscale fit gpt.db claude.db --model bayes --judges slopes",
     "pairscale fit run.db --model elo --runs 100 --json",
     "pairscale fit run.db --chart ranking.svg",
+    "pairscale fit people.jsonl --chart judges.pdf --chart-kind judges",
     "pairscale fit results.csv --engine mle --reference S01",
     hidden="ids rank_intervals covariance",
 )
@@ -44,7 +45,7 @@ def command(
     *,
     fit_statistics: bool = False,
     chart: str | Path | None = None,
-    chart_kind: Literal["scores", "ranks", "wins"] = "scores",
+    chart_kind: Literal["scores", "ranks", "wins", "judges"] = "scores",
     width: int | None = None,
     font_size: float | None = None,
     no_title: bool = False,
@@ -67,7 +68,7 @@ def command(
         fit_statistics: For bt: also show how well each text and each judge fits the scores (infit, outfit).
         chart: Draw the result: svg, png, pdf, html or json, by the ending.
         chart_kind: What to draw: scores; ranks (bt and bayes; adds rank intervals to the table of bt); wins: who beats
-            whom.
+            whom; judges (bt): how well each judge fits the scale.
         width: With --chart: its width in pixels.
         font_size: With --chart: the size of names and numbers in pixels.
         no_title: With --chart: neither title nor notes.
@@ -83,12 +84,14 @@ def command(
     is_ranked = chart is not None and chart_kind == "ranks"
     if is_ranked and (arguments["separate"] or model == "elo"):
         raise InputError("--chart-kind ranks needs rank intervals, which this fit does not have; take scores or wins")
+    if chart is not None and chart_kind == "judges" and model != "bt":
+        raise InputError("--chart-kind judges belongs to model='bt', whose fit has statistics of judges")
     if fit_statistics and model != "bt":
         raise InputError("fit_statistics belongs to model='bt'; leave it out", "fit_statistics")
     source = arguments["data"]
     reading = {name: arguments.pop(name) for name in ("condition", "a_col", "b_col", "winner_col", "encoding", "key")}
     keep = None
-    if not fit_statistics and chart_kind != "wins":
+    if not fit_statistics and chart_kind not in {"wins", "judges"}:
         keep = counted_by(model, **{name: arguments[name] for name in ("answer", "judges", "weights", "cluster")})
     every_judge = arguments["judges"] == "slopes"
     known = read_comparisons(source, **reading, aloud=False, keep=keep, every_judge=every_judge)
@@ -100,8 +103,7 @@ def command(
         names += kept
     short = items.select(names)
     if chart is not None:
-        look: dict[str, Any] = {"title": "" if no_title else None, "width": width, "font_size": font_size}
-        _draw(fit, known.table, chart_kind, chart, look)
+        _draw(fit, known.table, chart_kind, chart, chart_look(width, font_size, no_title))
     tables = {}
     if fit_statistics:
         statistics = ps.fit_statistics(fit)

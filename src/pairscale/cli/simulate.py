@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pairscale as ps
-from pairscale.cli._common import Output, echo, require_chart, say, show_table
+from pairscale.cli._common import Output, chart_look, echo, require_chart, say, show_table
 from pairscale.cli.from_verb import from_verb
 
 if TYPE_CHECKING:
@@ -22,7 +22,15 @@ if TYPE_CHECKING:
     "pairscale simulate --items 60 --concurrency 1,32 --out c.csv",
     hidden="stop_early baseline adaptive_config btl_config",
 )
-def command(arguments: dict[str, Any], emit: Output, *, chart: str | Path | None = None) -> None:
+def command(
+    arguments: dict[str, Any],
+    emit: Output,
+    *,
+    chart: str | Path | None = None,
+    width: int | None = None,
+    font_size: float | None = None,
+    no_title: bool = False,
+) -> None:
     """Try ways of choosing pairs on simulated judges whose truth is known.
 
     The engine of `pairscale rank` runs against judges that know the abilities and make the errors that you set. The
@@ -40,12 +48,15 @@ def command(arguments: dict[str, Any], emit: Output, *, chart: str | Path | None
         concurrency: Questions open at once; several with commas, or repeated.
         fit: laplace (fast, approximate), or exact (the sampler of real runs).
         chart: Draw the study: svg, png, pdf, html or json, by the ending.
+        width: With --chart: the width of a panel in pixels.
+        font_size: With --chart: the size of names and numbers in pixels.
+        no_title: With --chart: neither title nor notes.
     """
     if chart is not None:
         require_chart(chart)
     study = ps.simulate(**arguments)
     if chart is not None:
-        study.plot(chart)
+        study.plot(chart, **chart_look(width, font_size, no_title))
         say(f"wrote the chart to {chart}")
 
     def show() -> None:
