@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import polars as pl
 
-from pairscale.core.comparisons import OF_ITS_PAIR, as_comparisons, says_who_stood_first
+from pairscale.core.comparisons import OF_ITS_PAIR, says_who_stood_first
 from pairscale.core.errors import TableError
+from pairscale.core.results import as_comparisons
 from pairscale.core.tables import Table, to_frame
 
 _LOW = pl.min_horizontal("ID1", "ID2").alias("low")

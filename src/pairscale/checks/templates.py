@@ -150,7 +150,7 @@ def template_study(
         price: With names: prices of the models.
         batch: Ask through the providers' batch APIs, at their lower price, and wait for the answers, which may take a
             day. It needs ``run``; an interrupted study waits on with the same call.
-        interval: With ``batch``: seconds between two looks; longer while nothing changes.
+        interval: With ``batch``: seconds between two looks.
         concurrency: Questions open at once.
         retries: How often to ask again after a transient failure.
         timeout: Seconds that one answer may take; None for no limit.

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 __all__ = [
     "Output",
     "as_argument",
-    "chart_look",
     "complain",
     "echo",
     "error_line",
+    "fields",
     "in_shell",
     "printable",
     "require_chart",
@@ -96,16 +96,16 @@ def _option(name: str) -> str:
     return f"--{_OTHER_NAMES.get(name, name).replace('_', '-')}"
 
 
-def chart_look(width: int | None, font_size: float | None, no_title: bool) -> dict[str, Any]:
-    """The options of a chart, as ``.plot()`` takes them."""
-    return {"title": "" if no_title else None, "width": width, "font_size": font_size}
-
-
 def require_chart(path: str | Path) -> None:
     """Refuse the file of a chart before any work is done."""
     from pairscale.reporting.vega import require_chart_file
 
     require_chart_file(Path(path), "--chart")
+
+
+def fields(result: object, names: str) -> dict[str, Any]:
+    """Attributes of a result, for its JSON document."""
+    return {name: getattr(result, name) for name in names.split()}
 
 
 class Output:

@@ -5,17 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import pairscale as ps
-from pairscale.cli._common import Output, echo
+from pairscale.cli._common import Output, echo, fields
 from pairscale.cli.from_verb import from_verb
 from pairscale.core.notices import plural
 
 
 @from_verb(
-    "bias",
+    "checks.verbs.bias",
     "FORWARD [REVERSE]",
     "pairscale bias forward.csv reverse.csv",
     "pairscale bias run.db",
     "pairscale bias forward.csv reverse.csv --out pairs.xlsx --json",
+    hidden="level seed encoding",
 )
 def command(arguments: dict[str, Any], emit: Output) -> None:
     """Tell whether a judge favours a position.
@@ -29,8 +30,7 @@ def command(arguments: dict[str, Any], emit: Output) -> None:
     """
     bias = ps.bias(**arguments)
     row = bias.summary.row(0, named=True)
-    names = ("verdict", "level", "why", "notices", "details")
-    document = {"summary": row, **{name: getattr(bias, name) for name in names}}
+    document = fields(bias, "verdict level why notices details") | {"summary": row}
 
     def show() -> None:
         echo(

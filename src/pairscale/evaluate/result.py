@@ -101,7 +101,7 @@ def agreement_of(run: PairwiseRunResult, x: str, y: str) -> PairwiseAgreement:
         return PairwiseAgreement(left_out=len(shared), graded=graded, correlation=correlation)
     winners = [(str(case_x.winner), str(case_y.winner)) for case_x, case_y in both]
     with without_notices():  # the result carries them
-        measured = agreement(two_raters(*map(list, zip(*winners, strict=True))), seed=1)
+        measured = agreement(two_raters(*(list(side) for side in zip(*winners, strict=True))), seed=1)
     kappa = measured.table.filter(statistic="cohen_kappa").row(0, named=True)
     notices: list[str] = []
     if len(both) < LEAST_UNITS:
@@ -595,20 +595,18 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
         return summary_of(self)
 
     @checked
-    def diff(self, baseline: PairwiseRunResult, *, strict: bool = True, tolerance: float | None = None) -> RunDiff:
+    def diff(self, baseline: PairwiseRunResult, *, strict: bool = True) -> RunDiff:
         """What has changed for B since another run.
 
         Args:
             baseline: the run to compare with.
             strict: refuse runs that are not of the same tasks (with the same inputs) and keys; otherwise what they
                 share is compared.
-            tolerance: compare graded preferences, and count a change by more than this. By default hard verdicts are
-                compared, so that a preference that went from 0.83 to 0.82 is no regression.
 
         Raises:
             RunsNotComparableError: when they are not, or share nothing.
         """
-        return diff_runs(self, baseline, strict=strict, tolerance=tolerance)
+        return diff_runs(self, baseline, strict=strict)
 
     # Files
 

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from pairscale.evaluate.result import PairwiseRunResult
 
 _OFTEN = 0.1  # of the cases: failures that are worth a look before anything else
-_RARE = 0.05
 _RAISE_COST = "the run stopped at `max_cost=`: raise it, and run it again"
 _ENOUGH = 800  # cases with a winner that show a win rate of 55 %, four times out of five
 _COUNTED = {"loss": "counted as lost", "shown": "the judge saw “(no answer)”", "excluded": "left out"}
@@ -84,17 +83,17 @@ def verdict_of(run: PairwiseRunResult, key: str) -> str:
     return "; ".join([*parts, *filter(None, [failed]), _advice(run, key, rate, verdict)])
 
 
-def _decisive(run: PairwiseRunResult, key: str, way: Failures) -> WinRate | None:
+def _decisive(run: PairwiseRunResult, key: str, way: Failures, level: float = 0.95) -> WinRate | None:
     """The win rate that a verdict rests on, when failures count in one way; None without a case."""
-    rate = run.win_rate(key, failures=way)
+    rate = run.win_rate(key, failures=way, level=level)
     if not run.sequential and not rate.graded:
-        rate = run.win_rate(key, ties="excluded", failures=way)
+        rate = run.win_rate(key, ties="excluded", failures=way, level=level)
     return None if rate.rate is None or rate.ci is None else rate
 
 
-def better_by(run: PairwiseRunResult, key: str, way: Failures) -> str | None:
+def better_by(run: PairwiseRunResult, key: str, way: Failures, level: float = 0.95) -> str | None:
     """The variant that is shown to be better, when failures count in one way."""
-    rate = _decisive(run, key, way)
+    rate = _decisive(run, key, way, level)
     if rate is None or rate.rate is None or rate.ci is None:
         return None
     ahead = "b" if rate.rate > 0.5 else "a"
@@ -106,7 +105,7 @@ def better_by(run: PairwiseRunResult, key: str, way: Failures) -> str | None:
     if rate.ci[0] <= 0.5 <= rate.ci[1]:
         return None
     # With a few cases, the interval claims more than it may.
-    is_chance = not rate.graded and rate.tasks == rate.n and _chance_of(rate) > _RARE
+    is_chance = not rate.graded and rate.tasks == rate.n and _chance_of(rate) > 1 - level
     return None if is_chance else ahead
 
 
