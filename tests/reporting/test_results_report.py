@@ -175,12 +175,6 @@ def test_every_table_of_results_may_have_another_encoding(verb, monkeypatch):
     assert verbs[verb](encoding="utf-16-le") == ["ä", "ö"]
 
 
-def test_the_encoding_of_a_file_is_noted_once(caplog):
-    Path("r.csv").write_bytes("winner,loser\nMüller,Weiß\nWeiß,Özil\nÖzil,Müller\n".encode("cp1252"))
-    ps.report("r.csv")
-    assert caplog.text.count("it was read as Windows-1252") == 1
-
-
 def test_an_import_that_is_refused_leaves_no_file(message_snapshot):
     with pytest.raises(TableError) as refused:
         ps.import_run(written("session.csv"), "new.db")
