@@ -52,6 +52,6 @@ def test_judge_shows_the_answers_of_the_judge_that_is_named(cli, pairs):
     assert "6 asked now" in other.err
     assert {row["judge_id"] for row in other.json["results"]} == {"mine:longer"}
     again = cli(*line, "--judge", "mine:tied")
-    assert "nothing asked" in again.err
+    assert "0 asked now" in again.err
     assert {(row["judge_id"], row["outcome"]) for row in again.json["results"]} == {("mine:tied", "tie")}
     assert state_of()[1] == ["mine:tied", "mine:longer"]
