@@ -123,26 +123,23 @@ def test_the_manifest_for_labellers(cli, answers):
     done = cli(*FILES, "--judge", "vary:longer", "--manifest", "cases.jsonl")
     assert done.code == 0
     assert "wrote 19 cases to cases.jsonl, and their key (not for labellers) to cases.key.jsonl" in done.err
-    options = ("--variant-a", "vary:short", "--variant-b", "vary:long", "--criterion", "c", "--judge", "vary:longer")
-    assert cli("ab", "suite.jsonl", *options, "--manifest", "m.jsonl").code == 1
-    done = cli("ab", "suite.jsonl", *options, "--manifest", "m.jsonl", "--run", "ab.db")
-    assert "wrote 18 cases to m.jsonl" in done.err
-    first = json.loads((answers / "m.jsonl").read_text().splitlines()[0])
-    assert first["task_input"] == "Question 0?"
+    first = json.loads((answers / "cases.jsonl").read_text().splitlines()[0])
     assert "first_variant" not in first
+    options = ("--variant-a", "vary:short", "--variant-b", "vary:long", "--criterion", "c", "--judge", "vary:longer")
+    refused = cli("ab", "suite.jsonl", *options, "--manifest", "m.jsonl", "--run", "ab.db")
+    assert refused.code == 1
+    assert "--manifest belongs to recorded answers" in refused.err
 
 
 @pytest.mark.slow
-def test_the_verdict_is_there_whatever_happens_to_the_manifest(cli, answers):
-    """Exported again, labels stay true; where they would not, nothing is written, and the verdict is shown."""
+def test_a_manifest_whose_labels_would_be_lost_ends_the_run_before_anybody_is_asked(cli, answers):
     arguments = (*FILES, "--judge", "vary:longer", "--manifest", "cases.jsonl")
     assert cli(*arguments).code == 0
     before = [(answers / name).read_text() for name in ("cases.jsonl", "cases.key.jsonl")]
     assert cli(*arguments).code == 0
     (answers / "b.jsonl").write_text((answers / "b.jsonl").read_text().replace("because", "since"))
     done = cli(*arguments)
-    assert done.code == 1
-    assert done.out.startswith("B is better: it won 19 of 19 cases")
+    assert (done.code, done.out) == (1, "")
     assert "cases.jsonl was exported before, with other answers" in done.lines[-1]
     assert [(answers / name).read_text() for name in ("cases.jsonl", "cases.key.jsonl")] == before
 

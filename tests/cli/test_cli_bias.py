@@ -51,16 +51,18 @@ def test_bias_in_words_and_figures(call, orders):
     result = call("bias", *orders)
     assert (result.code, result.err) == (0, "")
     lines = result.out.splitlines()
-    assert lines[0].startswith("consistency 0.400 (8 of 20 pairs; 95 % interval 0.")
-    assert lines[1] == "first position won 32 of 40 comparisons"
-    assert lines[2].startswith("position bias: the first position is favoured: of 12 pairs that went to the same")
+    assert lines[0] == "consistency 0.400 (95 % confidence interval 0.219 to 0.613; 20 pairs)"
+    assert lines[1] == "first position won 80.0 % of the answers"
+    assert lines[2].startswith("position bias: the first position is favoured; position decided 60 % of 20 pairs")
 
 
 def test_bias_as_json_and_file(call, orders):
     result = call("bias", *orders, "--json", "--out", "pairs.csv")
     document = json.loads(result.out)
-    assert document["summary"]["n_inconsistent_pos1_bias"] == 12
-    assert document["summary"]["effect_upper"] is None  # infinite
+    assert document["summary"]["n_both_first"] == 12
+    assert document["summary"]["effect_upper"] is None
+    assert document["why"] == "the pairs do not join all texts"
+    assert document["level"] == 0.95
     assert document["verdict"].startswith("position bias")
     assert len(document["details"]) == pl.read_csv("pairs.csv").height == 20
 
@@ -72,7 +74,7 @@ def test_one_table_or_run_file_may_hold_both_orders(call, cli, orders, pairs):
     for table in (pairs, "reversed.csv"):
         assert cli("judge", table, "--judge", "mine:longer", "--run", "run.db").code == 0
     result = call("bias", "run.db")
-    assert "no sign of position bias: of 6 pairs none went to one position in both orders" in result.out
+    assert "no sign of position bias; the winner changed with the order in 0 % of 6 pairs" in result.out
 
 
 def test_one_order_is_not_enough(message_snapshot, call, orders):

@@ -26,6 +26,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
     "Rank and mark": {
         "demo": "Rank the bundled texts with the embedded judge: no key, no network.",
         "rank": "Rank texts adaptively: asks where it matters, stops when the ranking is reliable.",
+        "trust": "How far can a ranking be trusted? The judge's scale against a few answers of people.",
         "fit": "Turn comparisons into scores, ranks, intervals and a reliability.",
         "report": "Write a run as one HTML page: what was found, texts, judge, cost, method.",
         "init": "Write a commented study file that `pairscale rank` runs.",

@@ -80,8 +80,8 @@ def converted(option: Option, value: Any) -> Any:
         if option.name == "price":
             texts = [part.strip() for text in texts for part in text.split(",")]
         return dict(read_setting(text, option.flag) for text in texts) or None
-    if option.is_argument and option.is_several and len(value) == 1:
-        return value[0]
+    if option.is_argument and option.is_several and value is not None and len(value) < 2:
+        return value[0] if value else None
     return value
 
 
@@ -99,7 +99,7 @@ def _add(group: Any, option: Option) -> None:
     if option.is_argument:
         count: str | None = "?"
         if option.is_several:
-            count = "+"
+            count = "+" if option.is_required else "*"
         elif option.is_required:
             count = None
         group.add_argument(option.name, metavar=option.flag, nargs=count, **settings)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pairscale as ps
 from pairscale.cli._asking import opening, say_judged
-from pairscale.cli._common import Output, echo, printable, say
+from pairscale.cli._common import Output, echo, fields, printable, say, show_table
 from pairscale.cli.from_verb import from_verb
-from pairscale.core.errors import InputError, PairscaleError
+from pairscale.core.errors import InputError
 from pairscale.core.notices import plural
 from pairscale.core.tables import listed
 
@@ -18,10 +18,11 @@ if TYPE_CHECKING:
 
 
 @from_verb(
-    "evaluate.ab.ab",
-    "A [B]",
+    "ab",
+    "A [B...]",
     "pairscale ab a.jsonl b.jsonl --criterion helpful --judge openai:gpt-5.1",
     'pairscale ab a.jsonl b.jsonl --criterion "easy to read" --run ab.db',
+    "pairscale ab a.jsonl b.jsonl c.jsonl d.jsonl --criterion helpful --baseline a",
     "pairscale ab tasks.csv --variant-a my:old --variant-b my:new --criterion c",
     "pairscale ab a.jsonl b.jsonl --criterion helpful --labels labels.jsonl",
     "pairscale ab a.jsonl b.jsonl --criterion helpful --manifest cases.jsonl",
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     hidden="timeout stop_when seed suite",
 )
 def command(arguments: dict[str, Any], emit: Output) -> None:
-    """Is B better than A?
+    """Is B better than A? With three files of answers or more: which is the best?
 
     Answers that are recorded already are compared task by task; with a suite, both variants answer it first. Judges are
     asked in both orders. A win, a tie, a flip (another winner in the other order), an abstention and an error stay five
@@ -44,20 +45,18 @@ def command(arguments: dict[str, Any], emit: Output) -> None:
         a: The recorded answers of A: rows with task_id and output (jsonl, json, csv, …), or a file of inspect_ai,
             OpenTelemetry, AG2, promptfoo, Langfuse, LangSmith, MT-bench, AlpacaEval, or chat messages; or the answers
             of both in one file; or a suite of tasks (input, and where they are there task_id, reference, tags).
-        b: The recorded answers of B; none with a suite.
+        b: The recorded answers of B, and of further variants, which are then ranked; none with a suite.
         judge: provider:model, module:function, human (asked here) or lexical (embedded, a baseline, the default without
             --labels); several of them are a panel that decides by majority.
     """
     judges = arguments["judge"] or ["lexical" if arguments["labels"] is None else "people"]
     opening(*judges, saved=arguments["run"] is not None)
-    failure: PairscaleError | None = None
-    try:
-        result = ps.ab(**arguments)
-    except PairscaleError as error:  # of the manifest: the verdict is there all the same
-        result = getattr(error, "result", None)  # type: ignore[assignment]
-        if not isinstance(result, ps.PairwiseRunResult):
-            raise
-        failure = error
+    others = arguments.pop("b")
+    result = ps.ab(arguments.pop("a"), *(others if isinstance(others, list) else [others]), **arguments)
+    if isinstance(result, ps.VariantsResult):
+        _say_ranking(result, emit)
+        say_judged(*judges)
+        return
     say_cases(result)
     failed = [case for case in result.cases if case.failed is not None or not case.outcome.is_answer]
     for case in failed[:3]:
@@ -66,10 +65,32 @@ def command(arguments: dict[str, Any], emit: Output) -> None:
         say(str(result))
     emit(_document(result), result.frame(), lambda: _show(result))
     say_judged(*judges)
-    if failure is not None:
-        raise failure
     if not any(case.outcome.is_answer for case in result.cases):
         raise InputError("no case was answered, so there is no verdict")
+
+
+def _say_ranking(result: ps.VariantsResult, emit: Output) -> None:
+    """A ranking of several variants."""
+    import polars as pl
+
+    tables = [result.ranking(key).insert_column(0, pl.lit(key).alias("criterion")) for key in result.keys]
+    document = {
+        "verdicts": {key: result.verdict(key) for key in result.keys},
+        "rankings": {key: result.ranking(key).to_dicts() for key in result.keys},
+        "differences": {key: result.differences(key).to_dicts() for key in result.keys},
+        **fields(result, "variants baseline stopped cost"),
+    }
+
+    def show() -> None:
+        echo(f"{result}\n")
+        for table in tables:
+            show_table(table if len(tables) > 1 else table.drop("criterion"))
+
+    for (a, b), comparison in result.results.items():
+        if comparison.unmatched:
+            say(f"note: {plural(len(comparison.unmatched), 'task')} of {a} and {b} not compared, as one has no answer")
+    say(f"{sum(comparison.n_cases for comparison in result.results.values()):,} cases, ${result.cost:.4f}")
+    emit(document, pl.concat(tables), show)
 
 
 def say_cases(result: ps.PairwiseRunResult) -> None:
@@ -108,4 +129,4 @@ def _document(result: ps.PairwiseRunResult) -> dict[str, Any]:
         figures["controlled"] = result.controlled
     document = {name: {key: figure(key) for key in result.keys} for name, figure in figures.items()}
     document["agreement"] = {f"{x} / {y}": result.agreement(x, y) for x, y in combinations(result.keys, 2)}
-    return result.to_dict() | document
+    return {**result.to_dict(), **document}

@@ -7,6 +7,7 @@ from typing import Any
 import pairscale as ps
 from pairscale.cli._common import Output, echo, fields
 from pairscale.cli.from_verb import from_verb
+from pairscale.core.notices import plural
 
 
 @from_verb(
@@ -24,19 +25,19 @@ def command(arguments: dict[str, Any], emit: Output) -> None:
     consistent when the same text wins both times. Where it is not, one position won twice, and if it is nearly always
     the same one, the judge favours it.
 
-    The effect is in logits: 0 is none, above 0 the first position is favoured. --out writes one row per pair.
+    The effect is in logits: 0 is none, above 0 the first position is favoured; it comes from a Bradley–Terry model, and
+    is left out where the data do not tell it. --out writes one row per pair.
     """
     bias = ps.bias(**arguments)
     row = bias.summary.row(0, named=True)
-    document = fields(bias, "verdict notices details") | {"summary": row, "effect_method": bias.effect.method}
+    document = fields(bias, "verdict level why notices details") | {"summary": row}
 
     def show() -> None:
-        same = row["n_pairs"] - row["n_inconsistent"]
         echo(
-            f"consistency {row['prop_consistent']:.3f} ({same:,} of {row['n_pairs']:,} pairs; 95 % interval "
-            f"{row['boot_lwr']:.3f} to {row['boot_upr']:.3f})"
+            f"consistency {row['prop_consistent']:.3f} ({100 * bias.level:g} % confidence interval "
+            f"{row['consistent_lower']:.3f} to {row['consistent_upper']:.3f}; {plural(row['n_pairs'], 'pair')})"
         )
-        echo(f"first position won {row['total_pos1_wins']:,} of {row['total_comparisons']:,} comparisons")
+        echo(f"first position won {100 * row['prop_pos1']:.1f} % of the answers")
         echo(bias.verdict)
 
     emit(document, bias.details, show)

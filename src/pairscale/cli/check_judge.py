@@ -59,7 +59,9 @@ def command(
     plan = None
     if check.spread is not None:
         say("estimating what the whole data set will need …")
-        effect = 0.0 if check.bias is None else float(check.bias.effect.estimate or 0)
+        effect = 0.0
+        if check.bias is not None and check.bias.effect is not None:
+            effect = check.bias.effect.b
         plan = ps.plan(
             check.n_items, reliability=reliability, sd=check.spread, answer=arguments["answer"], error=check.error,
             bias=max(-2.0, min(2.0, effect)), price=check.cost_each, seconds=check.seconds_each,

@@ -65,7 +65,7 @@ class Normal:
 class Target:
     """The posterior, in terms of means over a normal distribution.
 
-    The rows are the scores, less the mean of their prior, and then the position effects.
+    The rows are the scores, and then the position effects.
     """
 
     def __init__(self, cells: Cells, model: JudgeParameters, *, dense: bool | None = None) -> None:
@@ -104,7 +104,7 @@ class Target:
     def precision(self, judge: Floats) -> Floats:
         """The prior's, per row."""
         out = np.full(self.size, self.model.position_sd**-2)
-        out[: self.n] = np.ravel(self.density.prior_precision(self.at(np.zeros(self.size), judge)))
+        out[: self.n] = self.density.prior_precision(self.at(np.zeros(self.size), judge))
         return out
 
     def predictors(self, mean: Floats, judge: Floats) -> tuple[Floats, Floats]:
@@ -354,13 +354,16 @@ def _from_density(
     center: Normal, ends: tuple[Normal, Normal], axis: Floats, count: int, rng: np.random.Generator
 ) -> Floats:
     """Places along an axis, each twice, from the density that the bound gives; evenly spread over it."""
-    from scipy.interpolate import CubicHermiteSpline  # which takes long to import, and most runs never get here
-
     nodes = (ends[0], center, ends[1])
     at = np.array([-_OUT, 0.0, _OUT])
     values = np.array([node.evidence for node in nodes]) - center.evidence
     slopes = np.array([float(node.slope @ axis) for node in nodes])
-    log = CubicHermiteSpline(at, values, slopes)(np.clip(_FINE, -_OUT, _OUT))
+    inside = np.clip(_FINE, -_OUT, _OUT)
+    left = np.where(inside < 0, 0, 1)  # the cubic Hermite polynomial of each half
+    right = left + 1
+    t = (inside - at[left]) / _OUT
+    log = values[left] + (values[right] - values[left]) * t**2 * (3 - 2 * t)
+    log += _OUT * t * (1 - t) * (slopes[left] * (1 - t) - slopes[right] * t)
     log += np.minimum(_FINE + _OUT, 0) * max(slopes[0], 0.3) + np.maximum(_FINE - _OUT, 0) * min(slopes[2], -0.3)
     density = np.exp(log - log.max())
     below = np.concatenate([[0.0], np.cumsum(density[1:] + density[:-1])])
@@ -371,4 +374,4 @@ def _from_density(
 def _curve(z: Floats, low: Floats, high: Floats) -> Floats:
     """The parabola through nothing in the middle and these two at the ends, at each z (a row each)."""
     z = np.clip(z, -1.5 * _OUT, 1.5 * _OUT)[:, None] / _OUT
-    return np.asarray(0.5 * z * (high - low) + 0.5 * z**2 * (high + low))
+    return 0.5 * z * (high - low) + 0.5 * z**2 * (high + low)
