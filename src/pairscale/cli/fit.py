@@ -44,8 +44,7 @@ _FIGURES = {
     "pairscale fit run.db --model elo --json",
     "pairscale fit run.db --chart ranking.svg",
     "pairscale fit results.csv --engine mle --reference S01",
-    hidden="ids rank_intervals covariance variant prior_sd chosen cluster weights repeats runs position level "
-    "seed",
+    hidden="ids rank_intervals covariance variant prior_sd chosen cluster weights repeats runs position level seed",
 )
 def command(
     arguments: dict[str, Any],
