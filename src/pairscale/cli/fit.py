@@ -51,8 +51,7 @@ _POSITION = "preference for the first position, in logits"
     "pairscale fit run.db --chart ranking.svg",
     "pairscale fit people.jsonl --chart judges.pdf --chart-kind judges",
     "pairscale fit results.csv --engine mle --reference S01",
-    hidden="ids rank_intervals covariance variant prior_sd chosen cluster weights repeats runs position ties level "
-    "seed",
+    hidden="ids rank_intervals covariance variant prior_sd chosen cluster weights repeats runs position level seed",
 )
 def command(
     arguments: dict[str, Any],
@@ -151,7 +150,7 @@ def _elo(fit: EloFit) -> tuple[dict[str, Any], pl.DataFrame, list[str]]:
 
 
 def _bradley_terry(fit: BTFit, reference: str | None) -> tuple[dict[str, Any], pl.DataFrame, list[str]]:
-    facts = fields(fit, "engine reliability unjudged notices prior_sd repeat_agreement")
+    facts = fields(fit, "engine reliability unjudged notices prior_sd repeat_agreement ties")
     facts |= {"n_items": fit.theta.height, "n_comparisons": round(fit.theta["comparisons"].sum() / 2)}
     facts |= {"components": len(fit.components), "level": 0.95, "reference": reference or "the mean"}
     first = "component" if "component" in fit.theta.columns else "rank"
