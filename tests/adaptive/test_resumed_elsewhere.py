@@ -84,8 +84,6 @@ def test_status_counts_what_the_log_holds(tmp_path: Path) -> None:
     state = rank(5, simulated(invalid_rate=0.3), n_steps=25, run=run).state
     with ps.open_run(run) as store:
         status = adaptive_status(store)
-        assert store.log_counts("step_log", "status") == dict(state.step_log["status"].value_counts().iter_rows())
-        assert store.log_counts("nothing", "status") == {}
         assert [row["step_id"] for row in store.read_log("step_log", last=3)] == state.step_log["step_id"][
             -3:
         ].to_list()

@@ -254,7 +254,7 @@ def check_tables(done: Any, prefix: str = "") -> Tables:
     tables: Tables = {f"{prefix}facts": {name: getattr(done, name) for name in names}}
     tables[f"{prefix}failures"] = done.failures.select("error_code", "n").sort("error_code")
     if done.bias is not None:
-        tables[f"{prefix}bias"] = done.bias.summary
+        tables[f"{prefix}bias"] = done.bias.summary.select("n_pairs", "prop_consistent", "prop_pos1", "p_paired")
     return tables
 
 

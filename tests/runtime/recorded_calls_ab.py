@@ -12,6 +12,7 @@ import polars as pl
 
 import pairscale as ps
 from pairscale.people import LabelStore, label_table, read_cases
+from pairscale.people.queue import LiveQuestions
 from pairscale.people.terminal import label_in_terminal
 from pairscale.store.runfile import open_run
 from pairscale.testing import ProviderSimulator
@@ -168,16 +169,20 @@ def answering(judge: Any, people: Sequence[str], answer: Callable[[str, str, str
     """
     board = judge.queue
     board.open(people)
+    page = LiveQuestions(board, people)
+    labellers = page.labellers()
 
     def work() -> None:
         turn = 0  # by what was answered, never by time, so that it is certain who answers what
-        while (question := board.take(people[turn % len(people)], 600.0)) is not None:
-            person = people[turn % len(people)]
-            said, words = answer(person, question.first, question.second)
+        while (question := page.next(labellers[turn % len(people)])) != "done":
+            if question == "waiting":
+                continue
+            person = labellers[turn % len(people)]
+            said, words = answer(person.name, question.left, question.right)
             if said == "skip":
-                board.answer(person, question.number, None, skipped=words or "no reason")
+                page.answer(person, question.question_id, None, skipped=words or "no reason")
             else:
-                board.answer(person, question.number, said, comment=words)
+                page.answer(person, question.question_id, said, comment=words)
             turn += 1
 
     thread = threading.Thread(target=work)

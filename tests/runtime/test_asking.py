@@ -10,8 +10,7 @@ from pairscale.core.errors import InputError
 from pairscale.core.timelimit import TimeLimit
 from pairscale.providers.client import pause
 from pairscale.runtime import ask_once
-from pairscale.runtime.asking import Stopwatch
-from pairscale.store.schema import attempts
+from pairscale.store.schema import attempt_columns, attempts
 
 PAIR = ps.JudgePair({"ID": "a", "text": "a"}, {"ID": "b", "text": "b"}, "step-000001")
 
@@ -27,17 +26,12 @@ class Judge:
 
 
 def asked(answer, number=1, timeout=None):
-    watch = Stopwatch()
     verdict = asyncio.run(ask_once(Judge(answer), PAIR, None if timeout is None else TimeLimit(timeout)))
-    return verdict, watch.attempt(verdict, number)
+    return verdict, attempt_columns(verdict, number, "2026-01-01T00:00:00.000000+00:00", 0.25)
 
 
-def test_an_answer_and_the_columns_of_its_attempt(monkeypatch):
-    now = [100.0]
-    monkeypatch.setattr("pairscale.runtime.asking.time.perf_counter", lambda: now[0])
-
+def test_an_answer_and_the_columns_of_its_attempt():
     async def answer(pair):
-        now[0] += 0.25
         return ps.Verdict.win(2, content="SAMPLE_2", cost=0.5, request={"a": 1}, prompt_tokens=7)
 
     verdict, values = asked(answer, number=3)

@@ -113,7 +113,7 @@ def test_an_answer_without_a_cost_is_refused_under_a_limit_and_the_reservation_i
         budget = Budget(10)
         with pytest.raises(JudgeError, match=r"`max_cost=` is set, but the judge does not say what its answers cost"):
             budget.pay(await budget.reserve("judge", None), verdict)
-        assert (budget.has_open, budget.spent) == (False, 0.0)
+        assert (budget._open, budget.spent) == ([], 0.0)
 
     run(scene())
 
@@ -134,7 +134,7 @@ def test_without_a_limit_or_with_a_bound_or_without_an_answer_a_cost_need_not_be
     async def scene():
         budget = Budget(limit)
         budget.pay(await budget.reserve("judge", most), verdict)
-        assert not budget.has_open
+        assert not budget._open
 
     run(scene())
 

@@ -20,7 +20,7 @@ from pairscale.core.provenance import Provenance
 from pairscale.judges.base import Judge
 from pairscale.runtime import Progress
 from pairscale.store.runfile import open_run
-from pairscale.store.several import SHARD, shard_of
+from pairscale.store.several import SHARD
 
 __all__ = ["judge_in_shards", "judge_shard"]
 
@@ -65,7 +65,7 @@ def _deal(pairs: pl.DataFrame, of: int, runs: dict[int, Path]) -> list[_Shard]:
 def _require_same_job(shard: _Shard) -> None:
     """Refuse a run file of something else."""
     with open_run(shard.run) as store:
-        mark = shard_of(store)
+        mark = store.get_meta(SHARD)
         is_new = mark is None and store.is_empty()
     if mark != shard.mark and not is_new:
         raise StoreMismatchError(

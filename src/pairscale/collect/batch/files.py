@@ -16,10 +16,10 @@ from pairscale.core.files import open_private
 from pairscale.core.notices import notice, plural
 from pairscale.core.provenance import utc_now
 from pairscale.judges.base import JudgePair, Verdict
-from pairscale.judges.batched import BatchJudge, calls_of, is_both_orders, verdict_of, with_batch_cost
-from pairscale.judges.orders import merge_verdicts, swapped
+from pairscale.judges.batched import BatchJudge, calls_of, verdict_of, with_batch_cost
+from pairscale.judges.orders import BothOrders, merge_verdicts, swapped
 from pairscale.providers.batches import BatchFormat, Line
-from pairscale.runtime import Stopwatch, comparison_of
+from pairscale.store.schema import attempt_columns, comparison_columns
 from pairscale.store.writer import Asked, Entry
 
 if TYPE_CHECKING:
@@ -218,7 +218,7 @@ class _Intake:
         orders = self._verdicts.setdefault(number, {})
         if turned not in orders:
             orders[turned] = verdict_of(self._judge, self._pairs[number], line, turned=turned)
-        if len(orders) == 1 + is_both_orders(self._judge):
+        if len(orders) == 1 + isinstance(self._judge, BothOrders):
             self._settle(number)
 
     def finish(self) -> None:
@@ -253,18 +253,18 @@ class _Intake:
         """Take what came for a pair for all that will come."""
         orders = self._verdicts.pop(number, {})
         verdict = orders.get(False) or self._missing(number, turned=False)
-        if is_both_orders(self._judge):
+        if isinstance(self._judge, BothOrders):
             verdict = merge_verdicts(verdict, orders.get(True) or self._missing(number, turned=True))
         self._done.add(number)
         self._n_answered += verdict.outcome.is_answer
         self._n_estimated += verdict.cost_is_estimate
         self._first_error = self._first_error or verdict.error_message
-        values = Stopwatch().attempt(verdict, self._before.attempts.get(number, 0) + 1)
-        values |= {"latency_s": None, "attempted_at": self._entry.created_at or self._entry.prepared_at}
+        asked_at = self._entry.created_at or self._entry.prepared_at
+        values = attempt_columns(verdict, self._before.attempts.get(number, 0) + 1, asked_at)
         comparison = None
         if number not in self._before.answered and verdict.error_code != "cancelled":
             pair = self._pairs[number]
-            comparison = comparison_of(verdict, pair.first["ID"], pair.second["ID"])
+            comparison = comparison_columns(verdict, pair.first["ID"], pair.second["ID"])
         replaces = number in self._before.failed
         self._waiting.append(Asked(self._entry.condition_id, (values,), comparison, number, replaces=replaces))
         if len(self._waiting) >= _CHUNK:

@@ -36,13 +36,13 @@ from pairscale.core.notices import notice
 from pairscale.core.options import checked, optional, require_int, require_number
 from pairscale.core.provenance import utc_now
 from pairscale.judges.base import JudgePair
-from pairscale.judges.batched import BatchJudge, calls_of, max_batch_cost, restored
+from pairscale.judges.batched import BatchJudge, calls_of, restored
 from pairscale.providers.batch_http import BatchHTTP
 from pairscale.providers.batches import ENDED, BatchJob, batch_format
 from pairscale.providers.client import ProviderError
 from pairscale.runtime import record_prices, recorded_prices, require_prices
-from pairscale.store.database import write_json
 from pairscale.store.runfile import RunFile, open_run
+from pairscale.store.schema import write_json
 
 if TYPE_CHECKING:
     import polars as pl
@@ -257,7 +257,7 @@ class BatchManager:
         for number, pair in questions:
             calls = calls_of(judge, pair)
             n_bytes = sum(len(write_json(call.body).encode()) for call in calls)
-            total += max_batch_cost(judge, n_bytes, len(calls)) or 0.0
+            total += judge.cost_of_bytes(n_bytes, len(calls), batch=True) or 0.0
             if total > max_cost:
                 under_way = f", and ${reserved:.4f} are reserved for batches under way" if reserved else ""
                 notice(
@@ -282,7 +282,7 @@ class BatchManager:
         parts = list(write_parts(judge, batch_format(judge.provider), questions, self.folder, sizes))
         common = {"provider": judge.provider, "model": judge.model, "condition_id": condition_id, **about}
         for segment, part in enumerate(parts, start=1):
-            most = max_batch_cost(judge, part["bytes"], part["n_requests"])
+            most = judge.cost_of_bytes(part["bytes"], part["n_requests"], batch=True)
             part |= {"segment": segment, "max_cost": most, **common}
         append(store, [event("prepared", **part) for part in parts])
         return [part["key"] for part in parts]
