@@ -27,8 +27,8 @@ trust Verdict
 # Lowest first: a module imports only from its own layer's package and from the layers before it.
 LAYERS = (
     "_version", "core", "datasets", "pairing", "store", "providers", "judges", "runtime", "collect", "batch", "models",
-    "checks", "validity", "adaptive", "auditing", "evaluate", "simulation", "reporting", "people", "testing", "integrations",
-    "r", "ag2", "results", "cli",
+    "checks", "validity", "adaptive", "auditing", "evaluate", "simulation", "reporting", "people", "testing",
+    "integrations", "r", "ag2", "results", "cli",
     "__main__",
 )  # fmt: skip
 

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pairscale.store.runfile import RunFile
 
-__all__ = ["adaptive_status", "has_begun", "n_items"]
-
 
 def has_begun(store: RunFile) -> bool:
     """Whether the file holds an adaptive run."""
