@@ -27,7 +27,7 @@ def run() -> list[dict[str, float]]:
         rhat, ess = rhat_and_ess(draws)
         diagnosed = time.process_time() - diagnosed
         first = rng.binomial(20, 0.5, n_items)
-        posterior = Posterior.from_chains([f"S{n:05d}" for n in range(n_items)], draws)
+        posterior = Posterior(tuple(f"S{n:05d}" for n in range(n_items)), draws.reshape(-1, n_items))
         logged = time.process_time()
         item_log(posterior, 1, first * 0 + 20, first, 20 - first)
         round_figures(posterior, first * 0 + 20, first, 20 - first)

@@ -242,7 +242,7 @@ def rich_text(result: Any, width: int = 100) -> str:
 # Every result is there
 
 GIVEN_OR_DOING = """
-AdaptiveConfig BTLConfig Condition Judge LLMJudge Trait PanelComparator JudgeComparator HumanComparator LabelComparator
+AdaptiveConfig BTLConfig Condition Judge LLMJudge Trait JudgeComparator HumanComparator LabelComparator
 InMemoryTraceSource RunFile AdaptiveBothOrders AdaptiveLLMJudge
 """.split()
 """What public functions return that is no result: settings, judges, comparators, sources, the run file itself."""

@@ -68,12 +68,6 @@ def test_what_cannot_be_is_refused(message_snapshot, tmp_path):
     message_snapshot(refused)
 
 
-def test_two_cases_have_no_interval_and_it_is_said_how_many_it_takes():
-    found = ps.agreement(labels_of(2, 0.5, seed=5))
-    assert found.table.filter(statistic="cohen_kappa")["lower"].item() is None
-    assert any("2 units are too few, it takes 20" in words or "all labels agree" in words for words in found.notices)
-
-
 # The same of a run.
 
 

@@ -15,8 +15,7 @@ from markdown_it import MarkdownIt
 
 import pairscale as ps
 from pairscale.core.errors import FileFormatError, InputError, JudgeError
-from pairscale.evaluate.gate import gate_criterion
-from pairscale.evaluate.gate_files import read_baseline, record_baseline
+from pairscale.evaluate.gate import read_baseline, record_baseline
 from pairscale.evaluate.inference.gate import (
     FAIL_IF,
     VERDICTS,
@@ -197,17 +196,6 @@ def test_a_judge_that_answers_too_little_raises_with_what_there_is(message_snaps
     assert "<error" in (tmp_path / "gate.xml").read_text()
 
 
-def test_files_of_another_encoding_are_named_as_in_ab(tmp_path):
-    for name, answer in (("a", "Größe."), ("b", "Größe, und warum.")):
-        rows = "".join(f"t{n};Frage {n};{answer}\n" for n in range(20))
-        (tmp_path / f"{name}.csv").write_bytes(f"task_id;input;output\n{rows}".encode("utf-16-le"))
-    files = (tmp_path / "a.csv", tmp_path / "b.csv")
-    with pytest.raises(InputError, match="name its encoding"):
-        ps.gate(*files, criterion="says more", **HOW)
-    found = ps.gate(*files, criterion="says more", fail_if="not-better", encoding="utf-16-le", **HOW)
-    assert (found.verdict, found.passed) == ("better", True)
-
-
 def test_a_baseline_keeps_everything_of_an_answer(message_snapshot, tmp_path):
     path = tmp_path / "deep" / "base.json"
     answers = [("t1", ps.Trace("Rome.", cost=0.1, metadata={"input": "Italy?", "n": 1.0})), ("t1", ps.Trace("Roma.")),
@@ -337,48 +325,6 @@ def test_a_gate_that_cannot_fail_is_untested_whatever_it_finds(tmp_path, caplog,
     assert suite.find("testcase/error").get("type") == "untested"
 
 
-def test_eight_tasks_are_enough_for_a_gate_to_fail():
-    a, b = ({f"t{n}": text for n in range(8)} for text in ("long", "x"))
-    found = ps.gate(a, b, criterion="c", judge=longer, progress=False)
-    assert (found.verdict, found.exit_code, found.criteria[0].untested) == ("worse", 3, None)
-    even = ps.gate(a, a, criterion="c", judge=longer, progress=False)
-    assert (even.verdict, even.passed) == ("inconclusive", True)
-    both = ps.gate(a, b, criterion=["c", "d"], judge=longer, progress=False)  # each has a higher level
-    assert (both.verdict, both.exit_code) == ("untested", 4)
-
-
-def test_a_gate_of_a_small_suite_is_untested(caplog):
-    suite = [{"task_id": str(n), "input": "q"} for n in range(3)]
-    with caplog.at_level(logging.WARNING):
-        found = ps.gate(
-            suite, criterion="c", judge=longer, variant_a=lambda _: "long", variant_b=lambda _: "x", progress=False
-        )
-    assert "the gate cannot fail with 3 tasks" in caplog.text
-    assert found.verdict == "untested"
-
-
-def criterion_of(winners, fail_if=("worse",), margin=0.05, **detail):
-    cases = tuple(
-        ps.PairwiseCase(f"t{n}", "k", one if one in "ab" else None, "", detail,
-                     ps.Outcome.WIN if one in "ab" else ps.Outcome.TIE if one == "t" else ps.Outcome.FLIP)
-        for n, one in enumerate(winners)
-    )  # fmt: skip
-    run = ps.PairwiseRunResult("r", cases, ("k",))
-    return gate_criterion(run, "k", GateRule(margin, fail_if=fail_if))
-
-
-def test_what_to_do_next_fits_what_was_asked():
-    """More cases do not make a judge, and the same answers need none."""
-    flipped = criterion_of("f" * 60, margin=0.2)
-    assert flipped.verdict == "equivalent"
-    assert flipped.sentence.endswith("; but in most cases the judge only went by the order of the answers")
-    assert flipped.advice == "name a better judge, and run the gate again"
-    assert criterion_of("a" * 20 + "f" * 30).advice.startswith("read the tasks that B lost")
-    same = criterion_of("t" * 5, identical=True)
-    assert same.verdict == "inconclusive"
-    assert same.advice == "A and B gave the same answers: check that you compare two different variants"
-
-
 def test_functions_are_gated_as_they_are_compared(message_snapshot):
     tasks = [f"Question {n}?" for n in range(12)]
     found = gated(lambda task: task.input * 2, lambda task: task.input, suite=tasks)
@@ -388,3 +334,13 @@ def test_functions_are_gated_as_they_are_compared(message_snapshot):
     with pytest.raises(InputError) as refused:
         gated({"t": "x"}, len)
     message_snapshot(refused)
+
+
+def test_eight_tasks_are_enough_for_a_gate_to_fail():
+    a, b = ({f"t{n}": text for n in range(8)} for text in ("long", "x"))
+    found = ps.gate(a, b, criterion="c", judge=longer, progress=False)
+    assert (found.verdict, found.exit_code, found.criteria[0].untested) == ("worse", 3, None)
+    even = ps.gate(a, a, criterion="c", judge=longer, progress=False)
+    assert (even.verdict, even.passed) == ("inconclusive", True)
+    both = ps.gate(a, b, criterion=["c", "d"], judge=longer, progress=False)  # each has a higher level
+    assert (both.verdict, both.exit_code) == ("untested", 4)

@@ -12,7 +12,7 @@ import pytest
 from scipy.stats import binom
 
 from pairscale.evaluate.inference.cases import Scores
-from pairscale.evaluate.inference.corrected import ScoreMoments, correct
+from pairscale.evaluate.inference.corrected import correct
 from pairscale.evaluate.inference.score import design_size, graded_limits, rate_ends
 from pairscale.evaluate.inference.sequence import portfolio
 
@@ -75,9 +75,9 @@ def corrected_covered(rng, runs, n, mean, shape, agree, graded):
         people = (rng.random(people.shape) < people).astype(float)
     near = np.clip(people + rng.normal(0, 0.15, people.shape), 0, 1)
     judge = np.where(rng.random(people.shape) < agree, near, rng.beta(2, 1, people.shape))
-    moments = ScoreMoments.of(people[:, :n], judge[:, :n], judge[:, n:])
-    _, _, _, lower, upper, _ = correct(moments, 0.95, graded=graded)
-    return int(((lower <= mean) & (mean <= upper)).sum())
+    sets = zip(people[:, :n], judge[:, :n], judge[:, n:], strict=True)
+    ends = [correct(*scores, 0.95, graded=graded)[3] for scores in sets]
+    return sum(lower <= mean <= upper for lower, upper in ends)
 
 
 def missed(rng, runs, looks, mean, shape):

@@ -1,13 +1,10 @@
 """Win rates by hand, against statsmodels and scipy, against slow versions, and by their properties."""
 
-import math
-
 import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import minimize_scalar
 from scipy.stats import norm
 from statsmodels.stats.proportion import proportion_confint
 
@@ -57,14 +54,6 @@ def test_the_score_of_an_outcome():
     assert scores == [1.0, 0.0, 0.5, 0.5, None, None]
     with pytest.raises(InputError, match="'a' or 'b'"):
         score_of("win", None)
-
-
-def test_only_ties_have_the_interval_that_the_formula_gives():
-    """With nothing but ties, d² n <= z² (|d| - d²): |d| up to z² / (n + z²)."""
-    z2 = norm.ppf(0.975) ** 2
-    result = win_rate(cases("t" * 10))
-    assert result.rate == 0.5
-    assert result.ci == pytest.approx((0.5 - z2 / (10 + z2) / 2, 0.5 + z2 / (10 + z2) / 2))
 
 
 def test_the_published_interval_of_paired_proportions():
@@ -128,30 +117,6 @@ def test_the_interval_is_the_root_of_tangos_quartic(wins, ties, losses):
         assert np.abs(real - end).min() < 1e-5
 
 
-def naive_inside(p, wins, ties, losses):
-    """Is p in the interval? The likelihood maximised numerically, then the score test."""
-    n = wins + ties + losses
-
-    def minus_log(h):
-        shares = np.array([p - h / 2, h, 1 - p - h / 2])
-        counts = np.array([wins, ties, losses])
-        return -float(np.sum(counts[counts > 0] * np.log(np.maximum(shares[counts > 0], 1e-300))))
-
-    most = 1 - abs(2 * p - 1)
-    h = minimize_scalar(minus_log, bounds=(0, most), method="bounded", options={"xatol": 1e-12}).x
-    h = min((0.0, most, h), key=minus_log)
-    return n * ((wins + ties / 2) / n - p) ** 2 <= norm.ppf(0.975) ** 2 * (p * (1 - p) - h / 4)
-
-
-@pytest.mark.parametrize("counts", [(5, 3, 2), (1, 8, 0), (0, 4, 7), (30, 5, 25), (2, 0, 9)])
-def test_the_interval_holds_what_the_test_does_not_reject(counts):
-    (wins, ties, _), n = counts, sum(counts)
-    lower, upper = score_interval((wins + ties / 2) / n, ties / n, n, 0.95)
-    for p in np.linspace(0.001, 0.999, 400):
-        if min(abs(p - lower), abs(p - upper)) > 1e-4:
-            assert naive_inside(p, *counts) == (lower < p < upper), p
-
-
 # Properties.
 
 
@@ -177,31 +142,6 @@ def test_the_interval_is_within_0_and_1_and_holds_the_rate(data, interval):
         assert lower - 1e-9 <= result.rate <= upper + 1e-9
 
 
-@given(outcomes, st.floats(0.5, 0.98))
-def test_a_higher_level_is_a_wider_interval(letters, level):
-    narrow, wide = (win_rate(cases(letters), level=each).ci for each in (level, level + 0.01))
-    if narrow:
-        assert wide[0] <= narrow[0] + 1e-12
-        assert narrow[1] <= wide[1] + 1e-12
-
-
-@given(st.integers(0, 20), st.integers(0, 20), st.integers(0, 20))
-def test_another_win_raises_both_ends(wins, ties, losses):
-    letters = "b" * wins + "t" * ties + "a" * losses
-    if letters:
-        before, after = (win_rate(cases(text)).ci for text in ("a" + letters, "b" + letters))
-        assert before[0] <= after[0] + 1e-12
-        assert before[1] <= after[1] + 1e-12
-
-
-def test_ties_make_the_interval_narrower_than_half_wins_would():
-    """The fault not to repeat: a tie is not half a coin."""
-    lower, upper = win_rate(cases("b" * 30 + "t" * 40 + "a" * 30)).ci
-    naive = proportion_confint(50, 100, method="wilson")
-    assert naive[0] < lower < upper < naive[1]
-    assert (upper - lower) / (naive[1] - naive[0]) == pytest.approx(math.sqrt(0.6), abs=0.02)
-
-
 # Ends of the range.
 
 
@@ -213,19 +153,6 @@ def test_no_case_is_no_rate(interval):
         assert "no win rate" in result.notices[0]
     assert win_rate(cases("tt"), ties="excluded").rate is None
     assert "none of 2 cases is a win" in win_rate(cases("tt"), ties="excluded").notices[0]
-
-
-@pytest.mark.parametrize(("letter", "rate"), [("b", 1.0), ("a", 0.0), ("t", 0.5)])
-@pytest.mark.parametrize("n", [1, 12])
-def test_nothing_but_one_outcome(letter, rate, n):
-    result = win_rate(cases(letter * n))
-    assert result.rate == rate
-    assert result.ci[0] <= rate <= result.ci[1]
-    assert result.ci[1] - result.ci[0] > 0.1
-
-
-def test_all_wins_of_repeated_tasks_count_once_a_task():
-    assert win_rate(cases("b" * 12, list("aaabbbcccddd"))).ci == pytest.approx(win_rate(cases("bbbb")).ci)
 
 
 def test_wrong_input_is_refused_by_name(message_snapshot):
@@ -268,15 +195,6 @@ def test_slices_by_hand():
     assert "3 slices" in result.note
     assert "14%" in result.note
     assert result.used == ("win", "tie", "flip")
-
-
-def test_slices_by_a_plain_column_and_of_nothing():
-    result = slices(cases("bba", model=["m", "m", "n"]), by="model", ties="excluded")
-    assert result.table["slice"].to_list() == ["m", "n"]
-    assert result.table["rate"].to_list() == [1, 0]
-    assert slices(cases("", tags=pl.Series([], dtype=pl.List(pl.String)))).table.height == 0
-    with pytest.raises(TableError, match="'tags'"):
-        slices(cases("b"))
 
 
 # Two runs.

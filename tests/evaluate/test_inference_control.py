@@ -75,17 +75,6 @@ def test_without_a_penalty_it_is_maximum_likelihood_with_its_errors():
     assert fit[1] == pytest.approx(plain, rel=1e-3)
 
 
-def test_a_symmetric_penalty_that_is_the_truth_gives_the_posterior():
-    """Where the pull is as wide as the spread of true values, estimate and error are those of Bayes' rule."""
-    x, y, _, _ = simulated(200, 5)
-    fit = fit_penalised(x, y.astype(float), (Penalty(0.5, 0.7, 0.7, 0.7),))
-    design = np.column_stack([np.ones(len(x)), x])
-    p = expit(design @ fit[0])
-    at_zero = expit(fit[0][0])
-    curvature = (design * (p * (1 - p))[:, None]).T @ design + np.diag([at_zero * (1 - at_zero), 0.7**-2])
-    assert fit[1] == pytest.approx(np.sqrt(np.diag(np.linalg.inv(curvature))), rel=0.01)
-
-
 @pytest.mark.parametrize("effect", [0.0, 1.0, -2.0])
 def test_with_many_cases_the_truth_comes_out_whatever_the_usual_effect(effect):
     _, y, a, b = simulated(20_000, 6, rate=0.7, effect=effect)
@@ -108,14 +97,6 @@ def test_swapping_the_variants_mirrors_the_rate(seed, n, rate, effect):
     assert here.overlap == there.overlap
 
 
-def test_the_unit_of_a_measure_does_not_matter():
-    _, y, a, b = simulated(60, 7)
-    letters, words = length_controlled(frame(y, 10 * a, 10 * b)), length_controlled(frame(y, a, b))
-    assert letters.rate == pytest.approx(words.rate)
-    assert letters.ci == pytest.approx(words.ci)
-    assert letters.overlap == words.overlap
-
-
 def test_ten_characters_that_lose_nearly_always_are_not_lifted_to_a_win():
     """As the answers that were made to game AlpacaEval: a straight line in log length gave more than nine in ten."""
     rng = np.random.default_rng(8)
@@ -126,52 +107,6 @@ def test_ten_characters_that_lose_nearly_always_are_not_lifted_to_a_win():
     assert found.rate < 0.2
     assert found.overlap < 20
     assert f"only {found.overlap} of 800 cases" in found.notices[-1] or "no case" in found.notices[-1]
-
-
-def test_a_small_steady_difference_is_no_great_one():
-    """Every answer of B is 2 % longer: the spread of the differences alone would call that far longer."""
-    a = np.full(60, 1000)
-    won = np.arange(60) < 36
-    found = length_controlled(frame(won, a, a + 20))
-    assert abs(found.rate - found.raw_rate) < 0.03
-    assert found.overlap == 60
-
-
-def test_one_enormous_answer_does_not_hide_the_lengths_of_the_others():
-    _, y, a, b = simulated(100, 14, rate=0.5, shift=0.8)
-    plain = length_controlled(frame(y, a, b))
-    a[0], b[0] = 1000, 10**8
-    found = length_controlled(frame(y, a, b))
-    assert found.rate == pytest.approx(plain.rate, abs=0.02)
-    assert found.effects[0].scale == pytest.approx(plain.effects[0].scale, rel=0.1)
-
-
-def test_a_style_that_few_answers_have():
-    """The spread between percentiles is 0; the standard deviation is not."""
-    _, y, a, b = simulated(100, 15)
-    cases = frame(y, a, b).with_columns(bold_a=pl.lit(0), bold_b=pl.Series([5] * 4 + [0] * 96))
-    found = controlled_rate(cases, ["bold"])
-    assert found.effects[0].scale == pytest.approx(np.std([5] * 4 + [0] * 96))
-    assert found.rate == pytest.approx(found.raw_rate, abs=0.03)
-
-
-def test_length_alone_wins_and_the_interval_says_that_nothing_is_left():
-    a = np.full(60, 1000)
-    b = np.concatenate([np.linspace(1100, 2500, 45), np.linspace(400, 900, 15)]).astype(int)
-    found = length_controlled(frame(b > a, a, b))
-    assert found.raw_rate == 0.75
-    assert found.raw_ci[0] > 0.5
-    assert found.ci[0] < 0.5 < found.ci[1]
-    assert found.rate < 0.68
-    assert found.ci[0] < 0.48
-
-
-def test_a_judge_that_prefers_short_answers_is_followed():
-    _, y, a, b = simulated(400, 9, rate=0.5, effect=-3.0, shift=0.8)
-    found = length_controlled(frame(y, a, b))
-    assert found.effects[0].ci[1] < 0
-    assert found.raw_rate < 0.3
-    assert found.ci[0] < 0.5 < found.ci[1]
 
 
 def test_several_cases_of_a_task_widen_the_interval():
@@ -194,7 +129,7 @@ def test_ties_are_half_and_missing_lengths_are_left_out():
     _, y, a, b = simulated(30, 9)
     more = frame([*y, None, True], [*a, 5, None], [*b, 900, 80], range(32))
     found = length_controlled(more)
-    assert (found.n, found.missing, found.used) == (31, 1, ("win", "tie", "flip"))
+    assert (found.n, found.missing) == (31, 1)
     assert found.raw_rate == pytest.approx((y.sum() + 0.5) / 31)
     assert found.raw_ci == pytest.approx(win_rate(more[:31]).ci, abs=1e-6)
 
@@ -213,37 +148,12 @@ def test_graded_scores_count_as_they_are(message_snapshot):
     message_snapshot(refused)
 
 
-def test_an_unrelated_score_beside_the_outcomes_is_not_taken_for_one():
-    _, y, a, b = simulated(40, 11)
-    cases = frame(y, a, b)
-    assert length_controlled(cases.with_columns(score=pl.lit(0.01))).rate == length_controlled(cases).rate
-
-
-def test_all_wins_have_a_finite_answer():
-    a, b = np.arange(100, 130), np.arange(160, 100, -2)
-    found = length_controlled(frame([True] * 30, a, b))
-    assert 0.8 < found.rate < 1
-    assert 0.5 < found.ci[0] < found.rate < found.ci[1] <= 1
-
-
 @pytest.mark.parametrize(("won", "n"), [([], 0), ([True], 1), ([None] * 2, 2)])
 def test_too_little_to_tell(won, n):
     found = length_controlled(frame(won, [5] * n, [7] * n))
     assert (found.rate, found.ci, found.effects) == (None, None, ())
     assert f"{n} answered case" in found.notices[0]
     assert str(found) == found.notices[0]
-
-
-def test_where_no_case_is_near_equal_length_it_says_so():
-    found = length_controlled(frame([True, False, True, True] * 5, [10] * 20, [21] * 20))
-    assert found.overlap == 0
-    assert "only 0 of 20 cases have answers of nearly equal length" in found.notices[0]
-    assert found.ci[1] - found.ci[0] > 0.5
-
-
-def test_one_task_tells_nothing():
-    _, y, a, b = simulated(30, 10)
-    assert length_controlled(frame(y, a, b, ["only"] * 30)).ci == (0, 1)
 
 
 def test_several_styles_are_told_apart():
@@ -263,15 +173,6 @@ def test_several_styles_are_told_apart():
     assert both.effects[1].ci[0] < 1.5 < both.effects[1].ci[1]
     assert both.overlap < min(one.overlap for one in both.effects)
     assert both.effects[1].mean_b == pytest.approx(6, abs=0.2)
-
-
-def test_a_style_that_never_differs_changes_nothing():
-    _, y, a, b = simulated(60, 13)
-    cases = frame(y, a, b).with_columns(bold_a=pl.lit(0), bold_b=pl.lit(0))
-    found = controlled_rate(cases, ["length", "bold"])
-    assert found.rate == pytest.approx(length_controlled(cases).rate)
-    assert (found.effects[1].effect, found.effects[1].overlap, found.effects[1].differing) == (0.0, 60, 0)
-    assert found.effects[0].differing == (a != b).sum()
 
 
 def test_names_of_styles(message_snapshot):

@@ -3,7 +3,6 @@
 import json
 import random
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,8 +10,6 @@ import pytest
 import pairscale as ps
 from pairscale.core.errors import InputError
 from pairscale.evaluate.judge_check import nonsense
-from pairscale.reporting.card import card_report
-from pairscale.reporting.page import sheets_of
 
 
 def rows_of(path):
@@ -97,20 +94,6 @@ def test_kappa_is_by_variant(folder, caplog):
     assert "read as" not in caplog.text, "nothing is said of a table that nobody gave"
 
 
-def headline(card):
-    return sheets_of(card_report(card))["method"]["value"][0]
-
-
-def test_the_headline_of_a_card_says_what_to_do(folder):
-    """A judge that prefers the longer text falls for appended nonsense, which goes first."""
-    card = check().card
-    agreed, distractor = (card.measures[name] for name in ("agreement", "distractor"))
-    sure = f"(95 % interval {round(100 * agreed.lower)} % to {round(100 * agreed.upper)} %). "
-    assert f"{sure}Appended nonsense wins the judge over, so padded answers can win" in headline(card)
-    harmless = replace(card, measures={**card.measures, "distractor": replace(distractor, lower=0.0)})
-    assert f"{sure}Give this card" in headline(harmless) or f"{sure}The judge" in headline(harmless)
-
-
 def test_the_same_call_asks_nothing_again_and_a_budget_stops_it(folder):
     asked = []
 
@@ -128,14 +111,6 @@ def test_the_same_call_asks_nothing_again_and_a_budget_stops_it(folder):
     assert short.card.data["n_unasked"] > 0
     assert short.card.measures["validity"].value == 1.0, "what was not asked is not invalid"
     assert short.card.measures["repeatability"].why
-
-
-def test_a_judge_that_tosses_a_coin_is_not_repeatable_and_has_no_net_agreement(folder):
-    rng = random.Random(2)
-    found = check(lambda A, B: {"is_valid": True, "Y": rng.randint(0, 1)}, concurrency=1, n_repeats=40).card.measures
-    assert 0.2 < found["repeatability"].value < 0.8
-    assert found["net_agreement"].lower < 0 < found["net_agreement"].upper
-    assert found["consistency"].value < 0.8
 
 
 def test_failures_and_ties_are_counted_for_what_they_are(folder):

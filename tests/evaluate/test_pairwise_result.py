@@ -7,8 +7,7 @@ import pytest
 
 import pairscale as ps
 from pairscale.checks.effect import wilson
-from pairscale.core.errors import FileFormatError, InputError, RunsNotComparableError, UnknownNameError
-from pairscale.evaluate.result import CASES
+from pairscale.core.errors import FileFormatError, InputError, RunsNotComparableError
 
 KINDS = {
     "a": ("a", "win"), "b": ("b", "win"), "t": ("tie", "tie"), "f": (None, "flip"), "x": (None, "abstention"),
@@ -47,12 +46,6 @@ def test_a_run_of_errors_has_no_rate():
         "nothing is decided, as no case has a winner; not counted: 2 abstentions (the judge did not choose), 3 errors "
         "(the judge failed); the judge gave no answer in 5 of 5 cases: look at why, and run it again"
     )
-
-
-def test_an_unknown_key_is_named(message_snapshot):
-    with pytest.raises(UnknownNameError) as refused:
-        result(k="a").tally("other")
-    message_snapshot(refused)
 
 
 def test_the_directions_of_flips():
@@ -194,21 +187,6 @@ def test_a_file_that_is_no_run(tmp_path, content):
         ps.PairwiseRunResult.load(tmp_path / "x.json")
 
 
-def test_the_table_of_cases():
-    frame = result(k="abtf", other="e").frame()
-    assert dict(frame.schema) == CASES
-    assert frame["winner"].to_list() == ["a", "b", None, None, None]
-    assert result(k="abtf", other="e").frame("other").height == 1
-
-
-def test_the_summary_names_everything():
-    found = result(model="bbbbbbbbt", human="bbbbabbbt")
-    lines = found.summary().splitlines()
-    assert lines[0].startswith("B (B) against A (A), 9 cases")
-    assert "model and human agree on 89 % of 9 cases" in found.summary()
-    assert repr(found).startswith("<PairwiseRunResult run: model: B is better")
-
-
 def test_a_few_wins_are_not_called_better():
     """Wilson's interval alone would call equal variants different in 12 % of comparisons of four cases."""
     for n in range(1, 41):
@@ -223,12 +201,3 @@ def test_a_few_wins_are_not_called_better():
         f"100 comparisons); {FEW}"
     )
     assert result(k="bbbbbb").verdict("k").startswith("B is better: it won 6 of 6")
-
-
-def test_a_judge_that_leaves_many_cases_open_is_said_before_the_choice():
-    assert (
-        result(k="b" * 10 + "e" * 90)
-        .verdict("k")
-        .endswith("before you choose B: the judge gave no answer in 90 of 100 cases: look at why, and run it again")
-    )
-    assert result(k="b" * 95 + "e" * 5).verdict("k").endswith("; choose B")

@@ -7,8 +7,7 @@ import pytest
 
 import pairscale as ps
 from pairscale.core.errors import InputError
-from pairscale.evaluate.result import PairwiseRunResult, markdown_counts, measures_of
-from pairscale.evaluate.tasks import Trace
+from pairscale.evaluate.result import PairwiseRunResult, markdown_counts
 
 
 @pytest.mark.parametrize(
@@ -26,12 +25,6 @@ from pairscale.evaluate.tasks import Trace
 )
 def test_markdown_is_counted_outside_of_code(text, counts):
     assert tuple(markdown_counts(text).values()) == counts
-
-
-def test_the_numbers_of_an_answer_are_measures_and_a_failure_has_none():
-    trace = Trace("# Hi", metadata={"tone": 0.5, "ok": True, "name": "x", "nan": float("nan"), "words": 3})
-    assert measures_of(trace) == {"tone": 0.5, "words": 3.0, "headers": 1.0, "lists": 0.0, "bold": 0.0}
-    assert measures_of(Trace(exception="no")) == {}
 
 
 def longer(A, B):
@@ -91,17 +84,6 @@ def test_a_column_that_no_answer_has_is_said_and_nothing_is_lost(result):
     assert "no case has a number 'mood' of both answers" in found.notices[0]
 
 
-def test_it_is_saved_and_loaded(result, tmp_path):
-    loaded = PairwiseRunResult.load(result.save(tmp_path / "saved.json"))
-    assert loaded.control == result.control
-    assert loaded.controlled("c") == result.controlled("c")
-    path = ps.ab(
-        *written(tmp_path), criterion="c", judge=longer, control="length", save=tmp_path / "runs", progress=False
-    )
-    (kept,) = (tmp_path / "runs").glob("*.json")
-    assert PairwiseRunResult.load(kept).control == path.control == ("length",)
-
-
 def test_where_one_looked_after_every_case_there_is_no_interval(result):
     looked = replace(result, sequential=True)
     found = looked.controlled("c")
@@ -149,14 +131,6 @@ def test_there_is_nothing_to_control_for_where_no_answers_differ(tmp_path):
     for said in (result.summary(), page):
         assert "at equal headers" not in said.lower()
         assert "effect of headers" not in said
-
-
-def test_the_page_says_what_markdown_has_to_do_with_it(result, tmp_path):
-    page = result.report(tmp_path / "ab.html").read_text("utf-8")
-    assert "at equal length, lists: B wins" in page
-    assert "effect of length: of two equally good answers, the one with far more of it wins" in page
-    unasked = replace(result, control=()).report(tmp_path / "plain.html").read_text("utf-8")
-    assert "at equal length, lists: B wins" in unasked  # the answers have lists
 
 
 def test_what_a_run_controls_for_is_kept_with_it_and_reported(tmp_path):

@@ -40,50 +40,6 @@ def test_a_unit_normal_is_followed_without_error():
     assert sampler.advance(100, adapt=False).accept == pytest.approx(1.0, abs=1e-12)
 
 
-@pytest.mark.parametrize("step", [0.9, 0.45])
-def test_a_density_far_from_normal_is_sampled_exactly_too(step):
-    """exp(-z^4 / 4): the integrator errs, and the acceptance makes up for it."""
-    sampler = LockStepHMC(
-        lambda z, *, value: (-0.25 * np.sum(z**4, axis=0) if value else None, -(z**3)),
-        np.zeros((5, 8)), np.random.default_rng(6), path=1.7, step=step,
-    )  # fmt: skip
-    sampler.advance(50, adapt=False)
-    draws = sampler.advance(4000, adapt=False)
-    assert draws.accept < 0.95
-    grid = np.linspace(-5, 5, 4001)
-    weight = np.cumsum(np.exp(-(grid**4) / 4))
-    thinned = draws.positions[::8].ravel()
-    assert stats.kstest(thinned, lambda z: np.interp(z, grid, weight / weight[-1])).pvalue > 1e-4
-
-
-def test_the_sampler_gives_a_normal_distribution():
-    scale = np.array([0.6, 1.0, 1.5])[:, None]
-
-    def density(z, *, value):
-        return (-0.5 * np.sum((z / scale) ** 2, axis=0) if value else None), -z / scale**2
-
-    sampler = LockStepHMC(density, np.zeros((3, 8)), np.random.default_rng(5), path=1.9)
-    sampler.advance(200, adapt=True)
-    draws = sampler.advance(2000, adapt=False)
-    flat = draws.positions.transpose(1, 0, 2).reshape(3, -1)
-    assert draws.divergences == 0
-    assert 0.6 < draws.accept < 0.98
-    for row in range(3):
-        thinned = draws.positions[::10, row, :].ravel() / scale[row]
-        assert stats.kstest(thinned, "norm").pvalue > 1e-4
-    np.testing.assert_allclose(flat.std(axis=1), scale[:, 0], rtol=0.05)
-
-
-def test_an_energy_error_above_1000_is_a_divergence():
-    def density(z, *, value):  # a wall: the gradient knows nothing of it
-        return (np.where(np.abs(z[0]) > 0.5, -1e6, 0.0) if value else None), np.zeros_like(z)
-
-    sampler = LockStepHMC(density, np.zeros((1, 4)), np.random.default_rng(1), path=3.0, step=1.0)
-    draws = sampler.advance(50, adapt=False)
-    assert draws.divergences > 0
-    assert np.abs(draws.positions).max() <= 0.5
-
-
 def two_items(variant, wins):
     """Mean and standard deviation of theta_A - theta_B, eps and b for two items, by brute force on a grid."""
     delta = np.linspace(-7, 7, 281)[:, None, None]
@@ -221,29 +177,12 @@ def test_bad_input_is_told_in_a_line(change, says):
         fit_bayes_btl_mcmc(rows, **change)
 
 
-def test_groups_that_never_met_are_told(caplog):
-    rows = [{"ID1": "a", "ID2": "b", "better_id": "a"}, {"ID1": "c", "ID2": "d", "better_id": "d"}] * 9
-    fit = fit_bayes_btl_mcmc(rows, seed=1).fit
-    assert "2 groups were never compared" in fit.notices[0]
-    assert fit.n_unique_pairs == 2
-    assert fit_bayes_btl_mcmc(rows, mcmc={"iter_sampling": 50, "extend": 1}).fit.provenance.seed is not None
-
-
 def calibration(variant, sets, seed, prior_sd=1.0):
     """Per parameter: ranks of the truth among its draws, and whether 90 % intervals hold it; and how many draws."""
     rows = [calibrated(variant, number, seed, prior_sd) for number in range(sets)]
     names = [name for name in PARAMETERS if name in rows[0]]
     covered = pl.DataFrame({name: [row[f"{name}_covered"] for row in rows] for name in names})
     return pl.DataFrame(rows).select(names), covered, rows[0]["size"]
-
-
-@pytest.mark.validate_except("learned")
-@pytest.mark.slow
-@pytest.mark.parametrize("prior_sd", [1.0, "learned"])
-def test_simulation_based_calibration_in_short(prior_sd):
-    ranks, _, size = calibration("btl_e_b", 30, seed=7, prior_sd=prior_sd)
-    for name in ranks.columns:
-        assert uniform_p(ranks[name].to_list(), size, bins=5) > 1e-4, name
 
 
 @pytest.mark.validate

@@ -17,7 +17,6 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from pairscale.core.errors import FitError, InputError, TableError, UnknownNameError
-from pairscale.models import _information
 from pairscale.models.bradley_terry import BTFit, fit_bt_model, summarize_bt_fit
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -77,6 +76,9 @@ def test_session_as_published(name: str) -> None:
     assert fit.fit.iterations < 20
 
 
+# Against a slow and obvious solver
+
+
 def test_close_to_bradleyterry2() -> None:
     golden = json.loads((GOLDEN / "fit_bt_model_example_writing_pairs_30flips.json").read_text("utf-8"))
     fit = fit_bt_model(golden["input"]["results"])
@@ -84,9 +86,6 @@ def test_close_to_bradleyterry2() -> None:
     ours = thetas(fit)
     assert ours.keys() == theirs.keys()
     assert np.corrcoef([ours[name] for name in theirs], list(theirs.values()))[0, 1] > 0.99
-
-
-# Against a slow and obvious solver
 
 
 def slow_sirt(games: list[tuple[int, int]], n_items: int, *, half: bool, steps: int, change: float) -> list[float]:
@@ -149,19 +148,6 @@ def test_same_as_the_slow_solver(drawn: tuple[int, list[tuple[int, int]]]) -> No
     assert ours == pytest.approx(slow, abs=1e-6)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_the_equations_hold(seed: int) -> None:
-    fit = fit_bt_model(random_games(60, 600, seed))
-    scores = fit.fit.scores
-    left = (scores["score"] - scores["expected"]).to_numpy()
-    assert left == pytest.approx(fit.fit.drift[0] * scores["information"].to_numpy(), abs=1e-8)
-    assert fit.theta["theta"].mean() == pytest.approx(0, abs=1e-12)
-    assert (
-        fit.theta.join(scores, on="ID").select((pl.col("se") - pl.col("information") ** -0.5).abs().max()).item()
-        < 1e-12
-    )
-
-
 def test_no_finite_root_is_said_and_named() -> None:
     # d beat c, and d and a beat b: the adjustment leaves d exactly one whole win over b, which no distance explains.
     fit = fit_bt_model(won("db", "ab", "dc"))
@@ -170,17 +156,6 @@ def test_no_finite_root_is_said_and_named() -> None:
     assert len(fit.notices) == 1
     assert fit.notices[0].startswith("no finite scores solve sirt's equations")
     assert "2 items ('a', 'b'); 2 items ('c', 'd')" in fit.notices[0]
-
-
-def test_without_a_factor_the_slow_way_remains(monkeypatch: pytest.MonkeyPatch) -> None:
-    games = random_games(10, 120, seed=4)
-    sure = fit_bt_model(games)
-    monkeypatch.setattr(_information, "_factor", lambda *_: None)
-    fit = fit_bt_model(games)
-    assert not fit.fit.converged
-    assert thetas(fit) == pytest.approx(thetas(sure), abs=1e-3)
-    assert fit.theta.select("se_mean", "lower", "upper").null_count().row(0) == (10, 10, 10)
-    assert "the distance is open" in fit.notices[0]
 
 
 # Standard errors
@@ -203,30 +178,7 @@ def test_se_mean_is_the_pseudo_inverse() -> None:
     assert fit.theta["se_mean"].to_list() == pytest.approx(brute_force_se_mean(fit, games), rel=1e-8)
 
 
-def test_many_items_go_other_ways_to_the_same_figures(monkeypatch: pytest.MonkeyPatch) -> None:
-    games = random_games(300, 3_000, seed=7)
-    dense = fit_bt_model(games)
-    monkeypatch.setattr(_information, "FACTOR_LIMIT", 0)
-    monkeypatch.setattr(_information, "EXACT_LIMIT", 0)
-    large, again = fit_bt_model(games), fit_bt_model(games)
-    assert large.theta["ID"].to_list() == dense.theta["ID"].to_list()
-    assert large.theta["theta"].to_list() == pytest.approx(dense.theta["theta"].to_list(), abs=1e-9)
-    ratio = (large.theta["se_mean"] / dense.theta["se_mean"]).to_numpy()
-    assert np.sqrt(np.mean((ratio - 1) ** 2)) < 0.02
-    assert np.abs(ratio - 1).max() < 0.1
-    assert large.theta.equals(again.theta)
-    assert (dense.provenance.seed, dense.provenance.settings["se_mean"]) == (None, "exact")
-    assert (large.provenance.seed, large.provenance.settings["se_mean"]) == (_information.PROBE_SEED, "probes")
-
-
 # What must not matter
-
-
-def assert_same(fit: BTFit, other: BTFit) -> None:
-    assert other.theta["ID"].to_list() == fit.theta["ID"].to_list()
-    for column in COLUMNS[1:]:
-        assert other.theta[column].to_list() == pytest.approx(fit.theta[column].to_list(), abs=1e-9), column
-    assert other.reliability == pytest.approx(fit.reliability, abs=1e-9)
 
 
 def test_row_order_does_not_matter_at_all() -> None:
@@ -239,25 +191,6 @@ def test_row_order_does_not_matter_at_all() -> None:
 # The result
 
 
-def test_the_table_and_the_line() -> None:
-    fit = fit_bt_model(random_games(12, 90, seed=13))
-    assert fit.theta.columns == COLUMNS
-    assert fit.theta["rank"].to_list() == sorted(fit.theta["rank"].to_list())
-    assert fit.engine == fit.provenance.method == "sirt"
-    assert fit.components == (tuple(sorted(fit.theta["ID"])),)
-    assert fit.unjudged == fit.notices == ()
-    best = ", ".join(repr(name) for name in fit.theta["ID"].head(3))
-    line = f"<BTFit by sirt: 12 items, 90 comparisons, reliability {fit.reliability:.3f}, best {best}>"
-    assert repr(fit) == str(fit) == line
-
-
-def test_equal_scores_share_the_smaller_rank() -> None:
-    fit = fit_bt_model(won("da", "db", "ea", "eb", "ab", "ba", "dc", "ec", "ca", "cb", "de", "ed"))
-    assert fit.theta.select("ID", "rank").rows() == [("d", 1), ("e", 1), ("c", 3), ("a", 4), ("b", 4)]
-    lowest_first = summarize_bt_fit(fit, decreasing=False)
-    assert lowest_first.select("ID", "rank").rows() == [("a", 1), ("b", 1), ("c", 3), ("d", 4), ("e", 4)]
-
-
 def test_summary() -> None:
     fit = fit_bt_model(random_games(9, 70, seed=14))
     summary = summarize_bt_fit(fit)
@@ -265,14 +198,6 @@ def test_summary() -> None:
     assert summary.select(COLUMNS).equals(fit.theta)
     assert set(summary["engine"]) == {"sirt"}
     assert set(summary["reliability"]) == {fit.reliability}
-
-
-@pytest.mark.parametrize("games", [won("ab", "ab", "ba"), won("ab", "bc", "ca")], ids=["two items", "equal scores"])
-def test_no_reliability_where_it_means_nothing(games: list[dict[str, object]]) -> None:
-    fit = fit_bt_model(games)
-    assert fit.reliability is None
-    assert summarize_bt_fit(fit)["reliability"].null_count() == fit.theta.height
-    assert "reliability none" in repr(fit)
 
 
 # What is left out
@@ -289,14 +214,6 @@ def test_rows_without_a_winner_are_left_out_and_counted(caplog: pytest.LogCaptur
     assert fit.unjudged == ("d",)
     assert fit.theta["comparisons"].sum() == 6
     assert fit_bt_model(games[:3]).theta.equals(fit.theta)
-
-
-@pytest.mark.parametrize("ids", [[1, 2, 3, 10, 4], ["4", "1", "2", "3", "10"], pl.Series([1.0, 2.0, 3.0, 10.0, 4.0])])
-def test_items_never_compared_are_named(ids: object) -> None:
-    fit = fit_bt_model(won("12", "23", "31"), ids=ids)  # type: ignore[arg-type]
-    assert fit.unjudged == ("10", "4")
-    assert fit.notices == ("no score, because no comparison was decided: '10', '4'",)
-    assert fit.theta.height == 3
 
 
 # Separate parts

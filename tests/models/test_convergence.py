@@ -10,8 +10,7 @@ from arviz_stats.base import array_stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pairscale.models.bayes import convergence
-from pairscale.models.bayes.convergence import by_rank, likely_worst, rhat_and_ess
+from pairscale.models.bayes.convergence import rhat_and_ess
 
 
 def oracle(draws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -25,10 +24,6 @@ def oracle(draws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def rhat_of(draws: np.ndarray) -> np.ndarray:
     return rhat_and_ess(draws)[0]
-
-
-def ess_of(draws: np.ndarray) -> np.ndarray:
-    return rhat_and_ess(draws)[1]
 
 
 def chains(n_draws: int, n_chains: int, n_params: int, phi: float = 0.0, seed: int = 0) -> np.ndarray:
@@ -68,21 +63,6 @@ def test_chains_that_did_not_meet() -> None:
         assert rhat_of(draws).min() > 1.05
 
 
-def test_two_values_are_constant_when_folded() -> None:
-    draws = np.where(chains(100, 4, 5, 0.3) > 0, 1.0, -1.0)
-    draws[:50, :, 0], draws[50:, :, 0] = 1.0, -1.0  # the median lies in the middle, so both are as far from it
-    rhat, _ = rhat_and_ess(draws)
-    expected, _ = oracle(draws)
-    np.testing.assert_allclose(rhat[1:], expected[1:], rtol=1e-10)
-    assert rhat[0] > 1e3  # every half chain stands still
-
-
-def test_strictly_alternating_draws_are_worth_the_most() -> None:
-    draws = np.tile([1.0, -1.0], 50)[:, None, None] * np.ones((1, 4, 1))
-    assert ess_of(draws)[0] == pytest.approx(400 * np.log10(400))
-    assert_as_arviz(draws)
-
-
 @settings(max_examples=60)
 @given(
     st.integers(4, 90),
@@ -108,70 +88,4 @@ def test_constant_has_no_figures() -> None:
     assert expected_ess[1] == 400  # a sampler that is stuck would be perfect
 
 
-def test_each_chain_constant_at_its_own_place() -> None:
-    draws = np.broadcast_to(np.arange(4.0)[None, :, None], (100, 4, 2))
-    rhat, ess = rhat_and_ess(draws)
-    assert (rhat > 1e6).all()
-    assert (ess < 10).all()
-
-
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_not_finite_has_no_figures(bad: float) -> None:
-    draws = chains(100, 4, 3)
-    draws[7, 2, 1] = bad
-    rhat, ess = rhat_and_ess(draws)
-    assert np.isnan(rhat).tolist() == np.isnan(ess).tolist() == [False, True, False]
-
-
-@pytest.mark.parametrize("shape", [(3, 4, 2), (0, 4, 2), (100, 0, 2)])
-def test_too_few_draws(shape: tuple[int, int, int]) -> None:
-    rhat, ess = rhat_and_ess(np.zeros(shape))
-    assert np.isnan(rhat).all()
-    assert np.isnan(ess).all()
-
-
-def test_one_chain_is_cut_in_two() -> None:
-    draws = chains(200, 1, 6, 0.5)
-    np.testing.assert_allclose(ess_of(draws), oracle(draws)[1], rtol=1e-10)
-    halves = np.concatenate([draws[:100], draws[100:]], axis=1)
-    # Its halves as chains of their own, which are cut again: close, not equal.
-    np.testing.assert_allclose(rhat_of(draws), rhat_of(halves), atol=0.05)
-    assert rhat_of(draws + np.linspace(0, 9, 200)[:, None, None]).min() > 1.5
-
-
 # What must not matter
-
-
-def test_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    draws = chains(50, 4, 23, 0.4).round(1)
-    draws[:, :, 11] = 2.0
-    whole = rhat_and_ess(draws)
-    monkeypatch.setattr(convergence, "BLOCK", 500)
-    np.testing.assert_allclose(rhat_and_ess(draws), whole, rtol=1e-13)
-
-
-@given(st.lists(st.lists(st.integers(-3, 3), min_size=6, max_size=6), min_size=1, max_size=4))
-def test_ranks_against_counting(rows: list[list[int]]) -> None:
-    found = by_rank(np.array(rows, dtype=float), np.arange(2, 13) / 2)
-    for row, ranks in zip(rows, found, strict=True):
-        below = [sum(other < value for other in row) for value in row]
-        equal = [row.count(value) for value in row]
-        assert ranks.tolist() == [b + (e + 1) / 2 for b, e in zip(below, equal, strict=True)]
-
-
-def test_the_likely_worst_are_among_those_looked_at_first() -> None:
-    rng = np.random.default_rng(1)
-    values = rng.normal(size=(300, 6, 200))
-    values[:, 0, 17] += 0.7  # a chain elsewhere
-    values[:, 1, 91] *= 2.0  # a wider chain
-    for at in range(1, 300):
-        values[at, :, 140] = 0.8 * values[at - 1, :, 140] + 0.6 * values[at, :, 140]  # slow
-    values[:, :, 3] = 1.0  # constant
-    first = likely_worst(values, 5)
-    assert {3, 17, 91, 140} <= set(first.tolist())
-    assert len(first) <= 15
-    rhat, ess = rhat_and_ess(values)
-    assert np.nanargmin(ess) in first
-    assert np.nanargmax(rhat) in first
-    assert likely_worst(values[:, :, :5], 5).tolist() == [0, 1, 2, 3, 4]
-    assert likely_worst(values[:3], 5).tolist() == list(range(200))

@@ -120,25 +120,6 @@ def test_every_form_gives_the_same_fit(form: str, tmp_path: Path) -> None:
     assert counted.provenance.inputs == whole.provenance.inputs
 
 
-OPTIONS = {
-    "mle": {"engine": "mle", "position": True},
-    "map": {"engine": "map"},
-    "half": {"ties": "half", "repeats": "learned"},
-    "davidson": {"ties": "davidson", "engine": "mle"},
-    "weights": {"weights": "weight"},
-    "clusters": {"cluster": "judge_id", "covariance": True},
-    "bootstrap": {"bootstrap": 20, "engine": "mle", "rank_intervals": True},
-    "clusters drawn": {"cluster": "judge_id", "bootstrap": 10},
-}
-
-
-@pytest.mark.parametrize("name", OPTIONS)
-def test_every_option_gives_the_same_fit(name: str, counting: None) -> None:
-    options = OPTIONS[name]
-    frame = FRAME if "weights" in options else PLAIN
-    _same(ps.fit(frame.lazy(), **options), ps.fit(frame, **options))
-
-
 @pytest.mark.parametrize("engine", ["laplace", "sampler"])
 def test_the_bayesian_model_gives_the_same_fit(engine: str, counting: None) -> None:
     counted, whole = (ps.fit(frame, "bayes", engine=engine, seed=5) for frame in (PLAIN.lazy(), PLAIN))
@@ -146,38 +127,6 @@ def test_the_bayesian_model_gives_the_same_fit(engine: str, counting: None) -> N
     assert counted.fit.n_comparisons == ROWS
     assert counted.fit.repeat_agreement == whole.fit.repeat_agreement
     assert counted.notices == whole.notices
-
-
-def test_the_column_weight_is_found(counting: None) -> None:
-    _same(ps.fit(FRAME.lazy()), ps.fit(FRAME))
-
-
-def test_few_rows_are_read_whole(tmp_path: Path) -> None:
-    table = read_comparisons(_parts(PLAIN, tmp_path), keep=[]).table
-    assert times_of(table) is None
-    assert_frame_equal(table.select(PLAIN.columns), PLAIN)
-
-
-def test_named_columns(counting: None) -> None:
-    other = PLAIN.select(x="ID1", y="ID2", z="better_id", outcome="outcome")
-    named = {"a_col": "x", "b_col": "y", "winner_col": "z"}
-    _same(ps.fit(other.lazy(), **named), ps.fit(other, **named))
-
-
-@pytest.mark.parametrize("limit", [0, 10 * ROWS])
-def test_decimals_as_ids(limit: int) -> None:
-    """As databases hold them: 7 and 7.00 are one text."""
-    whole, two = (pl.col("ID1", "better_id"), pl.col("ID2"))
-    number = PLAIN.select(pl.col("ID1", "ID2", "better_id").str.strip_prefix("t").cast(pl.Int64), "outcome")
-    decimal = number.with_columns(whole.cast(pl.Decimal(18, 0)), two.cast(pl.Decimal(18, 2)))
-    with in_memory_limit(limit):
-        assert_frame_equal(ps.fit(decimal.lazy()).theta, ps.fit(number).theta)
-
-
-def test_a_stream_is_read_once() -> None:
-    pyarrow = pytest.importorskip("pyarrow")
-    stream = pyarrow.RecordBatchReader.from_stream(PLAIN)
-    assert_frame_equal(ps.fit(stream).theta, ps.fit(PLAIN).theta)
 
 
 # What is refused.

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairscale.core.errors import FitError, InputError
+from pairscale.core.errors import FitError
 from pairscale.models import elo as module
 from pairscale.models.elo import EloFit, fit_elo_model
 
@@ -31,18 +31,6 @@ MORE_RUNS = {"Spehar2016_expt2-Plain": 4_000, "Luckett2018_pizza": 4_000}
 def won(*games: str) -> list[dict[str, str]]:
     """``won("ab", "bc")``: a beat b, b beat c."""
     return [{"winner": game[0], "loser": game[1]} for game in games]
-
-
-def ratings(fit: EloFit) -> dict[str, float]:
-    return dict(fit.elo.select("ID", "elo").iter_rows())
-
-
-def random_games(n_items: int, n_games: int, seed: int) -> pl.DataFrame:
-    rng = np.random.default_rng(seed)
-    first = rng.integers(0, n_items, n_games)
-    second = (first + rng.integers(1, n_items, n_games)) % n_items
-    names = np.array([f"item {number}" for number in range(n_items)])
-    return pl.DataFrame({"winner": names[first], "loser": names[second]})
 
 
 # Against EloChoice
@@ -125,70 +113,7 @@ def test_an_order_is_the_plain_loop(drawn: tuple[int, list[tuple[int, int]], int
     assert in_turn[1].tolist() == leads
 
 
-def test_long_one_sided_orders_reach_the_end_of_the_table() -> None:
-    games = [(0, 1)] * 3_000 + [(1, 0)] * 3 + [(2, 0)] * 50 + [(3, 2)] * 200 + [(1, 3)] * 5
-    rating, leads = slow_elo(games, 4, 100)
-    order = np.array([winner * 4 + loser for winner, loser in games])
-    assert module._rate_in_turn(order, 4, module._gains(100))[0].tolist() == rating
-    assert max(leads) > len(module._gains(100)) // 2 - 5
-
-
-def test_mean_and_deviation_over_orders() -> None:
-    games = random_games(5, 30, seed=8)
-    names = sorted({*games["winner"], *games["loser"]})
-    places = sorted((names.index(winner), names.index(loser)) for winner, loser in games.iter_rows())
-    codes = np.array([winner * 5 + loser for winner, loser in places])
-    slow = []
-    shares = []
-    for run in range(4):
-        order = np.random.default_rng([11, run]).permutation(codes)
-        rating, leads = slow_elo([divmod(code, 5) for code in order.tolist()], 5, 100)
-        slow.append(rating)
-        apart = [lead for lead in leads if lead]
-        right = [lead for lead in apart if lead > 0]
-        shares.append((len(right) / len(apart), sum(right) / sum(map(abs, apart))))
-    fit = fit_elo_model(games, runs=4, seed=11, start=1_500)
-    table = fit.elo.sort("ID")
-    assert table["elo"].to_list() == pytest.approx(1_500 + np.mean(slow, axis=0), abs=1e-9)
-    assert table["elo_sd"].to_list() == pytest.approx(np.std(slow, axis=0, ddof=1), abs=1e-9)
-    assert fit.fit.per_run.rows() == [pytest.approx(row, abs=1e-12) for row in shares]
-    assert fit.reliability == pytest.approx(np.mean([row[0] for row in shares]), abs=1e-12)
-    assert fit.reliability_weighted == pytest.approx(np.mean([row[1] for row in shares]), abs=1e-12)
-
-
 # What must hold
-
-
-@given(orders(), st.integers(0, 99))
-def test_ratings_are_around_the_start(drawn: tuple[int, list[tuple[int, int]], int], seed: int) -> None:
-    _, games, k = drawn
-    fit = fit_elo_model([{"winner": a, "loser": b} for a, b in games], runs=2, k=k, start=1_000, seed=seed)
-    assert fit.elo["elo"].mean() == pytest.approx(1_000)
-    assert fit.elo["rank"].to_list() == fit.elo["elo"].rank("min", descending=True).to_list()
-    assert fit.reliability is None or 0 <= fit.reliability <= 1
-
-
-def test_order_of_rows_does_not_matter() -> None:
-    games = random_games(9, 100, seed=1)
-    again = fit_elo_model(games.sample(fraction=1, shuffle=True, seed=2), seed=3)
-    assert again.elo.equals(fit_elo_model(games, seed=3).elo)
-    assert again.provenance.inputs == fit_elo_model(games, seed=4).provenance.inputs
-
-
-def test_a_single_game_says_nothing_of_reliability() -> None:
-    fit = fit_elo_model(won("ab"))
-    assert ratings(fit) == {"a": 50, "b": -50}
-    assert fit.reliability is None
-    assert fit.reliability_weighted is None
-    assert "reliability none" in repr(fit)
-
-
-@pytest.mark.parametrize(
-    "options", [{"runs": 0}, {"runs": 1.5}, {"k": 0}, {"k": 0.5}, {"k": 10**7}, {"start": math.nan}, {"seed": -1}]
-)
-def test_options_out_of_range(options: dict[str, float]) -> None:
-    with pytest.raises(InputError, match=next(iter(options))):
-        fit_elo_model(won("ab"), **options)
 
 
 @pytest.mark.parametrize("games", [[], won("aa"), [{"ID1": "a", "ID2": "b", "better_id": None}]])

@@ -8,10 +8,9 @@ import pytest
 from scipy.special import expit
 
 import pairscale as ps
-from pairscale.core.comparisons import say_copies
-from pairscale.core.errors import FitError, InputError
-from pairscale.models._learned_spread import learned_spread
+from pairscale.core.errors import InputError
 from pairscale.models.data import as_results, count_pairs, read_outcomes
+from pairscale.models.engines import learned_spread
 
 
 def _table(seed, n_items=25, n_pairs=200, sd=1.0, distinct=True):
@@ -25,16 +24,6 @@ def _table(seed, n_items=25, n_pairs=200, sd=1.0, distinct=True):
     names = np.array([f"s{at:04}" for at in range(n_items)])
     table = {"object1": names[first], "object2": names[second], "result": won.astype(float)}
     return theta - theta.mean(), pl.DataFrame(table)
-
-
-def _results(table, **more):
-    better = pl.when(pl.col("result") == 1).then("object1").otherwise("object2")
-    return table.select(ID1="object1", ID2="object2", better_id=better, **more)
-
-
-def _said(results):
-    notices = say_copies(results, "as new")
-    return notices[0].removesuffix("; as new") if notices else None
 
 
 # Copies
@@ -73,24 +62,7 @@ def test_repeats_given_as_a_number_weigh_every_pair():
     assert both.theta["comparisons"].sum() == pytest.approx(2 * (4 * 0.75 + 2))
 
 
-def test_a_comparison_with_itself_is_no_repeat():
-    rows = [("a", "b", 1), ("b", "c", 1), ("c", "a", 1), ("a", "a", 1), ("a", "a", 1)]
-    table = pl.DataFrame(rows, schema=["object1", "object2", "result"], orient="row")
-    fit = ps.fit_bt_model(table, repeats="learned")
-    assert fit.repeat_agreement.n_repeats == 0
-    assert fit.theta["theta"].to_list() == ps.fit_bt_model(table).theta["theta"].to_list()
-
-
 # The learned spread of map
-
-
-@pytest.mark.parametrize("sd", [0.4, 1.0, 2.5])
-def test_the_spread_is_learned(sd):
-    tables = [_table(seed, 40, 600, sd) for seed in range(6)]
-    found = [ps.fit_bt_model(table, engine="map", prior_sd="learned") for _, table in tables]
-    ratios = [fit.prior_sd / theta.std(ddof=1) for fit, (theta, _) in zip(found, tables, strict=True)]
-    assert np.mean(ratios) == pytest.approx(1, abs=0.1)
-    assert found[0].provenance.settings["prior_sd"] == found[0].prior_sd
 
 
 def test_the_learned_spread_is_where_the_evidence_is_largest():
@@ -105,26 +77,6 @@ def test_the_learned_spread_is_where_the_evidence_is_largest():
         for s in spread
     ]
     assert found == pytest.approx(spread[np.argmax(evidence)], rel=0.1)
-
-
-@pytest.mark.parametrize("rows", ["ab", "ab bc", "ab ab ab", "ab bc ca", "ab ba"])
-def test_a_learned_spread_of_next_to_nothing_is_finite(rows):
-    won = [tuple(pair) for pair in rows.split()]
-    table = pl.DataFrame({"winner": [w for w, _ in won], "loser": [x for _, x in won]})
-    fit = ps.fit_bt_model(table, engine="map", prior_sd="learned")
-    assert 0.05 <= fit.prior_sd <= 10
-    assert fit.theta.select(pl.col("theta", "se_mean", "lower", "upper").is_finite().all()).row(0) == (True,) * 4
-
-
-def test_who_may_learn_a_spread(message_snapshot):
-    _, table = _table(1)
-    with pytest.raises(InputError) as refused:
-        ps.fit_bt_model(table, prior_sd="learned")
-    message_snapshot(refused)
-    apart = pl.DataFrame({"winner": ["a", "c"], "loser": ["b", "d"]})
-    with pytest.raises(FitError) as refused:
-        ps.fit_bt_model(apart, engine="map", prior_sd="learned", unconnected="separate")
-    message_snapshot(refused)
 
 
 @pytest.mark.slow

@@ -89,16 +89,6 @@ def simulated(n_items: int, n_games: int, seed: int, **model: float) -> tuple[pl
     return pl.DataFrame({"object1": names[first], "object2": names[second], "result": result}), rng
 
 
-@pytest.mark.parametrize("options", [{}, {"ties": "half"}, {"ties": "davidson", "position": True}])
-def test_around_one_where_the_model_holds(options: dict[str, Any]) -> None:
-    modelled = options.get("ties") == "davidson"
-    data, _ = simulated(20, 6_000, 1, nu=0.7 if modelled else 0.0, b=0.5 if modelled else 0.0)
-    found = fit_statistics(fit_bt_model(data, engine="mle", **options))
-    assert found.judges is None
-    assert found.items["infit"].mean() == pytest.approx(1, abs=0.03)
-    assert found.items["outfit"].mean() == pytest.approx(1, abs=0.08)
-
-
 def test_a_careless_judge_is_flagged_in_words() -> None:
     data, rng = simulated(30, 4_000, 2)
     judge = rng.integers(0, 12, data.height)

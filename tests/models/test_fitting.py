@@ -61,19 +61,6 @@ def test_the_normal_approximation_learns_spread_and_repeats_and_says_what_it_is(
     assert str(fit)
 
 
-def test_the_sampler_gets_the_same_options(table):
-    options = {"variant": "btl", "seed": 4, "prior_sd": 1, "repeats": 0.5, "ties": "drop"}
-    fit = ps.fit(table, "bayes", **options)
-    same = ps.fit_bayes_btl_mcmc(table, model_variant="btl", seed=4, prior_sd=1, repeats=0.5)
-    np.testing.assert_array_equal(fit.fit.posterior.theta, same.fit.posterior.theta)
-    assert fit.fit.repeat_agreement.rho == 0.5
-
-
-def test_winners_and_losers_have_no_position_effect(table):
-    games = ps.build_elo_data(table)
-    assert ps.fit(games, "bayes", engine="laplace").fit.model_variant == "btl_e"
-
-
 def test_ties_and_flips_are_evidence_for_the_bayesian_model_alone():
     table = _results(ties=0.3)
     flips = table.with_columns(outcome=pl.when(pl.col("outcome") == "tie").then(pl.lit("flip")).otherwise("outcome"))
@@ -89,17 +76,6 @@ def test_ties_and_flips_are_evidence_for_the_bayesian_model_alone():
     again = ps.fit(halves, "bayes", engine="laplace").fit
     np.testing.assert_array_equal(kept.posterior.theta, again.posterior.theta)
     assert ps.fit(table, engine="map").theta["comparisons"].sum() < 2 * dropped.n_comparisons + 1
-
-
-def test_a_failed_answer_is_no_tie():
-    table = _results(n=60).with_columns(outcome=pl.lit("win"))
-    failed = table.with_columns(
-        better_id=pl.when(pl.int_range(pl.len()) < 5).then(None).otherwise("better_id"),
-        outcome=pl.when(pl.int_range(pl.len()) < 5).then(pl.lit("error")).otherwise("outcome"),
-    )
-    fit = ps.fit(failed, "bayes", engine="laplace")
-    assert fit.fit.n_comparisons == 55
-    assert fit.notices[0].startswith("left out 5 of 60 rows: no winner and no tie")
 
 
 def test_a_file_of_results_and_a_run_file(message_snapshot, table, tmp_path):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -15,11 +14,9 @@ from scipy.special import expit
 from tests.models.logit_gibbs import gibbs
 
 import pairscale as ps
-from pairscale.core.comparisons import as_comparisons
 from pairscale.core.errors import FitError, InputError, TableError
 from pairscale.models.bayes.fit import BTLFit, FitEvidence, fit_btl, fit_btl_laplace, read_evidence
 from pairscale.models.bayes.model import DF, LOG_PRIORS, SATURATED, Cells, JudgeParameters, Probabilities, t_below
-from pairscale.models.bayes.normal import Normal, Target, around_center
 
 LEARNED = JudgeParameters(lapse=False, position=True, prior_sd=None)
 POSITION_SCALE = 1.0
@@ -29,11 +26,6 @@ fit_logits_laplace = partial(fit_btl_laplace, model_variant="btl_b", prior_sd="l
 
 def read(rows: pl.DataFrame, ids: list[str], repeats: float) -> FitEvidence:
     return read_evidence(rows, ids, LEARNED, repeats)
-
-
-def centre(rows: pl.DataFrame, ids: list[str], repeats: float) -> Normal:
-    evidence = read(rows, ids, repeats)
-    return around_center(Target(evidence.cells, evidence.model))[0]
 
 
 def answered(
@@ -128,25 +120,6 @@ def test_the_approximation_is_near_the_sampler(cut: float) -> None:
     assert float(np.mean(one.theta_sd / two.theta_sd)) == pytest.approx(1, abs=0.04)
 
 
-def covered(fit: BTLFit, truth: np.ndarray) -> np.ndarray:
-    found = fit.posterior.items.theta
-    centred = truth - truth.mean()
-    return np.asarray((found["p2.5"] <= centred) & (centred <= found["p97.5"]))
-
-
-def test_intervals_cover_and_parameters_are_found() -> None:
-    inside = []
-    for seed in range(8):
-        rows, ids, truth = answered(40, 320, 100 + seed, cut=SATURATED)
-        fit = fit_logits_laplace(rows, ids, seed=1)
-        inside.append(covered(fit, truth).mean())
-        assert float(fit.error.mean()) == pytest.approx(0.82, abs=0.12)  # the scale of t that is nearest to N(0, 1)
-        assert fit.posterior.b is not None
-        assert float(fit.posterior.b.mean()) == pytest.approx(0.3, abs=0.25)
-        assert np.corrcoef(fit.posterior.items.theta_mean, truth)[0, 1] > 0.97
-    assert 0.91 < np.mean(inside) < 0.985
-
-
 @pytest.mark.validate
 def test_the_posterior_is_calibrated_by_simulation() -> None:
     """Truths drawn from the prior are uniform among the draws of their posteriors (SBC), with bounds and outliers."""
@@ -179,17 +152,6 @@ def test_the_posterior_is_calibrated_by_simulation() -> None:
 # Repeats
 
 
-def test_the_same_answers_again_are_no_new_evidence() -> None:
-    rows, ids, _ = answered(12, 40, 9)
-    low, high = pl.min_horizontal("ID1", "ID2").alias("low"), pl.max_horizontal("ID1", "ID2").alias("high")
-    rows = rows.with_columns(low, high).unique(["low", "high"], maintain_order=True)
-    once, ten = fit_logits_laplace(rows, ids, seed=1), fit_logits_laplace(pl.concat([rows] * 10), ids, seed=1)
-    assert ten.repeat_agreement.rho > 0.99
-    assert ten.posterior.items.theta_sd == pytest.approx(once.posterior.items.theta_sd, rel=0.05)
-    new = fit_logits_laplace(pl.concat([rows] * 10), ids, seed=1, repeats="independent")
-    assert new.posterior.items.theta_sd.mean() < 0.5 * once.posterior.items.theta_sd.mean()
-
-
 def test_repeats_with_errors_of_their_own_are_evidence() -> None:
     one, ids, truth = answered(12, 60, 10)
     rng = np.random.default_rng(1)
@@ -202,23 +164,6 @@ def test_repeats_with_errors_of_their_own_are_evidence() -> None:
         fit.posterior.items.theta_sd.mean()
         < 0.75 * fit_logits_laplace(one, ids, seed=1).posterior.items.theta_sd.mean()
     )
-
-
-def test_a_bound_that_is_repeated_is_no_new_evidence() -> None:
-    rows, ids, _ = answered(6, 12, 15, cut=3.0)
-    sure = rows.with_columns(probability=pl.when(pl.col("probability") > 0.9).then(1.0).otherwise("probability"))
-    once = centre(sure, ids, 1.0)
-    again = centre(pl.concat([sure] * 5), ids, 1.0)
-    assert again.mean == pytest.approx(once.mean, abs=1e-6)
-    assert again.variance == pytest.approx(once.variance, rel=1e-6)
-
-
-def test_an_outlier_hardly_moves_the_scores() -> None:
-    rows, ids, _ = answered(10, 90, 11, sd=1.0)
-    wrong = pl.DataFrame({"ID1": [ids[0]], "ID2": [ids[1]], "better_id": [ids[0]], "probability": [0.99]})
-    before = fit_logits_laplace(rows, ids, seed=1).posterior.items
-    after = fit_logits_laplace(pl.concat([rows, wrong]), ids, seed=1).posterior.items
-    assert np.abs(after.theta_mean - before.theta_mean).max() < 0.5 * before.theta_sd.max()
 
 
 # The verb
@@ -258,29 +203,3 @@ def test_what_is_refused(message_snapshot) -> None:
     with pytest.raises(FitError) as refused:
         fit_logits_laplace(rows.with_columns(probability=pl.lit(None, pl.Float64())), ids)
     message_snapshot(refused)
-
-
-def test_nearly_nothing_is_fitted_without_an_error() -> None:
-    for probability in ([0.8], [1.0], [0.5], [0.5, 0.5, 0.5], [1.0, 1.0, 1.0], [0.9, 0.2, 0.6]):
-        n = len(probability)
-        ids = ["a", "b", "c"]
-        table = pl.DataFrame(
-            {"ID1": ids[:n], "ID2": ["b", "c", "a"][:n], "better_id": ids[:n], "probability": probability}
-        )
-        for table_of in (table, pl.concat([table, table])):
-            found = fit_logits_laplace(table_of, ids, seed=1).posterior.items
-            assert np.isfinite(found.theta_mean).all()
-            assert (found.theta_sd > 0).all()
-
-
-def test_alpacaeval_s_weighted_win_rates_are_the_mean_probabilities() -> None:
-    """Read as results with probabilities, the annotations give the published rates, to the rounding of the file."""
-    folder = Path(__file__).parents[1] / "golden" / "alpaca"
-    rows = pl.read_csv(folder / "annotations.csv.gz").select(
-        pl.col("model").alias("ID1"), pl.lit("baseline").alias("ID2"), pl.col("preference").alias("probability")
-    )
-    found = as_comparisons(rows).group_by("ID1").agg(rate=100 * pl.col("probability").mean())
-    published = pl.read_csv(folder / "published.csv")
-    both = found.join(published, left_on="ID1", right_on="model")
-    assert both.height == published.height
-    assert both["rate"].to_numpy() == pytest.approx(both["win_rate"].to_numpy(), abs=5e-6)

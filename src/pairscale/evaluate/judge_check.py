@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -253,27 +253,23 @@ def check_judge(
 def _check(found: CheckPairs, done: SubmitResult, asked: Judge, seed: int) -> JudgeCheck:
     results = done.results
     main = _main(done, found)
-    n_valid = main.filter(pl.col("better_id").is_not_null()).height
     failed = set(done.failed_pairs["custom_id"].cast(pl.String))
     unasked = found.table.height - results.height - len(failed)
     if unasked:
         notice(f"{unasked:,} of {found.table.height:,} questions were not asked; what they would show is not measured")
     bias = None
-    if n_valid:
-        forward = results.filter(pl.col("custom_id").is_in(found.forward))
-        backward = results.filter(pl.col("custom_id").is_in(found.backward))
-        consistency = compute_reverse_consistency(forward, backward)
-        if consistency.details.height:
-            bias = check_positional_bias(consistency, conf_level=_LEVEL, seed=seed)
+    consistency = compute_reverse_consistency(
+        results.filter(pl.col("custom_id").is_in(found.forward)),
+        results.filter(pl.col("custom_id").is_in(found.backward)),
+    )
+    if consistency.details.height:
+        bias = check_positional_bias(consistency, conf_level=_LEVEL, seed=seed)
     # An answer of the cache has no status and costs nothing.
     from_cache = pl.col("model").is_not_null() & pl.col("status_code").is_null() & (pl.col("cost") == 0)
     paid = results.filter(~from_cache.fill_null(value=False))
-    cost_each = _mean(paid, "cost")
-    if cost_each is None and done.cached and done.saved:
-        cost_each = done.saved / done.cached
     costs = paid["cost"].drop_nulls().to_list()
-    if not costs and cost_each is not None:
-        costs = [cost_each]
+    if not costs and done.cached and done.saved:
+        costs = [done.saved / done.cached]
     prices_as_of = price_date(judge_member(asked, "price"))
     about = {
         "kind": found.kind,
@@ -284,21 +280,23 @@ def _check(found: CheckPairs, done: SubmitResult, asked: Judge, seed: int) -> Ju
         "seed": seed,
         "digest": fingerprint([found.pairs.select("text1", "text2").rows(), list(found.labels)]),
         "prices_as_of": prices_as_of,
-        **_calibrated(found, main),
     }
+    calibrations = calibrations_of(main, _labels_of(found), _LEVEL)
+    if calibrations:
+        about["calibration"] = [calibration.to_dict() for calibration in calibrations]
     measures = measures_of(found, results, len(failed), costs, bias, _LEVEL)
     return JudgeCheck(
         judge_id=asked.condition.judge_id,
         n_items=found.n_items,
         n_pairs=found.pairs.height,
         n_asked=main.height + len(failed & {*found.forward, *found.backward}),
-        n_valid=n_valid,
+        n_valid=main["better_id"].count(),
         failures=done.failed_pairs.group_by("error_code", "error_message").len("n").sort("n", descending=True),
         prop_consistent=None if bias is None else float(bias.summary["prop_consistent"][0]),
         bias=bias,
-        cost_each=cost_each,
-        seconds_each=_mean(paid, "latency_s"),
-        tokens_each=_mean(results, "total_tokens"),
+        cost_each=measures["cost"].value,
+        seconds_each=_mean(paid["latency_s"]),
+        tokens_each=_mean(results["total_tokens"]),
         prices_as_of=prices_as_of,
         card=JudgeCard(JudgeIdentity.of(asked.condition, found.kind, found.criterion), measures, about, _LEVEL),
     )
@@ -313,32 +311,32 @@ def _spread(results: pl.DataFrame, answer: Answer, seed: int) -> tuple[float | N
     """How far apart the scores of the texts are, and how large the errors of the judge's probabilities."""
     rows = results.filter(pl.col("outcome").is_in([Outcome.WIN, Outcome.TIE]))
     ids = pl.concat([rows["ID1"], rows["ID2"]]).unique(maintain_order=True).to_list()
-    if answer == "probability" and rows["probability"].is_null().all():
+    stated = answer == "probability"
+    if stated and not rows["probability"].count():
         return None, None
-    variant: Literal["btl_b", "btl_e_b"] = "btl_b" if answer == "probability" else "btl_e_b"
-    if answer != "probability":
-        rows = rows.select("ID1", "ID2", "better_id")
     with without_notices():  # some pairs need not link all texts, and a spread is told all the same
-        fit = fit_btl(rows, ids, variant, seed=seed, prior_sd="learned", repeats="learned")
-    draws = (fit.prior_sd, fit.error if answer == "probability" else None)
-    spread, error = (None if one is None else float(np.median(one)) for one in draws)
-    return spread, error
+        fit = fit_btl(
+            rows if stated else rows.select("ID1", "ID2", "better_id"), ids, "btl_b" if stated else "btl_e_b",
+            seed=seed, prior_sd="learned", repeats="learned",
+        )  # fmt: skip
+    return _median(fit.prior_sd), _median(fit.error) if stated else None
 
 
-def _calibrated(found: CheckPairs, results: pl.DataFrame) -> dict[str, Any]:
-    """How right the probabilities are, for the card; nothing where the judge gave none."""
+def _median(draws: Any) -> float | None:
+    return None if draws is None else float(np.median(draws))
+
+
+def _labels_of(found: CheckPairs) -> pl.DataFrame | None:
+    """What people said, as comparisons; None where nothing was."""
     said = pl.Series("said", list(found.labels), dtype=pl.Float64)
     people = found.pairs.select(pl.col("ID1", "ID2").cast(pl.String), said).drop_nulls("said")
     chosen = pl.when(pl.col("said") == 1).then("ID1").when(pl.col("said") == 0).then("ID2")
-    tie = pl.when(pl.col("said") == 0.5).then(pl.lit("tie")).otherwise(pl.lit("win"))
-    labels = people.with_columns(better_id=chosen, outcome=tie) if people.height else None
-    calibrations = calibrations_of(results, labels, _LEVEL)
-    return {"calibration": [one.to_dict() for one in calibrations]} if calibrations else {}
+    kind = pl.when(pl.col("said") == 0.5).then(pl.lit("tie")).otherwise(pl.lit("win"))
+    return people.with_columns(better_id=chosen, outcome=kind) if people.height else None
 
 
-def _mean(results: pl.DataFrame, name: str) -> float | None:
-    values = results[name].drop_nulls()
-    return None if values.len() == 0 else float(values.cast(pl.Float64).to_numpy().mean())
+def _mean(values: pl.Series) -> float | None:
+    return float(values.drop_nulls().cast(pl.Float64).to_numpy().mean()) if values.count() else None
 
 
 # What is asked
@@ -391,14 +389,11 @@ class CheckPairs:
         backward = _reversed(self.pairs)
         if self.kind == "texts":
             backward = _named(backward)
-        repeated = self.forward[:n_repeats]
-        self.again = {place: f"{name.removesuffix('#1')}#2" for place, name in enumerate(repeated)}
-        second = self.pairs.head(len(repeated)).with_columns(
-            pl.Series("pair_uid", list(self.again.values()), pl.String)
-        )
+        second = self.pairs.head(n_repeats).with_columns(pl.col("pair_uid").str.strip_suffix("#1") + "#2")
         padded = _padded(self.pairs, n_distractors, seed)
         turned = _reversed(padded)
         self.backward = backward["pair_uid"].to_list()
+        self.again = dict(enumerate(second["pair_uid"]))
         self.padded = list(zip(padded["pair_uid"], turned["pair_uid"], strict=True))
         self.table = pl.concat([self.pairs, backward, second, padded, turned])
 
@@ -423,29 +418,27 @@ def _pairs_of_texts(
         nothing = [None] * pairs.height
         return CheckPairs("texts", _named(pairs), nothing, nothing, 0, samples.height)
     read = read_comparisons(labels, key=key).table.with_columns(pl.col("ID1", "ID2", "better_id").cast(pl.String))
-    by_id = samples.with_columns(pl.col("ID").cast(pl.String))
+    texts = samples.with_columns(pl.col("ID").cast(pl.String))
     is_tie = pl.col("outcome") == "tie" if "outcome" in read.columns else pl.lit(False)
-    known = pl.col("ID1").is_in(by_id["ID"].to_list()) & pl.col("ID2").is_in(by_id["ID"].to_list())
-    usable = read.filter(known, pl.col("ID1") != pl.col("ID2"), is_tie | pl.col("better_id").is_not_null())
+    are_known = pl.all_horizontal(pl.col("ID1", "ID2").is_in(texts["ID"].to_list()))
+    usable = read.filter(are_known, pl.col("ID1") != pl.col("ID2"), is_tie | pl.col("better_id").is_not_null())
     if not usable.height:
         raise InputError("labels: none of them is of two of these texts; check that both use the same ids")
     if usable.height < read.height:
         notice(f"labels: {read.height - usable.height:,} rows say nothing about two of these texts, and are left out")
-    one = pl.min_horizontal("ID1", "ID2")
-    votes = (pl.col("better_id") == one).sum().cast(pl.Int64) * 2 - pl.col("better_id").count().cast(pl.Int64)
-    said = usable.group_by(one=one, other=pl.max_horizontal("ID1", "ID2")).agg(said=(votes.sign() + 1) / 2)
-    said = said.sort("one", "other")
-    chosen = said[generator(seed).permutation(said.height)[:n_pairs]]
-    sides = chosen.with_columns(ID1="one", ID2="other")
+    sides = usable.with_columns(low=pl.min_horizontal("ID1", "ID2"), high=pl.max_horizontal("ID1", "ID2"))
+    votes = (pl.col("better_id") == pl.col("low")).sum().cast(pl.Int64) * 2 - pl.col("better_id").count()
+    said = sides.group_by("low", "high").agg(said=(votes.sign() + 1) / 2).sort("low", "high")
+    pairs = said[generator(seed).permutation(said.height)[:n_pairs]].with_columns(ID1="low", ID2="high")
     for side in "12":
-        renamed = by_id.rename({name: f"{name}{side}" for name in by_id.columns})
-        sides = sides.join(renamed, on=f"ID{side}", maintain_order="left")
-    pairs = randomize_pair_order(sides.select(*PAIRS, pl.exclude(*PAIRS)), seed=seed)
-    turned = pl.col("ID1") != pl.col("one")
-    preferred = pairs.select(pl.when(turned).then(1 - pl.col("said")).otherwise("said")).to_series().to_list()
+        renamed = texts.rename({name: f"{name}{side}" for name in texts.columns})
+        pairs = pairs.join(renamed, on=f"ID{side}", maintain_order="left")
+    pairs = randomize_pair_order(pairs.select(*PAIRS, pl.exclude(*PAIRS)), seed=seed)
+    first_wins = pl.when(pl.col("ID1") == pl.col("low")).then("said").otherwise(1 - pl.col("said"))
+    preferred = pairs.select(first_wins).to_series().to_list()
     who = [name for name in ("labeller", "judge_id", "judge", "rater") if name in usable.columns]
     people = usable[who[0]].n_unique() if who else 1
-    pairs = _named(pairs.drop("one", "other", "said"))
+    pairs = _named(pairs.drop("low", "high", "said"))
     return CheckPairs("texts", pairs, preferred, [None] * pairs.height, people, samples.height)
 
 
@@ -478,12 +471,12 @@ def _pairs_of_cases(
     if about not in criteria or not about:
         raise InputError(f"choose one of the criteria of the cases by `criterion=`: {listed(criteria)}")
     cases = {str(row["case_id"]): row for row in rows if str(row.get("criterion") or "") == about}
-    preferred: dict[str, float] = {}
-    firsts: dict[str, str] = {}
+    wanted = sorted(cases)
+    votes = pl.DataFrame(schema={"case_id": pl.String, "said": pl.Float64, "first_variant": pl.String})
     people = 0
     if labels is not None:
-        preferred, firsts, people = _case_votes(cases, labels, key, about, encoding)
-    wanted = sorted(cases if labels is None else preferred)
+        votes, people = _case_votes(cases, labels, key, about, encoding)
+        wanted = sorted(votes["case_id"])
     usable = [name for name in wanted if len({text.strip() for text in (*_responses(cases[name]), "")}) == 3]
     if not usable:
         raise InputError(
@@ -492,10 +485,12 @@ def _pairs_of_cases(
     if len(usable) < len(wanted):
         notice(f"cases: {len(wanted) - len(usable):,} with two equal answers or an empty one are not asked about")
     most = n_pairs or (_PAIRS if labels is None else len(usable))
-    chosen = [usable[at] for at in generator(seed).permutation(len(usable))[:most]]
+    chosen = [usable[place] for place in generator(seed).permutation(len(usable))[:most]]
     pairs = pl.DataFrame([_pair(name, cases[name], about) for name in chosen])
-    said = [preferred.get(name) for name in chosen]
-    return CheckPairs("cases", pairs, said, [firsts.get(name) for name in chosen], people, 2 * len(cases), about)
+    said = pl.DataFrame({"case_id": chosen}).join(votes, on="case_id", how="left", maintain_order="left")
+    return CheckPairs(
+        "cases", pairs, said["said"].to_list(), said["first_variant"].to_list(), people, 2 * len(cases), about
+    )
 
 
 def _responses(case: Mapping[str, Any]) -> tuple[str, str]:
@@ -508,34 +503,29 @@ def _case_votes(
     key: str | os.PathLike[str] | None,
     criterion: str,
     encoding: str | None,
-) -> tuple[dict[str, float], dict[str, str], int]:
-    """By case, who people prefer (1.0 the first response); the variant that stands first; how many people."""
+) -> tuple[pl.DataFrame, int]:
+    """Who people prefer in each case (``said``: 1 the first response), with ``first_variant``; how many people."""
     read = read_labels(labels, key_file=key, encoding=encoding)
     table = read.of(criterion).table
-    votes: dict[str, list[int]] = {}
-    firsts: dict[str, str] = {}
-    left_out = read.problems.height
-    for row in table.iter_rows(named=True):
-        case = cases.get(row["case_id"])
-        if case is None or row["answers"] not in {None, answers_digest(*_responses(case))}:
-            left_out += 1
-            continue
-        votes.setdefault(row["case_id"], []).append({"1": 1, "2": -1}.get(row["preferred"], 0))
-        firsts[row["case_id"]] = row["first_variant"]
+    digests = {name: answers_digest(*_responses(case)) for name, case in cases.items()}
+    digest = pl.col("case_id").replace_strict(digests, default=None, return_dtype=pl.String)
+    usable = table.filter(digest.is_not_null() & ((pl.col("answers") == digest) | pl.col("answers").is_null()))
+    left_out = read.problems.height + table.height - usable.height
     if left_out:
         notice(f"labels: {left_out:,} cannot be used, or are of other cases or other answers; they are left out")
-    preferred = {name: float(np.sign(sum(said)) + 1) / 2 for name, said in votes.items()}
-    return preferred, firsts, table["labeller"].n_unique()
+    vote = pl.col("preferred").replace_strict({"1": 1, "2": -1}, default=0, return_dtype=pl.Int64)
+    said = (vote.sum().sign() + 1) / 2
+    votes = usable.group_by("case_id").agg(said=said, first_variant=pl.col("first_variant").last())
+    return votes, table["labeller"].n_unique()
 
 
 def _pair(name: str, case: Mapping[str, Any], criterion: str) -> dict[str, Any]:
     task_id = str(case.get("task_id") or name)
     shared = {"task_id": task_id, "input": str(case.get("task_input") or ""), "criterion": criterion}
     row: dict[str, Any] = {"pair_uid": f"{name}#1"}
-    for side in "12":
-        text = str(case[f"response_{side}"])
+    for side, text in zip("12", _responses(case), strict=True):
         row |= {f"ID{side}": item_name(task_id, text), f"text{side}": text}
-        row |= {f"{key}{side}": value for key, value in shared.items()}
+        row |= {f"{column}{side}": value for column, value in shared.items()}
     return row
 
 
@@ -564,9 +554,8 @@ def nonsense(text: str, seed: int) -> str:
     count = int(np.clip(len(text.split()) // 4, _LEAST_WORDS, _MOST_WORDS))
 
     def word() -> str:
-        syllables = range(int(rng.integers(1, 4)))
-        parts = (rng.choice(_ONSETS) + rng.choice(_VOWELS) + rng.choice(_ENDS) for _ in syllables)
-        return "".join(map(str, parts))
+        syllables = int(rng.integers(1, 4))
+        return "".join(str(rng.choice(part)) for _ in range(syllables) for part in (_ONSETS, _VOWELS, _ENDS))
 
     words = [word() for _ in range(count)]
     sentences = [words[at : at + _WORDS_A_SENTENCE] for at in range(0, count, _WORDS_A_SENTENCE)]

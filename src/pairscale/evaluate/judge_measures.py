@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pairscale.evaluate.judge_check import CheckPairs
 
 _NO_LABELS = "no labels of people were given"
+_KAPPA = pl.col("statistic") == "cohen_kappa"
 
 
 def measures_of(
@@ -41,8 +42,11 @@ def measures_of(
         bias: what the two orders say of the position.
         level: of the intervals.
     """
-    said = {row["custom_id"]: _answer(row) for row in results.iter_rows(named=True)}
-    merged = [_merged(said.get(one), said.get(two)) for one, two in zip(found.forward, found.backward, strict=True)]
+    places = {"SAMPLE_1": 1, "SAMPLE_2": 2}
+    columns = results.select("custom_id", "outcome", "better_sample").iter_rows()
+    said = {name: (Outcome(kind), places.get(winner)) for name, kind, winner in columns}
+    orders = zip(found.forward, found.backward, strict=True)
+    merged = [_merged(said.get(forward), said.get(backward)) for forward, backward in orders]
     asked = len(said) + failed
     return {
         **_with_people(found, merged, level),
@@ -56,12 +60,7 @@ def measures_of(
 
 
 _Said = tuple[Outcome, int | None]
-
-
-def _answer(row: Mapping[str, Any]) -> _Said:
-    """The outcome of a question, and the place of the winner."""
-    place = {"SAMPLE_1": 1, "SAMPLE_2": 2}.get(row["better_sample"])
-    return Outcome(row["outcome"]), place
+"""The outcome of a question, and the place of the winner."""
 
 
 def _merged(forward: _Said | None, backward: _Said | None) -> str | None:
@@ -89,46 +88,44 @@ def _difference(more: int, less: int, n: int, level: float, why: str, **counts: 
 
 
 def _with_people(found: CheckPairs, merged: Sequence[str | None], level: float) -> dict[str, Measure]:
+    names = {1.0: "1", 0.0: "2", 0.5: "tie"}
     labelled = [
-        (said, one, at) for at, (said, one) in enumerate(zip(found.labels, merged, strict=True)) if said is not None
+        (names[said], choice, variant)
+        for said, choice, variant in zip(found.labels, merged, found.variants, strict=True)
+        if said is not None
     ]
     if not labelled:
         return dict.fromkeys(("agreement", "kappa", "net_agreement"), Measure.missing(_NO_LABELS))
-    preferred = {1.0: "1", 0.0: "2", 0.5: "tie"}
-    answered = [(preferred[said], one, at) for said, one, at in labelled if one is not None]
-    decided = [(person, one) for person, one, _ in answered if person != "tie"]
-    agreed = sum(person == one for person, one in decided)
-    against = sum(one in {"1", "2"} and person != one for person, one in decided)
+    answered = [(person, choice, variant) for person, choice, variant in labelled if choice is not None]
+    decided = [(person, choice) for person, choice, _ in answered if person != "tie"]
+    agreed = sum(person == choice for person, choice in decided)
+    reversed_ = sum(choice in {"1", "2"} and person != choice for person, choice in decided)
     counts = {
         "labelled": len(labelled),
         "answered": len(answered),
         "agreed": agreed,
-        "reversed": against,
-        "undecided": len(decided) - agreed - against,
+        "reversed": reversed_,
+        "undecided": len(decided) - agreed - reversed_,
         "people_tied": len(answered) - len(decided),
     }
     nothing = "no pair was decided by people and answered by the judge"
     return {
-        "agreement": _share(agreed, agreed + against, level, nothing, **counts),
-        "kappa": _kappa(found, [(person, one, at) for person, one, at in answered if one != "flip"], level),
-        "net_agreement": _difference(agreed, against, len(decided), level, nothing, **counts),
+        "agreement": _share(agreed, agreed + reversed_, level, nothing, **counts),
+        "kappa": _kappa([row for row in answered if row[1] != "flip"], level),
+        "net_agreement": _difference(agreed, reversed_, len(decided), level, nothing, **counts),
     }
 
 
-def _kappa(found: CheckPairs, answered: Sequence[tuple[str, str | None, int]], level: float) -> Measure:
+def _kappa(answered: Sequence[tuple[str, str, str | None]], level: float) -> Measure:
     """By variant where there are variants, else by the place in a random order."""
     if not answered:
         return Measure.missing("no labelled pair was answered with a winner or a tie")
-
-    def named(choice: str, at: int) -> str:
-        first = found.variants[at]
-        if choice == "tie" or first is None:
-            return choice
-        return first if choice == "1" else "ab".replace(first, "")
-
-    judge, people = ([named(str(row[column]), row[2]) for row in answered] for column in (1, 0))
-    table = agreement(two_raters(judge, people), level=level, seed=1).table
-    row = table.filter(statistic="cohen_kappa").row(0, named=True)
+    people, judge = [], []
+    for person, choice, first in answered:
+        names = {"1": "b", "2": "a"} if first == "b" else {"1": "a", "2": "b"}
+        people.append(names.get(person, person))
+        judge.append(names.get(choice, choice))
+    row = agreement(two_raters(judge, people), level=level, seed=1).table.row(by_predicate=_KAPPA, named=True)
     if row["estimate"] is None:
         return Measure.missing("kappa is not defined where one of them always says the same")
     return Measure(len(answered), float(row["estimate"]), _finite(row["lower"]), _finite(row["upper"]), row["interval"])
@@ -161,24 +158,23 @@ def _position(bias: PositionalBias | None) -> dict[str, Measure]:
 
 def _length(found: CheckPairs, merged: Sequence[str | None], level: float) -> dict[str, Measure]:
     none = "no pair of unequal length was decided"
+    texts = found.pairs.select("text1", "text2").iter_rows()
     judge: list[bool] = []  # whether it chose the longer text
-    both: list[tuple[bool, bool]] = []
-    for (one, two), choice, said in zip(
-        found.pairs.select("text1", "text2").iter_rows(), merged, found.labels, strict=True
-    ):
-        if len(one) == len(two) or choice not in {"1", "2"}:
+    both: list[tuple[bool, bool]] = []  # whether it did, and whether people did
+    for (first, second), choice, said in zip(texts, merged, found.labels, strict=True):
+        if len(first) == len(second) or choice not in {"1", "2"}:
             continue
-        longer = "1" if len(one) > len(two) else "2"
-        judge.append(choice == longer)
+        first_is_longer = len(first) > len(second)
+        judge.append((choice == "1") == first_is_longer)
         if said in {0.0, 1.0}:
-            both.append((choice == longer, (said == 1.0) == (longer == "1")))
-    excess = Measure.missing(_NO_LABELS)
-    if any(said is not None for said in found.labels):
-        counts = {"judge": sum(one for one, _ in both), "people": sum(other for _, other in both)}
-        more = sum(one and not other for one, other in both)
-        less = sum(other and not one for one, other in both)
-        excess = _difference(more, less, len(both), level, f"{none} by both", **counts)
-    return {"longer": _share(sum(judge), len(judge), level, none), "longer_excess": excess}
+            both.append((judge[-1], (said == 1.0) == first_is_longer))
+    longer = _share(sum(judge), len(judge), level, none)
+    if not any(said is not None for said in found.labels):
+        return {"longer": longer, "longer_excess": Measure.missing(_NO_LABELS)}
+    counts = {"judge": sum(chosen for chosen, _ in both), "people": sum(chosen for _, chosen in both)}
+    more = both.count((True, False))
+    less = both.count((False, True))
+    return {"longer": longer, "longer_excess": _difference(more, less, len(both), level, f"{none} by both", **counts)}
 
 
 def _repeatability(found: CheckPairs, said: Mapping[str, _Said], level: float) -> Measure:

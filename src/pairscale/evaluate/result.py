@@ -9,6 +9,7 @@ import re
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,10 +48,6 @@ if TYPE_CHECKING:
     from pairscale.evaluate.inference.win_rate import Interval
 
 # How far two comparators agree
-
-
-_LEVEL = 0.95
-_CHOICES = ("b", "tie", "a")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -94,47 +91,45 @@ class PairwiseAgreement(ReprMixin):
 
 def agreement_of(run: PairwiseRunResult, x: str, y: str) -> PairwiseAgreement:
     """How far two comparators of a run agree; see :meth:`PairwiseRunResult.agreement`."""
-    cases = {key: {(case.task_id, case.repeat): case for case in run.of(key)} for key in (x, y)}
-    shared = [(cases[x][name], cases[y][name]) for name in cases[x] if name in cases[y]]
-    asked = [(one, two) for one, two in shared if run.failures == "shown" or one.failed is None]
-    both = [(one, two) for one, two in asked if one.winner is not None and two.winner is not None]
-    graded = tuple(key for key in (x, y) if any(case.preference is not None for case in cases[key].values()))
-    found = PairwiseAgreement(
-        left_out=len(shared) - len(both), graded=graded, correlation=_correlation(asked) if graded else None
-    )
+    of_y = {(case.task_id, case.repeat): case for case in run.of(y)}
+    shared = [(case, of_y[case.task_id, case.repeat]) for case in run.of(x) if (case.task_id, case.repeat) in of_y]
+    asked = [pair for pair in shared if run.failures == "shown" or pair[0].failed is None]
+    both = [pair for pair in asked if pair[0].winner is not None and pair[1].winner is not None]
+    graded = tuple(key for key in (x, y) if any(case.preference is not None for case in run.of(key)))
+    correlation = _correlation(asked) if graded else None
     if not both:
-        return found
-    winners = [(str(one.winner), str(two.winner)) for one, two in both]
+        return PairwiseAgreement(left_out=len(shared), graded=graded, correlation=correlation)
+    winners = [(str(case_x.winner), str(case_y.winner)) for case_x, case_y in both]
     with without_notices():  # the result carries them
-        measured = agreement(two_raters(*(list(side) for side in zip(*winners, strict=True))), seed=1)
-    kappa = measured.table.filter(pl.col("statistic") == "cohen_kappa").row(0, named=True)
-    notices = [one for one in measured.notices if one.startswith("few ")]
+        measured = agreement(two_raters(*map(list, zip(*winners, strict=True))), seed=1)
+    kappa = measured.table.filter(statistic="cohen_kappa").row(0, named=True)
+    notices = [words for words in measured.notices if words.startswith("few ")]
     if len(both) < LEAST_UNITS:
         notices.insert(0, f"no interval of kappa: {len(both)} cases are too few, it takes {LEAST_UNITS}")
     if graded:
         notices.append("graded answers are compared by their hard verdicts: B above ½, A below")
-    differing = tuple(
-        (one.task_id, *words) for (one, _), words in zip(both, winners, strict=True) if words[0] != words[1]
-    )
+    differing = [(case.task_id, *pair) for (case, _), pair in zip(both, winners, strict=True) if pair[0] != pair[1]]
     agreed = len(both) - len(differing)
-    return replace(
-        found,
+    return PairwiseAgreement(
         rate=agreed / len(both),
         cohen_kappa=kappa["estimate"],
         n=len(both),
-        disagreements=differing,
+        disagreements=tuple(differing),
         ci=None if kappa["lower"] is None else (kappa["lower"], kappa["upper"]),
-        rate_ci=wilson(agreed, len(both), _LEVEL),  # type: ignore[arg-type]
-        confusion=tuple({"x": one, "y": two, "n": winners.count((one, two))} for one in _CHOICES for two in _CHOICES),
+        left_out=len(shared) - len(both),
+        rate_ci=wilson(agreed, len(both), 0.95),  # type: ignore[arg-type]  # there is a case
+        graded=graded,
+        correlation=correlation,
+        confusion=tuple({"x": x, "y": y, "n": winners.count((x, y))} for x, y in product(("b", "tie", "a"), repeat=2)),
         notices=tuple(notices),
     )
 
 
-def _correlation(shared: Sequence[tuple[PairwiseCase, PairwiseCase]]) -> float | None:
-    scores = [[score_of(str(case.outcome), case.winner, case.preference) for case in pair] for pair in shared]
+def _correlation(pairs: Sequence[tuple[PairwiseCase, PairwiseCase]]) -> float | None:
+    scores = [[score_of(str(case.outcome), case.winner, case.preference) for case in pair] for pair in pairs]
     table = pl.DataFrame(scores, schema={"x": pl.Float64(), "y": pl.Float64()}, orient="row").drop_nulls()
-    value = table.select(pl.corr("x", "y", method="spearman")).item() if table.height > 2 else None
-    return None if value is None or value != value else float(value)  # noqa: PLR0124 - not a number where one does not vary
+    value = table.select(pl.corr("x", "y", method="spearman").fill_nan(None)).item() if table.height > 2 else None
+    return None if value is None else float(value)
 
 
 def judge_and_people(run: PairwiseRunResult) -> list[tuple[str, str]]:
@@ -176,10 +171,14 @@ class VariantFigures:
         rate = "" if self.failure_rate is None else f" ({100 * self.failure_rate:.0f} %)"
         return {
             "failed": f"{self.failures:,} of {self.answers:,}{rate}",
-            "median latency": "unknown" if self.latency_ms is None else f"{self.latency_ms:,.0f} ms",
-            "mean tokens": "unknown" if self.tokens is None else f"{self.tokens:,.0f}",
-            "mean cost": "unknown" if self.cost is None else f"${self.cost:,.4f}",
+            "median latency": _figure(self.latency_ms, "{:,.0f} ms"),
+            "mean tokens": _figure(self.tokens, "{:,.0f}"),
+            "mean cost": _figure(self.cost, "${:,.4f}"),
         }
+
+
+def _figure(value: float | None, form: str) -> str:
+    return "unknown" if value is None else form.format(value)
 
 
 def figures_of(side: str, traces: Iterable[Trace]) -> VariantFigures:
@@ -394,7 +393,8 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
     created_at: str = field(default_factory=utc_now)
     provenance: Provenance = field(default_factory=lambda: Provenance("run_pairwise"))
     store_dir: str | None = None
-    _known: dict[Any, Any] = field(default_factory=dict[Any, Any], init=False, repr=False, compare=False)
+    _tables: dict[Any, pl.DataFrame] = field(default_factory=dict[Any, Any], init=False, repr=False, compare=False)
+    _rates: dict[Any, WinRate] = field(default_factory=dict[Any, Any], init=False, repr=False, compare=False)
 
     def __repr__(self) -> str:
         return f"<PairwiseRunResult {self.run_id}: {self}>"
@@ -430,6 +430,14 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
         if key not in self.keys:
             raise UnknownNameError(f"no comparator has the key {key!r}; there are {listed(self.keys)}")
         return (case for case in self.cases if case.key == key)
+
+    def asked_cases(self, key: str) -> list[PairwiseCase]:
+        """The cases that the comparator was asked about: not those in which a variant failed, unless it was shown them.
+
+        Args:
+            key: the comparator.
+        """
+        return [case for case in self.of(key) if case.failed is None or self.failures == "shown"]
 
     def counts(self, key: str) -> dict[str, int]:
         """How many cases are of each kind: ``win tie flip abstention error``."""
@@ -475,12 +483,11 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
         interval = options.setdefault("interval", self.interval)
         if self.sequential and interval != "betting":
             raise InputError(f"interval={interval!r} does not hold for a run with stop_when; leave it out")
-        name = ("rate", key, ties, failures or self.failures, *sorted(options.items()))
-        if name not in self._known:
+        name = (key, ties, failures or self.failures, *sorted(options.items()))
+        if name not in self._rates:
             rate = win_rate(self.frame(key, failures=failures), ties=ties, **options)
-            self._known[name] = replace(rate, variant=self.variant_b)
-        known: WinRate = self._known[name]
-        return known
+            self._rates[name] = replace(rate, variant=self.variant_b)
+        return self._rates[name]
 
     def rates(self, key: str, *, ties: Ties = "half") -> dict[Failures, WinRate]:
         """B's win rate by each way to count failures, the one that was asked for first.
@@ -526,18 +533,16 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
         """
         names = control_names(control or self.control or "length")
         cases = list(self.of(key))
-        columns = {
-            f"{name}_{side}": pl.Series([case.measures(side).get(name) for case in cases], dtype=pl.Float64)
-            for name in names
-            if name != "length"
-            for side in "ab"
-        }
-        found = controlled_rate(self.frame(key).with_columns(**columns), names, level=level)
-        notices = [
-            f"no case has a number {name.removesuffix('_a')!r} of both answers"
-            for name, values in columns.items()
-            if name.endswith("_a") and values.null_count() == len(cases)
-        ]
+        table = self.frame(key)
+        notices = []
+        for name in names:
+            if name != "length":
+                for side in "ab":
+                    values = [case.measures(side).get(name) for case in cases]
+                    table = table.with_columns(pl.Series(f"{name}_{side}", values, dtype=pl.Float64))
+                if table[f"{name}_a"].null_count() == len(cases):
+                    notices.append(f"no case has a number {name!r} of both answers")
+        found = controlled_rate(table, names, level=level)
         if self.sequential and found.ci is not None:
             notices.append("no interval: the outcomes were looked at after every case, and none here allows for that")
             found = replace(found, ci=None, effects=tuple(replace(effect, ci=None) for effect in found.effects))
@@ -570,17 +575,16 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
         Raises:
             InputError: ``shown`` is asked for, and no comparator was shown the failures.
         """
-        way = self.failures if failures is None else require_failures(failures)
-        if ("table", key, way) not in self._known:
+        way = require_failures(failures or self.failures)
+        if (key, way) not in self._tables:
             if way == self.failures:
                 table = cases_table(self.cases if key is None else self.of(key))
             else:
                 table = count_failures(self.frame(key), way)
                 if way == "shown" and table["failed"].null_count() < table.height:
                     raise InputError('failures="shown" needs a run that shows failures; give it to run_pairwise')
-            self._known["table", key, way] = table
-        known: pl.DataFrame = self._known["table", key, way]
-        return known
+            self._tables[key, way] = table
+        return self._tables[key, way]
 
     def verdict(self, key: str) -> str:
         """Which is better, in a sentence."""
@@ -608,17 +612,13 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as JSON has it."""
-        rates = {key: self.rates(key) for key in self.keys}
         return {
             "schema_version": SCHEMA_VERSION,
             **{name: getattr(self, name) for name in _FIELDS},
             "n_pairs": self.n_cases,
             "keys": list(self.keys),
-            "win_rates": {key: asdict(by_way[self.failures]) for key, by_way in rates.items()},
+            "win_rates": {key: asdict(self.win_rate(key)) for key in self.keys},
             "bounds": {key: self.bounds(key)._asdict() for key in self.keys},
-            "win_rates_by_failures": {
-                key: {way: asdict(rate) for way, rate in by_way.items()} for key, by_way in rates.items()
-            },
             "variants": [asdict(one) | {"failure_rate": one.failure_rate} for one in self.variants],
             "flips": {key: self.flips(key) for key in self.keys},
             "unmatched": [asdict(one) for one in self.unmatched],
@@ -670,37 +670,37 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
             raise FileFormatError(f"{where} has schema_version {version!r}; this pairscale reads {SCHEMA_VERSION!r}")
         if "provenance" not in found:
             return cls._of_ag2(found, where)
-        own = {one.name for one in fields(VariantFigures)}
         kept = {name: value for name, value in found.items() if name in _FIELDS}
         for name in ("keys", "unasked", "control", "prices_as_of"):
             kept[name] = tuple(found.get(name, ()))
         kept["cases"] = tuple(
-            PairwiseCase(**{**one, "outcome": Outcome(one["outcome"]), "tags": tuple(one["tags"])})
-            for one in found["cases"]
+            PairwiseCase(**{**case, "outcome": Outcome(case["outcome"]), "tags": tuple(case["tags"])})
+            for case in found["cases"]
         )
-        kept["unmatched"] = tuple(Unmatched(**one) for one in found["unmatched"])
-        kept["variants"] = tuple(
-            VariantFigures(**{name: one[name] for name in one if name in own}) for one in found.get("variants", ())
-        )
+        kept["unmatched"] = tuple(Unmatched(**task) for task in found["unmatched"])
+        figures = [{**variant} for variant in found.get("variants", ())]
+        for variant in figures:
+            variant.pop("failure_rate", None)
+        kept["variants"] = tuple(VariantFigures(**variant) for variant in figures)
         kept["provenance"] = Provenance(**found["provenance"])
         return cls(**kept)
 
     @classmethod
     def _of_ag2(cls, found: Mapping[str, Any], where: object) -> PairwiseRunResult:
         """A run that AG2 saved: cases without an outcome, where failures were shown to the judge."""
-        cases = []
-        for one in found["cases"]:
-            said = foreign_outcome(one["winner"], one.get("reasoning"), one.get("detail"))
-            if said is None:
-                raise FileFormatError(f"{where}: winner is {one['winner']!r}; it must be a, b or tie")
-            named = (str(one["task_id"]), str(one["key"]))
-            cases.append(PairwiseCase(*named, said.winner, said.reasoning, dict(said.detail), said.outcome))  # type: ignore[arg-type]
+        cases: list[PairwiseCase] = []
+        for row in found["cases"]:
+            outcome = foreign_outcome(row["winner"], row.get("reasoning"), row.get("detail"))
+            if outcome is None:
+                raise FileFormatError(f"{where}: winner is {row['winner']!r}; it must be a, b or tie")
+            said = {name: getattr(outcome, name) for name in ("winner", "reasoning", "detail", "outcome")}
+            cases.append(PairwiseCase(str(row["task_id"]), str(row["key"]), **said))
         failed = sum(not case.outcome.is_answer for case in cases)
         notice(f"{where} was saved by AG2; {failed:,} of its ties are errors and missing labels here")
-        kept = {name: found[name] for name in ("run_id", "label", "variant_a", "variant_b") if name in found}
+        named = {name: found[name] for name in ("run_id", "label", "variant_a", "variant_b") if name in found}
         keys = tuple(dict.fromkeys(case.key for case in cases))
-        return cls(**kept, cases=tuple(cases), keys=keys, failures="shown", provenance=Provenance("AG2"))
+        return cls(**named, cases=tuple(cases), keys=keys, failures="shown", provenance=Provenance("AG2"))
 
 
-_FIELDS = tuple(one.name for one in fields(PairwiseRunResult) if one.name not in {"store_dir", "_known"})
+_FIELDS = tuple(one.name for one in fields(PairwiseRunResult) if one.init and one.name != "store_dir")
 """What a saved result holds."""

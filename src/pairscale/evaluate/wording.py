@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+import re
 from itertools import combinations
 from typing import TYPE_CHECKING
+from xml.etree import ElementTree as ET
 
 import polars as pl
 
 from pairscale.checks.effect import sign_test
 from pairscale.core.notices import plural
+from pairscale.core.provenance import utc_now
 from pairscale.evaluate.inference.cases import task_means
 from pairscale.evaluate.inference.failures import WAY_WORDS, Failures, agreed_better, ways_to_count
 from pairscale.evaluate.inference.gate import tasks_to_fail
@@ -113,20 +116,19 @@ def _chance_of(rate: WinRate) -> float:
 
 def _sentence(run: PairwiseRunResult, rate: WinRate, better: str | None) -> str:
     """Who is better, and by what."""
-    share = rate.rate or 0.0
+    share, wins = rate.rate or 0.0, rate.wins
     lower, upper = rate.ci or (0.0, 1.0)
+    sure = f"95 % {'sequence' if run.sequential else 'interval'}"
     is_chance = better is None and not run.sequential and not rate.graded and not lower <= 0.5 <= upper
-    if run.sequential:  # what was shown once stays shown
-        lower = max(lower, 0.5) if better == "b" else lower
-        upper = min(upper, 0.5) if better == "a" else upper
-    wins = rate.wins
     if better == "a":
-        share, lower, upper = 1 - share, 1 - upper, 1 - lower
-        wins = rate.losses
-    start = f"no difference shown: {run.variant_b}" if better is None else f"{run.names[better]} is better: it"
-    sure = f"95 % {'sequence' if run.sequential else 'interval'} {_end(lower)} to {_end(upper)} %"
+        share, wins = 1 - share, rate.losses
+        lower, upper = 1 - upper, 1 - lower
+    if run.sequential and better is not None:  # what was shown once stays shown
+        lower = max(lower, 0.5)
+    sure = f"{sure} {_end(lower)} to {_end(upper)} %"
     if is_chance:
         sure = f"equal variants have a result like this in {100 * _chance_of(rate):.0f} of 100 comparisons"
+    start = f"no difference shown: {run.variant_b}" if better is None else f"{run.names[better]} is better: it"
     percentage = f"{100 * share:.0f} %"
     if rate.graded:
         return f"{start} is preferred by {percentage} on average over {plural(rate.n, 'case')} ({sure})"
@@ -153,7 +155,7 @@ def _not_counted(run: PairwiseRunResult, key: str, rate: WinRate | None) -> list
 def _advice(run: PairwiseRunResult, key: str, rate: WinRate | None, better: str | None) -> str:
     """What to do next."""
     n = 0 if rate is None else rate.n
-    asked = [case for case in run.of(key) if case.failed is None or run.failures == "shown"]
+    asked = run.asked_cases(key)
     silent = sum(not case.outcome.is_answer for case in asked)
     failures = run.failed_cases(key)
     problem = ""
@@ -317,6 +319,8 @@ _VERDICTS: dict[GateVerdict, str] = {
 """The verdicts, behind "B is"."""
 
 _SHOWN = 5  # tasks that are named
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_MARKDOWN = re.compile(r"([\\`*_\[\]#!|<>&~$])|^(?:(\d+)([.)])|([-+=]))")
 
 
 def gate_line(gate: GateResult) -> str:
@@ -326,9 +330,8 @@ def gate_line(gate: GateResult) -> str:
     if not gate.criteria:
         return f"nothing was compared; the baseline is there: {gate.baseline}"
     state = "nothing was tested" if gate.exit_code == 4 else f"the gate {STATES[gate.exit_code]}"
-    if len(gate.criteria) == 1:
-        return f"{state}; {gate.criteria[0].sentence}"
-    return "; ".join([state, *(f"{one.key}: {one.sentence}" for one in gate.criteria)])
+    keys = [f"{one.key}: " if len(gate.criteria) > 1 else "" for one in gate.criteria]
+    return "; ".join([state, *(f"{key}{one.sentence}" for key, one in zip(keys, gate.criteria, strict=True))])
 
 
 def too_few_tasks(tasks: int, rule: GateRule, b: str, *, fixed: bool) -> str | None:
@@ -409,3 +412,83 @@ def _rests_on_order(found: GateCriterion, run: PairwiseRunResult) -> bool:
 def _disagree(found: GateCriterion) -> bool:
     """Whether the way to count failures decides whether there is a verdict."""
     return found.verdict == "inconclusive" and any(one != "inconclusive" for one in found.by_failures.values())
+
+
+# The reports of a gate
+
+
+def gate_markdown(gate: GateResult) -> str:
+    """The result of a gate for a pull request.
+
+    Names and tasks come from files, so everything that Markdown or HTML would take for more than a letter is escaped.
+    """
+    lines = [f"### pairscale gate: {STATES[gate.exit_code]}", ""]
+    run = gate.result
+    if gate.problem is not None or run is None:
+        return "\n".join([*lines, _escaped(_capital(f"{gate}.")), ""])
+    b = _escaped(run.variant_b)
+    lines += [f"| criterion | verdict | wins of {b} | true share | cases |", "| --- | --- | ---: | ---: | ---: |"]
+    for one in gate.criteria:
+        mark = "**" if one.failed or one.verdict == "untested" else ""
+        ends = f"{percent(one.lower)} to {percent(one.upper)}"
+        figures = f"{mark}{one.verdict}{mark} | {percent(one.rate)} | {ends} | {one.n:,}"
+        lines.append(f"| {_escaped(one.key)} | {figures} |")
+    lines += [f"\n{_escaped(_capital(one.sentence))}. {_escaped(_capital(one.advice))}." for one in gate.criteria]
+    facts = [
+        f"fails if {', '.join(gate.fail_if)}",
+        f"margin {share_words(gate.margin)}",
+        "all cases, looked at once" if gate.fixed else "stops when it is decided",
+        asked_words(run),
+        failures_words(run, gate.criteria[0].key),
+    ]
+    return "\n".join([*lines, f"\n<sub>{' · '.join(_escaped(fact) for fact in facts if fact)}</sub>", ""])
+
+
+def _escaped(text: str) -> str:
+    """A text that Markdown shows as it is."""
+    return _MARKDOWN.sub(
+        lambda found: f"{found[2] or ''}\\{found[1] or found[3] or found[4]}", _xml(" ".join(text.split()))
+    )
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def gate_junit(gate: GateResult) -> str:
+    """The result of a gate as JUnit XML: one test case per criterion.
+
+    A verdict that the gate fails on is a ``failure``, and ``untested`` is an ``error``; a gate that could not run is an
+    ``error`` in every test case.
+    """
+    rows = [_junit_row(criterion) for criterion in gate.criteria] or [("gate", "", "", "")]
+    if gate.problem is not None:
+        rows = [(name, "error", "could-not-run", gate.problem) for name, *_ in rows]
+    suites = ET.Element("testsuites")
+    about = {"name": "pairscale gate", "id": "0", "package": "pairscale", "hostname": "localhost", "time": "0"}
+    kinds = [kind for _, kind, _, _ in rows]
+    counts = {"tests": len(rows), "failures": kinds.count("failure"), "errors": kinds.count("error")}
+    about |= {name: str(n) for name, n in counts.items()}
+    suite = ET.SubElement(suites, "testsuite", about, timestamp=utc_now()[:19])
+    ET.SubElement(suite, "properties")
+    for name, kind, why, text in rows:
+        case = ET.SubElement(suite, "testcase", {"name": _xml(name), "classname": "pairscale.gate", "time": "0"})
+        if kind:
+            ET.SubElement(case, kind, {"message": _xml(text.partition("\n")[0]), "type": why}).text = _xml(text)
+    ET.SubElement(suite, "system-out").text = _xml(str(gate))
+    ET.SubElement(suite, "system-err")
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(suites, encoding="unicode")}\n'
+
+
+def _junit_row(criterion: GateCriterion) -> tuple[str, str, str, str]:
+    """The name of a test case; what went wrong, if anything: a kind, a type and a text."""
+    if not criterion.failed and criterion.verdict != "untested":
+        return criterion.key, "", "", ""
+    kind = "failure" if criterion.failed else "error"
+    lost = "".join(f"\nlost: {task}" for task in criterion.lost)
+    return criterion.key, kind, criterion.verdict, f"{criterion.sentence}\n{_capital(criterion.advice)}.{lost}"
+
+
+def _xml(text: str) -> str:
+    """A text without what XML cannot hold."""
+    return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text)

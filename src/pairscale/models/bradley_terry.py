@@ -31,7 +31,6 @@ from pairscale.core.options import (
 from pairscale.core.provenance import Provenance
 from pairscale.core.results import ORDER_KNOWN, Results
 from pairscale.core.tables import Table, listed, require_ids, times_of, to_frame
-from pairscale.models._information import PROBE_SEED, is_exact
 from pairscale.models.bayes.model import Answers, JudgeParameters, count_outcomes
 from pairscale.models.bayes.repeats import RepeatAgreement, repeat_agreement, repeat_weights
 from pairscale.models.bayes.settings import Repeats, require_repeats
@@ -45,14 +44,14 @@ from pairscale.models.data import (
     named_parts,
     read_outcomes,
 )
-from pairscale.models.engines import ENGINES, FitEngine
+from pairscale.models.engines import ENGINES, FitEngine, Root
+from pairscale.models.linalg import PROBE_SEED, is_exact
 from pairscale.models.uncertainty import Requested, Uncertainty, assess
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from pairscale.models.bayes.settings import Repeats
-    from pairscale.models.likelihood import Root
 
 __all__ = [
     "BTFit",

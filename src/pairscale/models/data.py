@@ -190,16 +190,12 @@ class Units:
 class Counts:
     """Who was compared with whom how often, and who won how often.
 
-    The distinct pairs are a sparse matrix in row order, so that ``start`` and ``column`` are the index arrays of a CSR
-    matrix whose data are any numbers per pair. Where it matters who came first, a pair and its reverse are two;
-    otherwise the lower index is the first, and the matrix an upper triangle.
+    Where it matters who came first, a pair and its reverse are two; otherwise the lower index is the first.
 
     Attributes:
         ids: the items, in code-point order; every index below counts in it.
         first: per pair, the first item.
         second: per pair, the second item.
-        start: where each item's pairs start in the arrays per pair, and their end.
-        column: the second item once more, as small numbers, in which sparse matrices are faster.
         self_pairs: per item, comparisons with itself.
         digest: fingerprint of the counts; the order of the rows does not matter for it.
         times: per pair, how often it was compared.
@@ -212,8 +208,6 @@ class Counts:
     ids: tuple[str, ...]
     first: Ints
     second: Ints
-    start: npt.NDArray[np.integer]
-    column: npt.NDArray[np.int32]
     self_pairs: Floats
     digest: str
     times: Floats
@@ -239,8 +233,6 @@ class Counts:
             ids=tuple(self.ids[place] for place in members),
             first=first,
             second=second,
-            start=_row_starts(first, len(members)),
-            column=second.astype(np.int32),
             self_pairs=self.self_pairs[members],
             times=self.times[inside],
             won=self.won[inside],
@@ -312,8 +304,6 @@ def count_pairs(
         ids=outcomes.ids,
         first=first,
         second=second,
-        start=_row_starts(first, size),
-        column=second.astype(np.int32),
         self_pairs=self_pairs,
         digest=fingerprint([outcomes.ids, digest.hexdigest()]),
         times=nothing,
@@ -342,19 +332,11 @@ def _cells(outcomes: Outcomes, ordered: bool) -> Ints:
 
 def _counted_cells(cell: Ints, outcomes: Outcomes) -> tuple[Ints, Ints | None, Floats, Ints]:
     """The different cells with their cluster and weight, in order, and how often each occurs."""
-    if outcomes.weight is None and outcomes.cluster is None and (outcomes.times == 1).all():
-        # To sort plain numbers is several times faster than to group them.
-        cell, times = np.unique(cell, return_counts=True)
-        return cell, None, np.ones(len(cell)), times
-    rows = pl.DataFrame(
-        {
-            "cell": cell,
-            "cluster": 0 if outcomes.cluster is None else outcomes.cluster,
-            "weight": 1.0 if outcomes.weight is None else outcomes.weight,
-            "times": outcomes.times,
-        }
-    )
-    keys = ["cell", "cluster", "weight"]
+    columns = {"cell": cell, "times": outcomes.times}
+    if outcomes.cluster is not None:
+        columns["cluster"] = outcomes.cluster
+    rows = pl.DataFrame(columns).with_columns(weight=pl.lit(1.0) if outcomes.weight is None else outcomes.weight)
+    keys = [name for name in ("cell", "cluster", "weight") if name in rows.columns]
     counted = rows.group_by(keys).agg(pl.col("times").sum()).sort(keys)
     cluster = None if outcomes.cluster is None else counted["cluster"].to_numpy()
     return counted["cell"].to_numpy(), cluster, counted["weight"].to_numpy(), counted["times"].to_numpy()
@@ -363,11 +345,6 @@ def _counted_cells(cell: Ints, outcomes: Outcomes) -> tuple[Ints, Ints | None, F
 def _sums(numbers: Ints, values: Floats, size: int) -> Floats:
     """Per number below ``size``, the sum of its values."""
     return np.asarray(np.bincount(numbers, values, size), dtype=np.float64)
-
-
-def _row_starts(first: Ints, size: int) -> npt.NDArray[np.integer]:
-    starts = np.concatenate([[0], np.cumsum(np.bincount(first, minlength=size))])
-    return starts.astype(np.int32 if starts[-1] < 2**31 else np.int64)
 
 
 def connected_parts(counts: Counts, links: npt.NDArray[np.bool_] | None = None) -> list[Ints]:

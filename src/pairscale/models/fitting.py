@@ -18,12 +18,12 @@ from pairscale.core.notices import notice
 from pairscale.core.options import ProgressMode, checked, require_choice
 from pairscale.core.results import Results
 from pairscale.core.tables import TIMES, as_text, is_blank
-from pairscale.models.bayes.rows import PROBABILITY, read_graded_rows, read_rows
+from pairscale.models.bayes.rows import PROBABILITY, read_rows
 from pairscale.models.bayes.settings import Answer, Judges
 from pairscale.store.reading import read_comparisons
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from pairscale.core.tables import Table
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pairscale.models.elo import EloFit
     from pairscale.store.runfile import RunFile
 
-__all__ = ["FitModel", "fit", "misplaced"]
+__all__ = ["FitModel", "fit"]
 
 FitModel: TypeAlias = Literal["bt", "elo", "bayes"]
 """The models there are."""
@@ -42,13 +42,17 @@ FitModel: TypeAlias = Literal["bt", "elo", "bayes"]
 _BASELINE = "lexical"
 _APPROXIMATE = "engine 'laplace' approximates the posterior by a normal distribution, and diagnoses nothing"
 _ENGINES = {"bt": ("auto", "sirt", "mle", "map", "firth"), "elo": ("auto",), "bayes": ("auto", "sampler", "laplace")}
-_BAYES_OR_BT = ("prior_sd", "repeats", "ties", "engine")
-_OF_MODEL: dict[str, tuple[str, ...]] = {
+_MODELS_OF = {
     **dict.fromkeys(("variant", "answer", "judges"), ("bayes",)),
-    **dict.fromkeys(_BAYES_OR_BT, ("bayes", "bt")),
+    **dict.fromkeys(("prior_sd", "repeats", "ties", "engine"), ("bayes", "bt")),
     "runs": ("elo",),
-}
-"""The models that an option belongs to, where that is not Bradley-Terry alone."""
+    **dict.fromkeys(
+        ("position", "cluster", "bootstrap", "reference", "weights", "covariance", "rank_intervals", "n_jobs", "chosen",
+         "level", "separate"), ("bt",),
+    ),
+}  # fmt: skip
+"""The models that an option belongs to."""
+_DEFAULTS = (None, False, 0, "auto", "winner", "pooled")
 
 
 @checked
@@ -146,21 +150,13 @@ def fit(
         >>> ps.fit(ps.example_writing_results, engine="map").theta["ID"][0]
         'S20'
     """
-    for name, value, choices in (("model", model, FitModel), ("answer", answer, Answer), ("judges", judges, Judges)):
-        require_choice(value, name, get_args(choices))
-    of_bt: dict[str, Any] = {
-        "position": position, "cluster": cluster, "bootstrap": bootstrap, "reference": reference, "weights": weights,
-        "covariance": covariance, "rank_intervals": rank_intervals, "n_jobs": n_jobs,
-    }  # fmt: skip
-    given = of_bt | {
-        "engine": engine != "auto", "variant": variant, "prior_sd": prior_sd, "repeats": repeats,
-        "ties": ties, "chosen": chosen, "runs": runs, "level": level, "separate": separate,
-        "answer": answer != "winner", "judges": judges != "pooled",
-    }  # fmt: skip
-    wrong = misplaced({name: bool(value) for name, value in given.items()}, model)
-    if wrong is not None:
-        models = " or ".join(f"model={known!r}" for known in wrong[1])
-        raise InputError(f"{wrong[0]} belongs to {models}, not to model={model!r}; leave it out", wrong[0])
+    options = dict(locals())
+    for name, choices in (("model", FitModel), ("answer", Answer), ("judges", Judges)):
+        require_choice(options[name], name, get_args(choices))
+    for name, models in _MODELS_OF.items():
+        if model not in models and options[name] not in _DEFAULTS:
+            belongs = " or ".join(f"model={known!r}" for known in models)
+            raise InputError(f"{name} belongs to {belongs}, not to model={model!r}; leave it out", name)
     require_choice(engine, "engine", _ENGINES[model])
     if model == "bt" and prior_sd is not None and engine != "map":
         raise InputError(f"prior_sd belongs to model='bayes' and to engine='map', not to engine={engine!r}", "prior_sd")
@@ -179,11 +175,13 @@ def fit(
     by_default: Repeats = "learned" if model == "bayes" or engine == "map" else "independent"
     counted = by_default if repeats is None else repeats
     if model == "bayes":
-        options: dict[str, Any] = {"seed": seed, "prior_sd": spread, "repeats": counted, "progress": progress}
-        return _fit_bayes(known.table, names, answer, judges, engine, variant, ties, **options)
+        return _fit_bayes(
+            known.table, names, answer, judges, engine, variant, ties,
+            seed=seed, prior_sd=spread, repeats=counted, progress=progress,
+        )  # fmt: skip
     if weights is None and "weight" in known.table.columns:
         notice("comparisons count by the column 'weight'")
-        of_bt["weights"] = "weight"
+        weights = "weight"
     # Parts that were never compared are fitted one by one, and each alone says too little about a common spread.
     fixed = 1.0 if engine != "map" or (separate and prior_sd is None) else spread
     from pairscale.models.bradley_terry import fit_bt_model
@@ -191,7 +189,9 @@ def fit(
     return fit_bt_model(
         Results(known.table), engine=engine, ids=names, prior_sd=fixed, ties="drop" if ties is None else ties,
         level=0.95 if level is None else level, seed=seed, unconnected="separate" if separate else "error",
-        repeats=counted, chosen=chosen or known.chosen or "beforehand", **of_bt,
+        repeats=counted, chosen=chosen or known.chosen or "beforehand", position=position, cluster=cluster,
+        bootstrap=bootstrap, reference=reference, weights=weights, covariance=covariance,
+        rank_intervals=rank_intervals, n_jobs=n_jobs,
     )  # fmt: skip
 
 
@@ -226,10 +226,8 @@ def _fit_bayes(
             f"variant={variant!r}: lapses (_e) do not go with answer='probability' or judges='slopes', nor a position "
             f"effect (_b) with results that do not say who stood first; use {_DEFAULT_VARIANTS[lapses, ordered]!r}"
         )
-    if graded:
-        rows, names, said = read_graded_rows(table, ids)
-    else:
-        rows, names, said = read_rows(table, ids, "half" if ties is None else ties)
+    rows, names, said = read_rows(table, ids, "half" if ties is None else ties, graded=graded)
+    if not graded:
         said += say_copies(rows, AS_NEW if options["repeats"] == "independent" else BY_ADDED)
     columns: list[Any] = ["ID1", "ID2", "better_id", cs.by_name(TIMES, require_all=False)]
     if graded:
@@ -293,12 +291,3 @@ def _say_unused(table: pl.DataFrame, model: FitModel, answer: Answer) -> None:
             f"{len(given):,} comparisons have a probability, which is not used: winners alone count; "
             "use model='bayes', answer='probability' to count how sure the judge was"
         )
-
-
-def misplaced(given: Mapping[str, bool], model: str) -> tuple[str, tuple[str, ...]] | None:
-    """The first option that was given and does not belong to a model, and the models that it belongs to."""
-    for name, is_given in given.items():
-        models = _OF_MODEL.get(name, ("bt",))
-        if is_given and model not in models:
-            return name, models
-    return None

@@ -13,15 +13,15 @@ import numpy as np
 from pairscale.core.errors import FitError, InputError
 from pairscale.core.jobs import run_tasks, values_of
 from pairscale.core.notices import notice
-from pairscale.models._information import EXACT_LIMIT, Covariance, covariance, is_exact, variances
 from pairscale.models.data import connected_parts
 from pairscale.models.likelihood import outcome_probabilities
+from pairscale.models.linalg import EXACT_LIMIT, Covariance, covariance, is_exact, variances
 
 if TYPE_CHECKING:
     from pairscale.core.arrays import Floats, Ints
     from pairscale.models.data import Counts, Units
-    from pairscale.models.engines import FitEngine
-    from pairscale.models.likelihood import Parameters, Root
+    from pairscale.models.engines import FitEngine, Root
+    from pairscale.models.likelihood import Parameters
 
 __all__ = ["Requested", "Uncertainty", "assess"]
 
@@ -124,7 +124,7 @@ def _standard_errors(spread: Floats, reference: int | None) -> Floats:
     if reference is not None:
         variance = variance + variance[reference] - 2 * spread[reference]
         variance[reference] = 0.0
-    return np.asarray(np.sqrt(np.maximum(variance, 0.0)), dtype=np.float64)
+    return np.sqrt(np.maximum(variance, 0.0))
 
 
 def _robust(
@@ -265,7 +265,7 @@ def _normal_draws(theta: Floats, spread: Floats, seed: int) -> Floats:
         values, vectors = np.linalg.eigh(spread)
         factor = vectors * np.sqrt(np.maximum(values, 0))
     draws = np.random.default_rng(seed).standard_normal((_RANK_DRAWS, len(theta))) @ factor.T
-    return np.asarray(theta + draws - draws.mean(axis=1, keepdims=True), dtype=np.float64)
+    return np.asarray(theta + draws - draws.mean(axis=1, keepdims=True))
 
 
 def _rank_bounds(draws: Floats, level: float) -> tuple[Ints, Ints]:

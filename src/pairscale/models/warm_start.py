@@ -6,7 +6,7 @@ import io
 import json
 import zipfile
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import fields
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -32,7 +32,19 @@ def warm_to_bytes(fit: Any) -> bytes | None:
     if warm is None:
         return None
     arrays: dict[str, Array] = {}
-    return packed({"start": _plain(warm, arrays)}, **arrays)
+
+    def plain(value: Any) -> Any:
+        """A record or array as JSON has it, arrays set aside: whatever fields the sampler needs, now or later."""
+        if isinstance(value, np.ndarray):
+            name = f"array{len(arrays)}"
+            arrays[name] = value
+            return {"array": name}
+        return {
+            "kind": type(value).__name__,
+            "fields": {entry.name: getattr(value, entry.name) for entry in fields(value)},
+        }
+
+    return packed({"start": json.dumps(warm, default=plain)}, **arrays)
 
 
 def warm_from_bytes(data: bytes) -> Warm:
@@ -42,41 +54,23 @@ def warm_from_bytes(data: bytes) -> Warm:
         InputError: when these are not the bytes of a start.
     """
     head, arrays = unpacked(data, "the start of a fit")
+
+    def whole(value: dict[str, Any]) -> Any:
+        """The way back from ``plain``; earlier versions also marked mappings and tuples, and had more fields."""
+        if "kind" in value:
+            record = _RECORDS[value["kind"]]
+            kept = {entry.name: value["fields"].get(entry.name) for entry in fields(record)}
+            return record(**{name: tuple(item) if isinstance(item, list) else item for name, item in kept.items()})
+        if "array" in value:
+            return arrays[value["array"]]
+        return value.get("dict", value.get("tuple", value))
+
     try:
-        start: Warm = _whole(head["start"], arrays)
-    except (KeyError, TypeError) as error:
+        text = head["start"] if isinstance(head["start"], str) else json.dumps(head["start"])
+        start: Warm = json.loads(text, object_hook=whole)
+    except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"these {len(data):,} bytes are not the start of a fit: {error!r}") from None
     return start
-
-
-def _plain(value: Any, arrays: dict[str, Array]) -> Any:
-    """A record as JSON has it, its arrays set aside: whatever fields the sampler needs, now or later."""
-    if is_dataclass(value):
-        kept = {entry.name: _plain(getattr(value, entry.name), arrays) for entry in fields(value)}
-        return {"kind": type(value).__name__, "fields": kept}
-    if isinstance(value, np.ndarray):
-        name = f"array{len(arrays)}"
-        arrays[name] = value
-        return {"array": name}
-    if isinstance(value, dict):
-        return {"dict": {key: _plain(item, arrays) for key, item in value.items()}}
-    if isinstance(value, tuple):
-        return {"tuple": [_plain(item, arrays) for item in value]}
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def _whole(value: Any, arrays: Mapping[str, Array]) -> Any:
-    """The way back from :func:`_plain`."""
-    if not isinstance(value, dict):
-        return value
-    if "kind" in value:
-        fields_of = {name: _whole(item, arrays) for name, item in value["fields"].items()}
-        return _RECORDS[value["kind"]](**fields_of)
-    if "array" in value:
-        return arrays[value["array"]]
-    if "dict" in value:
-        return {key: _whole(item, arrays) for key, item in value["dict"].items()}
-    return tuple(_whole(item, arrays) for item in value["tuple"])
 
 
 def packed(head: Mapping[str, Any], **arrays: Array) -> bytes:

@@ -1,6 +1,6 @@
 """Is B better than A? Statistics on cases: win rates, intervals, tests, sequences. No files, no judges."""
 
-from pairscale.evaluate.inference.cases import Tally, score_of
+from pairscale.evaluate.inference.cases import score_of
 from pairscale.evaluate.inference.control import ControlledRate, StyleEffect, controlled_rate, length_controlled
 from pairscale.evaluate.inference.corrected import CorrectedWinRate, corrected_win_rate
 from pairscale.evaluate.inference.sequence import RunningSequence
@@ -12,7 +12,6 @@ __all__ = [
     "RunningSequence",
     "Slices",
     "StyleEffect",
-    "Tally",
     "WinRate",
     "controlled_rate",
     "corrected_win_rate",

@@ -32,28 +32,6 @@ USED: dict[str, tuple[str, ...]] = {"half": ("win", "tie", "flip"), "excluded": 
 
 _REQUIRED = {"task_id": pl.String(), "outcome": pl.String(), "winner": pl.String()}
 _HALF = ("tie", "flip")
-_KINDS: dict[str, tuple[str, str | None]] = {"b": ("win", "b"), "a": ("win", "a"), "tie": ("tie", None)}
-
-
-@dataclass(frozen=True, slots=True)
-class Tally:
-    """How many cases came out how.
-
-    Attributes:
-        wins: B won.
-        losses: A won.
-        ties: neither.
-        flips: another answer in the other order.
-        abstentions: no answer was given.
-        errors: something went wrong.
-    """
-
-    wins: int
-    losses: int
-    ties: int
-    flips: int
-    abstentions: int
-    errors: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,18 +129,16 @@ def read_cases(cases: Table, what: str = "cases", *, graded: bool = True) -> pl.
         TableError: when a column is missing, or an outcome, a winner or a preference is none.
     """
     frame = to_frame(cases, what)
-    if not frame.columns:
-        frame = pl.DataFrame(schema=_REQUIRED)
-    frame = _with_preferences(frame, what)
+    frame = _with_preferences(frame if frame.columns else pl.DataFrame(schema=_REQUIRED), what)
     require_columns(frame, list(_REQUIRED), what)
     frame = require_ids(frame, ["task_id"], what)
     frame = frame.with_columns(as_text(frame[name], what) for name in ("outcome", "winner"))
     kind = frame["outcome"]
     winner = frame["winner"]
     preference = frame["preference"]
-    fits = kind.is_in([str(one) for one in Outcome if one is not Outcome.WIN])
-    for side, agrees in (("a", preference < 0.5), ("b", preference > 0.5)):
-        fits |= (kind == "win") & (winner == side) & (agrees | preference.is_null())
+    agrees_a = (winner == "a") & (preference < 0.5).fill_null(value=True)
+    agrees_b = (winner == "b") & (preference > 0.5).fill_null(value=True)
+    fits = kind.is_in(list(Outcome)) & ((kind != "win") | agrees_a | agrees_b)
     wrong = ~fits.fill_null(value=False)
     if wrong.any():
         raise TableError(
@@ -191,9 +167,10 @@ def _with_preferences(frame: pl.DataFrame, what: str) -> pl.DataFrame:
     frame = frame.with_columns(numbers)
     if {"outcome", "winner"} & set(frame.columns):
         return frame
-    kinds = [("abstention", None) if one is None else _KINDS[hard_winner(one)] for one in numbers]
-    outcomes = pl.Series("outcome", [kind for kind, _ in kinds], pl.String())
-    return frame.with_columns(outcomes, pl.Series("winner", [winner for _, winner in kinds], pl.String()))
+    stated = pl.col("preference")
+    kind = pl.when(stated == 0.5).then(pl.lit("tie")).when(stated.is_null()).then(pl.lit("abstention"))
+    winner = pl.when(stated > 0.5).then(pl.lit("b")).when(stated < 0.5).then(pl.lit("a"))
+    return frame.with_columns(outcome=kind.otherwise(pl.lit("win")), winner=winner)
 
 
 def graded_count(frame: pl.DataFrame) -> int:
@@ -210,18 +187,19 @@ def used_cases(frame: pl.DataFrame, ties: str) -> pl.DataFrame:
     return frame.filter(pl.col("outcome").is_in(USED[require_choice(ties, "ties", USED)]))
 
 
-def tally(frame: pl.DataFrame) -> Tally:
-    """Count the outcomes of cases that were read."""
-    counts = dict(frame["outcome"].value_counts().iter_rows())
-    won = int(((frame["outcome"] == "win") & (frame["winner"] == "b")).sum())
-    return Tally(won, counts.get("win", 0) - won, *(counts.get(str(kind), 0) for kind in list(Outcome)[1:]))
+def tally(frame: pl.DataFrame) -> dict[str, int]:
+    """Of cases that were read: ``wins`` and ``losses`` of B, and ``ties flips abstentions errors``."""
+    kinds = frame["outcome"].to_list()
+    wins = int(((frame["outcome"] == "win") & (frame["winner"] == "b")).sum())
+    others = {"ties": "tie", "flips": "flip", "abstentions": "abstention", "errors": "error"}
+    return {"wins": wins, "losses": kinds.count("win") - wins} | {name: kinds.count(others[name]) for name in others}
 
 
 def by_task(used: pl.DataFrame) -> Scores:
     """Scores summed by task, in the order in which tasks come."""
     sums = used.group_by("task_id", maintain_order=True).agg(size=pl.len(), sum=pl.col("score").sum())
     score = used["score"]
-    between = bool(((score != 0) & (score != 0.5) & (score != 1)).any())
+    between = not score.is_in([0.0, 0.5, 1.0]).all()
     return Scores(
         sums["size"].cast(pl.Float64).to_numpy(),
         sums["sum"].to_numpy(),

@@ -26,7 +26,7 @@ from pairscale.core.errors import InputError, TableError
 from pairscale.core.notices import plural
 from pairscale.core.options import require_level
 from pairscale.core.tables import Table, require_columns, row_numbers
-from pairscale.evaluate.inference.cases import USED, by_task, graded_count, normal_quantile, read_cases, used_cases
+from pairscale.evaluate.inference.cases import by_task, normal_quantile, read_cases, used_cases
 from pairscale.evaluate.inference.score import effective_size, rate_ends, student_quantile
 
 if TYPE_CHECKING:
@@ -121,8 +121,6 @@ class ControlledRate(ReprMixin):
         missing: answered cases in which a style is not known, left out.
         level: of the intervals.
         control: the controlled styles.
-        used: the outcomes that count.
-        graded: whether some scores are graded preferences.
     """
 
     overlap: int
@@ -137,13 +135,11 @@ class ControlledRate(ReprMixin):
     ci: tuple[float, float] | None = None
     notices: tuple[str, ...] = ()
     effects: tuple[StyleEffect, ...] = ()
-    used: tuple[str, ...] = USED["half"]
-    graded: bool = False
 
     @property
     def differing(self) -> tuple[str, ...]:
         """The controlled styles in which some answers differ; without any, ``rate`` is the rate as it is."""
-        return tuple(one.name for one in self.effects if one.differing)
+        return tuple(effect.name for effect in self.effects if effect.differing)
 
     def __str__(self) -> str:
         if self.rate is None or not self.differing:
@@ -161,10 +157,13 @@ def control_names(control: str | Sequence[str]) -> tuple[str, ...]:
         >>> control_names(["length", "markdown"])
         ('length', 'headers', 'lists', 'bold')
     """
-    given = [control] if isinstance(control, str) else list(control)
-    if not given or not all(isinstance(name, str) and name for name in given):
+    names = [control] if isinstance(control, str) else list(control)
+    if not names or not all(isinstance(name, str) and name for name in names):
         raise InputError(f"control takes names of styles, such as 'length' and 'markdown', not {control!r:.80}")
-    return tuple(dict.fromkeys(one for name in given for one in (MARKDOWN if name == "markdown" else (name,))))
+    if "markdown" in names:
+        place = names.index("markdown")
+        names[place : place + 1] = MARKDOWN
+    return tuple(dict.fromkeys(names))
 
 
 def length_controlled(cases: Table, *, level: float = 0.95) -> ControlledRate:
@@ -204,10 +203,8 @@ def controlled_rate(cases: Table, control: str | Sequence[str] = ("length",), *,
     frame = used_cases(read_cases(cases), "half")
     columns = [f"{name}_{side}" for side in "ab" for name in names]
     require_columns(frame, columns, "cases")
-    frame = frame.with_columns(_numbers(frame[column]) for column in columns)
-    known = frame.drop_nulls(columns)
-    measures = known.select(columns).to_numpy()
-    a, b = measures[:, : len(names)], measures[:, len(names) :]
+    known = frame.with_columns(_numbers(frame[column]) for column in columns).drop_nulls(columns)
+    a, b = np.hsplit(known.select(columns).to_numpy(), 2)
     near = np.abs(b - a) <= _NEAR * (np.abs(a) + np.abs(b)) / 2
     scores = by_task(known)
     found = ControlledRate(
@@ -219,11 +216,10 @@ def controlled_rate(cases: Table, control: str | Sequence[str] = ("length",), *,
         missing=frame.height - known.height,
         level=level,
         control=names,
-        graded=graded_count(known) > 0,
     )
     if scores.n < _LEAST:
-        why = f"{plural(scores.n, 'answered case')} with all measures are too few; it takes {_LEAST}"
-        return replace(found, notices=(f"no rate at equal {_and(names)}: {why}",))
+        few = f"{plural(scores.n, 'answered case')} with all measures are too few; it takes {_LEAST}"
+        return replace(found, notices=(f"no rate at equal {_and(names)}: {few}",))
     codes = None
     quantile = normal_quantile(level)
     notices = []
@@ -234,7 +230,8 @@ def controlled_rate(cases: Table, control: str | Sequence[str] = ("length",), *,
     scale = scales_of(a, b)
     penalties = tuple(LENGTH if name == "length" else OTHER for name in names)
     estimate, se = fit_penalised(np.tanh((b - a) / scale), known["score"].to_numpy(), penalties, codes)
-    low, high = estimate - quantile * se, estimate + quantile * se
+    low = estimate - quantile * se
+    high = estimate + quantile * se
     effects = tuple(
         StyleEffect(
             name,
@@ -252,7 +249,10 @@ def controlled_rate(cases: Table, control: str | Sequence[str] = ("length",), *,
     if not found.differing:
         nothing = f"no answers differ in {_and(names)}, so there is nothing to control for"
         return replace(found, notices=(nothing,), rate=found.raw_rate, ci=found.raw_ci)
-    notices += _overlap_notice(found.overlap, found.n, found.differing)
+    if found.overlap < max(_FEW, _FEW_SHARE * found.n):
+        what = _and(found.differing)
+        few = f"only {found.overlap:,} of {found.n:,} cases have answers of nearly equal {what}"
+        notices.append(f"{few}: the rate at equal {what} is mostly a guess; {_HAVE} {what}")
     ends = (_chance(low[0]), _chance(high[0]))
     return replace(found, rate=_chance(estimate[0]), ci=ends, notices=tuple(notices))
 
@@ -274,10 +274,11 @@ def fit_penalised(
     design = np.column_stack([np.ones(n), x])
     state = _solved(design, y, penalties, 1.0)
     # Scores between 0 and 1 vary less than wins and losses with the same chance do.
-    graded = bool(((y > 0) & (y < 1)).any())
-    chances = state.p * (1 - state.p)
-    dispersion = float(((y - state.p) ** 2).sum() / max(chances.sum(), _CLOSE)) * n / max(1, n - k - 1)
-    share = min(1.0, dispersion) if graded else 1.0
+    share = 1.0
+    if ((y > 0) & (y < 1)).any():
+        chances = state.p * (1 - state.p)
+        dispersion = float(((y - state.p) ** 2).sum() / max(chances.sum(), _CLOSE)) * n / max(1, n - k - 1)
+        share = min(1.0, dispersion)
     if codes is not None:
         sums = np.zeros((int(codes.max()) + 1, k + 1))
         np.add.at(sums, codes, design * (y - state.p)[:, None])
@@ -355,12 +356,4 @@ def _chance(logit: float) -> float:
 
 
 def _and(names: Sequence[str]) -> str:
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
-
-
-def _overlap_notice(overlap: int, n: int, names: Sequence[str]) -> list[str]:
-    if overlap >= max(_FEW, _FEW_SHARE * n):
-        return []
-    what = _and(names)
-    few = f"only {overlap:,} of {n:,} cases have answers of nearly equal {what}"
-    return [f"{few}: the rate at equal {what} is mostly a guess; {_HAVE} {what}"]
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))

@@ -11,6 +11,7 @@ choices it is 0, and what is left is the mean of the labels.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -20,8 +21,8 @@ from pairscale.core.errors import InputError
 from pairscale.core.notices import notice
 from pairscale.core.options import require_level
 from pairscale.core.tables import Table
-from pairscale.evaluate.inference.cases import USED, task_means
-from pairscale.evaluate.inference.score import graded_limits, half_share, score_limits
+from pairscale.evaluate.inference.cases import task_means
+from pairscale.evaluate.inference.score import NO_SPREAD, graded_limits, half_share, score_interval
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     Floats: TypeAlias = NDArray[np.float64]
 
 _IMAGINED = 0.25  # of a task on which model and people disagree, each way
-_NO_SPREAD = 1e-12  # of labels that are equal, but for rounding
 _WORTHWHILE = 1.1  # times the labels that people gave: below, the model is said not to help
 
 
@@ -50,8 +50,6 @@ class CorrectedWinRate:
         unmatched: tasks with a label only; not used.
         effective_labels: how many labels alone would give an interval as narrow.
         level: of the intervals.
-        interval: how they were made.
-        used: the outcomes that count, of people and of the model.
         notices: what to be careful with.
         graded: whose scores are graded preferences: ``model``, ``people``, both or none of them.
     """
@@ -68,8 +66,6 @@ class CorrectedWinRate:
     helps: bool = False
     labels: int = 0
     effective_labels: float = 0.0
-    interval: str = "wilson"
-    used: tuple[str, ...] = USED["half"]
     notices: tuple[str, ...] = ()
     graded: tuple[str, ...] = ()
 
@@ -118,16 +114,17 @@ def corrected_win_rate(
     if both.is_empty():
         why = f"no corrected win rate: there is no {'label' if model.height else 'verdict of the model'}"
         return replace(found, notices=(why,))
-    moments = ScoreMoments.of(both["score"].to_numpy()[None, :], both["score_model"].to_numpy()[None, :], rest[None, :])
+    people = both["score"].to_numpy()
+    judged = both["score_model"].to_numpy()
     by_grades = "people" in found.graded
-    rate, weight, size, lower, upper, worth = (float(part[0]) for part in correct(moments, level, graded=by_grades))
-    labels = np.array([float(moments.n)])
-    alone = _limits(moments.mean_y, moments, labels, level, graded=by_grades)
+    rate, weight, size, ci, worth = correct(people, judged, rest, level, graded=by_grades)
+    n = len(people)
+    mean = float(people.mean())
     notices = []
-    if size == moments.n and moments.others:
+    if rest.size and size == n:
         notices.append(
             notice(
-                f"the verdicts of the model do not help: with them, {moments.n} labels would be worth {worth:.1f}. The "
+                f"the verdicts of the model do not help: with them, {n} labels would be worth {worth:.1f}. The "
                 "rate is that of the labels alone; label more tasks, or find a model that agrees better with people"
             )
         )
@@ -136,95 +133,59 @@ def corrected_win_rate(
     return replace(
         found,
         rate=rate,
-        ci=(lower, upper),
-        human_rate=float(moments.mean_y[0]),
-        human_ci=(float(alone[0][0]), float(alone[1][0])),
+        ci=ci,
+        human_rate=mean,
+        human_ci=_limits(mean, people, float(n), level, graded=by_grades),
         weight=weight,
-        helps=size > moments.n,
-        labels=moments.n,
+        helps=size > n,
+        labels=n,
         effective_labels=size,
         notices=tuple(notices),
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ScoreMoments:
-    """What the correction needs to know of the scores; every array has an entry for each data set.
-
-    Attributes:
-        n: labelled tasks.
-        others: tasks with a verdict only.
-        mean_y: of the labels.
-        mean_f: of the verdicts on labelled tasks.
-        mean_other: of the verdicts on the others.
-        spread_y: the variance of the labels (by n).
-        spread_f: of the verdicts on labelled tasks (by n).
-        cross: the covariance of both (by n).
-        spread_other: the variance of the verdicts on the others (by N).
-        skew_y: the skewness of the mean label.
-    """
-
-    n: int
-    others: int
-    mean_y: Floats
-    mean_f: Floats
-    mean_other: Floats
-    spread_y: Floats
-    spread_f: Floats
-    cross: Floats
-    spread_other: Floats
-    skew_y: Floats
-
-    @classmethod
-    def of(cls, y: Floats, f: Floats, other: Floats) -> ScoreMoments:
-        """From scores, one row per data set."""
-        n, others = y.shape[1], other.shape[1]
-        mean_y, mean_f = y.mean(axis=1), f.mean(axis=1)
-        cross = (y * f).mean(axis=1) - mean_y * mean_f
-        none = np.zeros(len(y))
-        mean_other, spread_other = (other.mean(axis=1), other.var(axis=1)) if others else (none, none)
-        rest = y - mean_y[:, None]
-        spread = np.maximum((rest**2).sum(axis=1), _NO_SPREAD)
-        skew = (rest**3).sum(axis=1) / spread**1.5
-        return cls(n, others, mean_y, mean_f, mean_other, y.var(axis=1), f.var(axis=1), cross, spread_other, skew)
-
-
 def correct(
-    moments: ScoreMoments, level: float, *, graded: bool = False
-) -> tuple[Floats, Floats, Floats, Floats, Floats, Floats]:
+    people: Floats, judged: Floats, rest: Floats, level: float, *, graded: bool = False
+) -> tuple[float, float, float, tuple[float, float], float]:
     """Rate, weight, effective labels, both ends, and what labels would be worth if the model were used anyway.
 
     Args:
-        moments: of the scores.
+        people: the scores by people of the labelled tasks.
+        judged: those by the model of the same tasks.
+        rest: those by the model of all other tasks.
         level: of the interval.
         graded: whether labels are graded, so that they may vary less than wins, ties and losses do.
     """
-    n, others = moments.n, moments.others
-    y, f = moments.mean_y, moments.mean_f
-    weight, ratio = np.zeros_like(y), np.ones_like(y)
-    if others and n > 2:
-        # The imagined disagreements (1, 0) and (0, 1) enter all second moments, of y and f alike.
-        k, total = _IMAGINED, n - 1 + 2 * _IMAGINED
-        s_yy = (n * moments.spread_y + k * ((1 - y) ** 2 + y**2)) / total
-        s_ff = (n * moments.spread_f + k * ((1 - f) ** 2 + f**2)) / total
-        s_yf = (n * moments.cross - k * ((1 - y) * f + y * (1 - f))) / total
-        weight = np.clip(s_yf / (s_ff * (1 + n / others)), 0, 1)
-        rest = (s_yy - 2 * weight * s_yf + weight**2 * s_ff) * (n - 1) / (n - 2)
-        variance = rest / n + weight**2 * moments.spread_other / others
-        alone = moments.spread_y / (n - 1)
-        ratio = np.where(alone > 0, variance / np.where(alone > 0, alone, 1), 1)
-    worth = n / ratio
-    helps = worth >= _WORTHWHILE * n
-    weight, size = np.where(helps, weight, 0.0), np.where(helps, worth, float(n))
-    rate = np.clip(y + weight * (moments.mean_other - f), 0, 1)
-    lower, upper = _limits(rate, moments, size, level, graded=graded)
-    return rate, weight, size, lower, upper, worth
+    n = len(people)
+    mean = float(people.mean())
+    alone = float(people.var()) / max(1, n - 1)
+    worth = float(n)
+    weight = 0.0
+    if n > 2 and rest.size and alone > 0:
+        # The imagined disagreements (1, 0) and (0, 1) enter all second moments, of people and model alike.
+        centre = np.array([mean, judged.mean()])
+        off = np.column_stack([people, judged]) - centre
+        imagined = np.eye(2) - centre
+        moments = (off.T @ off + _IMAGINED * imagined.T @ imagined) / (n - 1 + 2 * _IMAGINED)
+        weight = float(np.clip(moments[0, 1] / (moments[1, 1] * (1 + n / len(rest))), 0, 1))
+        combined = np.array([1, -weight])
+        residual = combined @ moments @ combined * (n - 1) / (n - 2)
+        variance = residual / n + weight**2 * rest.var() / len(rest)
+        worth = float(n * alone / variance)
+    if worth < _WORTHWHILE * n:
+        return mean, 0.0, float(n), _limits(mean, people, float(n), level, graded=graded), worth
+    rate = float(np.clip(mean + weight * (rest.mean() - judged.mean()), 0, 1))
+    return rate, weight, worth, _limits(rate, people, worth, level, graded=graded), worth
 
 
-def _limits(rate: Floats, moments: ScoreMoments, size: Floats, level: float, *, graded: bool) -> tuple[Floats, Floats]:
+def _limits(rate: float, people: Floats, size: float, level: float, *, graded: bool) -> tuple[float, float]:
     """Both ends for a rate of labels that spread as these do, as if there were so many of them."""
-    if graded:
-        skew = moments.skew_y * np.sqrt(moments.n / size)
-        return graded_limits(rate, moments.spread_y * moments.n / max(1, moments.n - 1), moments.n, size, level, skew)
-    halves = np.minimum(half_share(moments.mean_y, moments.spread_y), 1 - np.abs(2 * rate - 1))
-    return score_limits(rate, halves, size, level)
+    mean, variance, n = people.mean(), people.var(), len(people)
+    if not graded:
+        halves = min(float(half_share(mean, variance)), 1 - abs(2 * rate - 1))
+        return score_interval(rate, halves, size, level)
+    off = people - mean
+    skew = (off**3).sum() / max((off**2).sum(), NO_SPREAD) ** 1.5 * math.sqrt(n / size)
+    spread = np.array([variance * n / max(1, n - 1)])
+    lower, upper = graded_limits(np.array([rate]), spread, n, np.array([size]), level, np.array([skew]))
+    return float(lower[0]), float(upper[0])

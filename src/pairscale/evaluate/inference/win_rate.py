@@ -133,9 +133,10 @@ def win_rate(
     """
     level = require_level(level)
     require_choice(interval, "interval", ("wilson", "betting"))
-    frame = read_cases(cases, graded=graded and ties != "excluded")
+    graded = graded and ties != "excluded"
+    frame = read_cases(cases, graded=graded)
     used = used_cases(frame, ties)
-    known = graded_count(used) if graded and ties != "excluded" else 0
+    known = graded_count(used) if graded else 0
     scores = by_task(used)
     rate = scores.mean
     size = effective_size(scores, level)
@@ -158,7 +159,7 @@ def win_rate(
     return WinRate(
         "b",
         rate,
-        **asdict(tally(frame)),
+        **tally(frame),
         n=scores.n,
         tasks=scores.tasks,
         ci=ci,
@@ -255,14 +256,13 @@ def slices(
     count = sum(not used_cases(part, ties).is_empty() for part in parts.values())
     joint = 1 - (1 - level) / max(1, count)
     rows = []
-    any_graded = False
     for (name,), part in parts.items():
         alone = win_rate(part, ties=ties, interval=interval, level=level, graded=graded)
         together = win_rate(part, ties=ties, interval=interval, level=joint, graded=graded)
-        any_graded |= alone.graded
-        ends = dict(zip(("lower", "upper"), alone.ci or (None, None), strict=True))
-        joint_ends = dict(zip(("joint_lower", "joint_upper"), together.ci or (None, None), strict=True))
-        rows.append({"slice": name, **asdict(alone), **ends, **joint_ends})
+        lower, upper = alone.ci or (None, None)
+        joint_lower, joint_upper = together.ci or (None, None)
+        ends = {"lower": lower, "upper": upper, "joint_lower": joint_lower, "joint_upper": joint_upper}
+        rows.append({"slice": name, **asdict(alone), **ends})
     table = pl.DataFrame(rows, schema=_TABLE).sort("n", "slice", descending=[True, False], nulls_last=True)
     note = ""
     if count > 1:
@@ -271,4 +271,4 @@ def slices(
             f"{count} slices: if B were as good as A in all of them, at least one interval would miss 1/2 with a "
             f"chance of up to {chance:.0%}; to pick out slices afterwards, go by joint_lower and joint_upper"
         )
-    return Slices(table, by, level, interval, USED[ties], note, any_graded)
+    return Slices(table, by, level, interval, USED[ties], note, any(row["graded"] for row in rows))

@@ -32,53 +32,12 @@ if TYPE_CHECKING:
 
     from pairscale.core.arrays import Floats, Ints
 
-__all__ = ["BLOCK", "by_rank", "likely_worst", "rhat_and_ess"]
+__all__ = ["BLOCK", "by_rank", "rhat_and_ess"]
 
 BLOCK = 2**18
 """So many numbers are worked on at a time: some arrays of 2 MB, whatever the number of parameters."""
 
 _LEAST_DRAWS = 4
-
-
-def likely_worst(draws: Floats, count: int) -> Ints:
-    """Parameters that are likely to have the largest R-hat or the smallest effective sample size.
-
-    By means and variances of values instead of ranks, which take a tenth of the time: enough to know where to look
-    first, and nothing is decided on it.
-
-    Args:
-        draws: of shape (draws, chains, parameters).
-        count: how many of either kind.
-    """
-    half = len(draws) // 2
-    n_params = draws.shape[2]
-    if n_params <= count or half < _LEAST_DRAWS // 2:
-        return np.arange(n_params)
-    width = max(64, BLOCK // (len(draws) * draws.shape[1]))
-    parts = [_suspicion(draws[:, :, start : start + width], half) for start in range(0, n_params, width)]
-    worst = [np.argpartition(-figure, count)[:count] for figure in np.concatenate(parts, axis=1)]
-    return np.unique(np.concatenate(worst))
-
-
-def _suspicion(draws: Floats, half: int) -> Floats:
-    """Of some parameters: how far apart half chains are, how draws follow draws, and how far apart half chains spread.
-
-    Infinite where it cannot be told.
-    """
-    centred = draws - draws.mean(axis=(0, 1))
-    lagged = np.einsum("dcp,dcp->p", centred[1:], centred[:-1])
-    suspects = []
-    for folded in (False, True):
-        if folded:
-            np.abs(centred, out=centred)
-            centred -= centred.mean(axis=(0, 1))
-        scale = np.einsum("dcp,dcp->p", centred, centred)
-        halves = np.concatenate([centred[:half].mean(axis=0), centred[-half:].mean(axis=0)])
-        with np.errstate(divide="ignore", invalid="ignore"):
-            suspects.append(np.einsum("cp,cp->p", halves, halves) / scale)
-            if not folded:
-                suspects.append(lagged / scale)
-    return np.asarray(np.nan_to_num(np.stack(suspects), nan=np.inf))
 
 
 def rhat_and_ess(draws: npt.NDArray[np.generic]) -> tuple[Floats, Floats]:

@@ -9,7 +9,6 @@ it is.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -350,7 +349,7 @@ def _mixed(basis: Floats, follow: Floats) -> Floats:
             mix = np.zeros_like(mix)
             mix[:n] = found
             break
-    return np.asarray(mix, dtype=np.float64)
+    return mix
 
 
 def _log_size(theta: Floats) -> Floats:
@@ -363,15 +362,10 @@ def _widening(kappa: float, t: Floats) -> tuple[Floats, Floats]:
     """The logarithm of ``c_t`` and its slope in t, so far from the center, where the slope is kappa."""
     if kappa >= 1:
         return kappa * t, np.full_like(t, kappa)
-    logit, at_center = _bend_of(kappa)
-    log = t - 0.5 * (np.logaddexp(0.0, 2 * t - logit) - at_center)
-    return np.asarray(log), np.asarray(expit(logit - 2 * t))
-
-
-@lru_cache(maxsize=64)
-def _bend_of(kappa: float) -> tuple[float, float]:
-    logit = float(np.log(max(kappa, 1e-3)) - np.log1p(-max(kappa, 1e-3)))
-    return logit, float(np.logaddexp(0.0, -logit))
+    share = max(kappa, 1e-3)
+    logit = float(np.log(share) - np.log1p(-share))
+    log = t - 0.5 * (np.logaddexp(0.0, 2 * t - logit) - float(np.logaddexp(0.0, -logit)))
+    return log, expit(logit - 2 * t)
 
 
 def _guess_spread(posterior: Density, name: str, kappa: float) -> float:

@@ -55,7 +55,7 @@ class _Room:
 class Density:
     """Log density and gradient for any number of chains at once.
 
-    Columns are chains; the rows are the scores, less the mean of their prior, and then ``JudgeParameters.names``.
+    Columns are chains; the rows are the scores, and then ``JudgeParameters.names``.
 
     Winners of pooled judges take one exponential an item, not one a cell, and two divisions a cell: with W = exp(score
     of the winner) and L that of the loser (both with b where they stood first), ``s = W / (W + L)`` and
@@ -77,7 +77,6 @@ class Density:
         self.linear = self._position + self._slopes
         sds = [model.position_sd] * len(self._position) + [SLOPE_SD] * len(self._slopes)
         self.linear_sd = np.array(sds)
-        self.prior_mean = None if model.prior_mean is None else np.array(model.prior_mean)
         k = len(cells.winner)
         sides = (np.concatenate([cells.winner, cells.loser]), np.tile(np.arange(k), 2))
         values = np.concatenate([cells.times, -cells.times])
@@ -111,10 +110,6 @@ class Density:
             return np.zeros(x.shape[1]), np.zeros(x.shape[1])
         return self.likelihood.link(x[self.row[self.noise]])
 
-    def abilities(self, x: Floats) -> Floats:
-        """The scores of each column."""
-        return x[: self.n] if self.prior_mean is None else x[: self.n] + self.prior_mean[:, None]
-
     def slopes(self, x: Floats) -> Floats:
         """The slope of each judge, of each column; their mean over the comparisons is 1."""
         return np.ones((1, x.shape[1])) if self.basis is None else 1 + self.basis @ x[self._slopes]
@@ -123,7 +118,7 @@ class Density:
         """Of a block of cells: the predictor, the difference of the scores, and the slope; None for pooled judges."""
         cells = self.cells
         judge = self._judge[block]
-        theta = self.abilities(x)
+        theta = x[: self.n]
         d = theta[cells.winner[block]] - theta[cells.loser[block]]
         slope = None if self.basis is None else self.slopes(x)[judge]
         eta = d if slope is None else slope * d
@@ -142,7 +137,7 @@ class Density:
         in_position = np.zeros((len(self._position), room.chains))
         in_slope = np.zeros((self.model.judges if self.basis is not None else 0, room.chains))
         # Far out, where exp of a score would overflow, each difference is taken first; so it is with NaN.
-        theta = self.abilities(x)
+        theta = x[: self.n]
         near = bool(max(theta.max(), -theta.min()) + np.abs(x[self.n :]).max(initial=0.0) < _FAR)
         near = near and self._by_table
         if near:
@@ -230,16 +225,16 @@ class Density:
             gradient[self.linear] = -linear / self._linear_variance
             if value:
                 log = log - 0.5 * (np.square(linear) / self._linear_variance).sum(axis=0)
-        return np.asarray(log)
+        return log
 
     # The mode of scores, position effects and slopes, given noise and spread
 
-    def prior_precision(self, x: Floats) -> Floats:
-        """That of the scores at one position: one for all, or a column of one for each."""
+    def prior_precision(self, x: Floats) -> float:
+        """That of the scores at one position."""
         sd = self.model.prior_sd
         if sd is None:
-            return np.asarray(1 / np.exp(x[self.row["t"], 0]) ** 2)
-        return np.asarray(sd)[:, None] ** -2 if isinstance(sd, tuple) else np.asarray(1 / sd**2)
+            sd = float(np.exp(x[self.row["t"], 0]))
+        return 1 / sd**2
 
     @property
     def mode_rows(self) -> Ints:
@@ -267,7 +262,7 @@ class Density:
         columns = self.columns
         if slope is not None and self.basis is not None:
             columns = np.concatenate([columns, self.basis[self._judge].T * d[:, 0]])
-        prior = np.broadcast_to(np.ravel(self.prior_precision(x)), self.n)
+        prior = np.full(self.n, self.prior_precision(x))
         of_cell = None if slope is None else slope[:, 0]
         return Curvature(self._incidence, self.cells, weight, of_cell, columns, prior, self.linear_sd**-2)
 
@@ -305,4 +300,4 @@ class Curvature(Precision):
         operator = LinearOperator((size, size), matvec=product, dtype=np.float64)
         precondition = LinearOperator((size, size), matvec=lambda v: scale * v.ravel(), dtype=np.float64)
         solution, _ = cg(operator, right, rtol=tolerance, maxiter=500, M=precondition)
-        return np.asarray(solution)
+        return solution

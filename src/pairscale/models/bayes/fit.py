@@ -144,16 +144,11 @@ class FitEvidence:
     settings: dict[str, Any]
 
 
-def judge_parameters(
-    variant: str, prior_sd: Any, prior_mean: Sequence[float] | Floats | None = None
-) -> JudgeParameters:
+def judge_parameters(variant: str, prior_sd: float | Literal["learned"]) -> JudgeParameters:
     """Which parameters a variant has."""
     lapse, position = _VARIANTS[require_choice(variant, "model_variant", _VARIANTS)]
-    mean = None if prior_mean is None else tuple(np.asarray(prior_mean, dtype=np.float64).tolist())
-    if np.ndim(prior_sd) == 1:
-        return JudgeParameters(lapse, position, tuple(np.asarray(prior_sd, dtype=np.float64).tolist()), mean)
     spread = require_number_or(prior_sd, "prior_sd", ("learned",), above=0)
-    return JudgeParameters(lapse, position, None if isinstance(spread, str) else spread, mean)
+    return JudgeParameters(lapse, position, None if isinstance(spread, str) else spread)
 
 
 def fit_btl(
@@ -163,8 +158,7 @@ def fit_btl(
     settings: MCMCSettings | None = None,
     seed: int | None = None,
     *,
-    prior_sd: float | Literal["learned"] | Sequence[float] | Floats = 1.0,
-    prior_mean: Sequence[float] | Floats | None = None,
+    prior_sd: float | Literal["learned"] = 1.0,
     warm: Any = None,
     near_stop: bool = False,
     gate: DiagnosticsGate | None = None,
@@ -181,8 +175,7 @@ def fit_btl(
         model_variant: which faults the judge may have.
         settings: how to sample.
         seed: of the draws.
-        prior_sd: of the scores, one for all or one for each, or ``learned``.
-        prior_mean: of the scores, one for each; 0 by default.
+        prior_sd: of the scores, or ``learned``.
         warm: an earlier fit of fewer comparisons of the same items; its coordinates and draws are the start.
         near_stop: require the stricter effective sample size.
         gate: other limits than the default ones.
@@ -192,7 +185,7 @@ def fit_btl(
             mode is far from the mass of the posterior, so that judges are sampled all the same.
         progress: show a bar when standard error is a terminal.
     """
-    evidence = read_evidence(rows, ids, judge_parameters(model_variant, prior_sd, prior_mean), repeats)
+    evidence = read_evidence(rows, ids, judge_parameters(model_variant, prior_sd), repeats)
     names = tuple(evidence.names)
     if approximate and evidence.judges is None:
         return _approximated(evidence, gate or DiagnosticsGate.for_items(len(names)), near_stop, seed)
@@ -207,7 +200,14 @@ def fit_btl(
     draws = {name: found.draws[:, :, at] for name, at in density.row.items()}
     epsilon = expit(draws["u"]) if "u" in draws else None
     b = _mean_position(evidence, draws)
-    posterior = Posterior.from_chains(names, found.theta, epsilon, b)
+    theta = found.theta.reshape(-1, len(names))
+    posterior = Posterior(
+        names,
+        theta - theta.mean(axis=1, keepdims=True),
+        None if epsilon is None else epsilon.ravel(),
+        None if b is None else b.ravel(),
+        settings.chains,
+    )
     how = {"warm": begun.warm, "coordinates": "learned" if begun.learned else "unlearned", **asdict(settings)}
     flat = {name: values.ravel() for name, values in draws.items()}
     fit = _fit(evidence, posterior, found.diagnostics, flat, "lock-step HMC", how, seed)
@@ -229,7 +229,7 @@ def _approximated(evidence: FitEvidence, gate: DiagnosticsGate, near_stop: bool,
     size = max(N_DRAWS, 2 * math.ceil(required / 2))
     target = Target(evidence.cells, evidence.model)
     x, draws = draw_around(target, size, generator(seed))
-    theta = x[:, :n] if evidence.model.prior_mean is None else x[:, :n] + np.array(evidence.model.prior_mean)
+    theta = x[:, :n]
     posterior = Posterior(
         tuple(evidence.names),
         theta - theta.mean(axis=1, keepdims=True),
@@ -312,7 +312,7 @@ def _mean_position(evidence: FitEvidence, draws: Mapping[str, Floats]) -> Floats
     if evidence.cells.share is None:
         return draws["b"]
     effects = np.stack([draws[name] for name in evidence.model.position_names], axis=-1)
-    return np.asarray(effects @ evidence.cells.share)
+    return effects @ evidence.cells.share
 
 
 def _fit(

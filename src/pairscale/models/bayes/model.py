@@ -1,6 +1,6 @@
 """The Bayesian models: which parameters there are, the answers that they explain, and the likelihood of an answer.
 
-The linear predictor of an answer is ``eta = a_k (theta_i - theta_j) + b_k``. Scores have the prior ``N(m_i, tau²)``.
+The linear predictor of an answer is ``eta = a_k (theta_i - theta_j) + b_k``. Scores have the prior ``N(0, tau²)``.
 
 * **Winners.** i beat j with the chance ``(1 - eps) logistic(eta) + eps / 2``: a judge may lapse. Pooled judges have the
   slope 1 and one position effect. With a slope per judge there are no lapses; the mean slope over all comparisons is 1:
@@ -27,7 +27,6 @@ import polars as pl
 import scipy
 
 from pairscale.core.arrays import Floats, Ints
-from pairscale.pairing.edges import count_cells
 
 __all__ = [
     "DF",
@@ -78,21 +77,19 @@ _PEAK = 0.375  # the density of t with four degrees of freedom at 0
 
 @dataclass(frozen=True, slots=True)
 class JudgeParameters:
-    """Which parameters a model has, and what is known of the scores beforehand.
+    """Which parameters a model has.
 
     Attributes:
         lapse: ``eps ~ Beta(2, 20)``.
         position: a position effect with a normal prior: standard deviation 0.3, with slopes 0.5, of logits 1.
-        prior_sd: of the scores, one for all or one for each; None when it is learned.
-        prior_mean: of each score; None when it is 0 for all.
+        prior_sd: of the scores; None when it is learned.
         judges: how many judges have a slope; 1 when they are pooled.
         probabilities: whether answers are logits.
     """
 
     lapse: bool
     position: bool
-    prior_sd: float | tuple[float, ...] | None = 1.0
-    prior_mean: tuple[float, ...] | None = None
+    prior_sd: float | None = 1.0
     judges: int = 1
     probabilities: bool = False
 
@@ -193,37 +190,34 @@ def pair_keys(first: Ints, second: Ints, n_items: int, judge: Ints | None) -> In
 
 def count_outcomes(answers: Answers, *, position: bool) -> Cells:
     """Count outcomes; without a position effect, where the winner stood does not matter."""
-    n_items = answers.n_items
     tied = answers.result == 0.5
-    won = answers.result >= 0.5
-    rows = np.arange(len(won))
-    if tied.any():  # everything twice: a tie is a win of each, once; then halved
-        rows = np.tile(rows, 2)
-        won = np.concatenate([won, won & ~tied])
+    times = np.where(tied, 0.5, 1.0)
+    if answers.times is not None:
+        times = times * answers.times
+    # A tie is half a win for each.
+    rows = np.append(np.arange(len(tied)), np.flatnonzero(tied))
+    first_won = np.append(answers.result >= 0.5, np.zeros(tied.sum(), dtype=bool))
     first = answers.first[rows]
     second = answers.second[rows]
-    winner = np.where(won, first, second)
-    loser = np.where(won, second, first)
-    place = won.astype(np.int64) if position else np.ones_like(winner)
-    judge = answers.judge
-    share = None
-    size = n_items
-    if judge is not None:  # an item that another judge sees is counted as another item
-        share = np.bincount(judge) / len(judge)
-        size = n_items * len(share)
-        winner = winner + judge[rows] * n_items
-        loser = loser + judge[rows] * n_items
-    times = None if answers.times is None else answers.times[rows]
-    coded, loser, often = count_cells(winner * 2 + place, loser, size, times)
-    winner = coded // 2
+    wins = pl.DataFrame(
+        {
+            "judge": np.zeros_like(rows) if answers.judge is None else answers.judge[rows],
+            "winner": np.where(first_won, first, second),
+            "first": first_won | (not position),
+            "loser": np.where(first_won, second, first),
+            "times": times[rows],
+        }
+    )
+    kinds = ["judge", "winner", "first", "loser"]
+    counted = wins.group_by(kinds).agg(pl.col("times").sum()).sort(kinds)
     return Cells(
-        winner=winner % n_items,
-        loser=loser % n_items,
-        sign=np.where(coded % 2 == 1, 1.0, -1.0),
-        times=often / 2 if tied.any() else often.astype(np.float64),
-        n_items=n_items,
-        judge=None if judge is None else winner // n_items,
-        share=share,
+        winner=counted["winner"].to_numpy(),
+        loser=counted["loser"].to_numpy(),
+        sign=np.where(counted["first"].to_numpy(), 1.0, -1.0),
+        times=counted["times"].to_numpy(),
+        n_items=answers.n_items,
+        judge=None if answers.judge is None else counted["judge"].to_numpy(),
+        share=None if answers.judge is None else np.bincount(answers.judge) / len(answers.judge),
     )
 
 
@@ -302,7 +296,7 @@ class Winners:
         """The expected information of each outcome."""
         s = scipy.special.expit(eta)
         p = (1 - eps) * s + eps / 2
-        return np.asarray(((1 - eps) * s * (1 - s)) ** 2 / np.maximum(p * (1 - p), 1e-300))
+        return ((1 - eps) * s * (1 - s)) ** 2 / np.maximum(p * (1 - p), 1e-300)
 
     def spread_prior(self, t: Any, squares: Any, n: int) -> tuple[Any, Any]:
         """With the prior of n scores whose squares have this sum: log density but for the squares, and slope in t."""
@@ -398,4 +392,4 @@ def t_below(v: Floats) -> Floats:
     x = np.abs(v) / root
     small = 4.0 / (root * (root + np.abs(v)))  # 1 - x without cancellation
     tail = small**2 * (2 + x) / 4
-    return np.asarray(np.where(v < 0, tail, 1 - tail))
+    return np.where(v < 0, tail, 1 - tail)

@@ -65,7 +65,7 @@ class Normal:
 class Target:
     """The posterior, in terms of means over a normal distribution.
 
-    The rows are the scores, less the mean of their prior, and then the position effects.
+    The rows are the scores, and then the position effects.
     """
 
     def __init__(self, cells: Cells, model: JudgeParameters, *, dense: bool | None = None) -> None:
@@ -104,7 +104,7 @@ class Target:
     def precision(self, judge: Floats) -> Floats:
         """The prior's, per row."""
         out = np.full(self.size, self.model.position_sd**-2)
-        out[: self.n] = np.ravel(self.density.prior_precision(self.at(np.zeros(self.size), judge)))
+        out[: self.n] = self.density.prior_precision(self.at(np.zeros(self.size), judge))
         return out
 
     def predictors(self, mean: Floats, judge: Floats) -> tuple[Floats, Floats]:
@@ -371,4 +371,4 @@ def _from_density(
 def _curve(z: Floats, low: Floats, high: Floats) -> Floats:
     """The parabola through nothing in the middle and these two at the ends, at each z (a row each)."""
     z = np.clip(z, -1.5 * _OUT, 1.5 * _OUT)[:, None] / _OUT
-    return np.asarray(0.5 * z * (high - low) + 0.5 * z**2 * (high + low))
+    return 0.5 * z * (high - low) + 0.5 * z**2 * (high + low)

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from functools import cache, cached_property
-from pathlib import Path
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,8 +23,6 @@ from pairscale.models.bayes.logs import ITEM_LOG
 from pairscale.models.reliability import eap_reliability
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import numpy.typing as npt
 
     from pairscale.core.arrays import Floats, Ints
@@ -35,7 +32,6 @@ __all__ = ["ItemSummary", "Posterior", "item_log", "model_columns", "round_figur
 
 _LEVELS = {"p2.5": 0.025, "p5": 0.05, "p50": 0.5, "p95": 0.95, "p97.5": 0.975}
 _TOP = 20
-_SIBLINGS = "devices/system/cpu/cpu[0-9]*/topology/thread_siblings_list"
 _BOUNDARY = 2  # so many ranks on either side of the last of the top
 
 
@@ -69,8 +65,7 @@ class ItemSummary:
 class Posterior:
     """The draws of a fit, all chains together.
 
-    Row r of every array is draw ``r // chains`` of chain ``r % chains``. :meth:`from_chains` makes one from what a
-    sampler gives.
+    Row r of every array is draw ``r // chains`` of chain ``r % chains``.
 
     Attributes:
         ids: the items.
@@ -92,28 +87,6 @@ class Posterior:
                 f"theta must have a row for each draw and a column for each of {len(self.ids):,} items, all of them "
                 f"finite; it has the shape {self.theta.shape}"
             )
-
-    @classmethod
-    def from_chains(
-        cls,
-        ids: Sequence[str],
-        theta: npt.NDArray[Any],
-        epsilon: npt.NDArray[Any] | None = None,
-        b: npt.NDArray[Any] | None = None,
-    ) -> Posterior:
-        """A posterior from arrays by draw and chain; each draw of theta is centred.
-
-        Args:
-            ids: the items.
-            theta: of shape (draws, chains, items).
-            epsilon: of shape (draws, chains).
-            b: of shape (draws, chains).
-        """
-        rows = theta.reshape(-1, theta.shape[2])
-        centred = rows - rows.mean(axis=1, keepdims=True)
-        flat_epsilon = None if epsilon is None else epsilon.reshape(-1)
-        flat_b = None if b is None else b.reshape(-1)
-        return cls(tuple(ids), centred, flat_epsilon, flat_b, theta.shape[1])
 
     @property
     def n_items(self) -> int:
@@ -277,22 +250,13 @@ def model_columns(
         "mcmc_chains": posterior.chains,
         "mcmc_parallel_chains": posterior.chains,  # they advance in lock-step, in one thread
         "mcmc_threads_per_chain": 1,
-        "mcmc_cores_detected_physical": _physical_cores(),
+        "mcmc_cores_detected_physical": None,  # Python knows of hardware threads only
         "mcmc_cores_detected_logical": os.cpu_count(),
         "mcmc_engine_version": engine or f"pairscale {__version__}",
         **diagnostics.log_columns(),
         **figures,
         "reliability": figures["reliability_EAP"],
     }
-
-
-@cache
-def _physical_cores(system: Path = Path("/sys")) -> int | None:
-    """Cores of the machine, where the system tells which hardware threads share one; else None."""
-    try:
-        return len({path.read_text() for path in system.glob(_SIBLINGS)}) or None
-    except OSError:
-        return None
 
 
 def _expected_r2(theta: Floats, mean: Floats) -> float | None:
@@ -307,25 +271,9 @@ def _expected_r2(theta: Floats, mean: Floats) -> float | None:
 
 
 def _summed_up(draws: npt.NDArray[Any]) -> tuple[Floats, Floats, dict[str, Floats]]:
-    """Mean, standard deviation and quantiles of each column; some columns at a time."""
-    n = draws.shape[1]
-    mean = np.empty(n)
-    sd = np.empty(n)
-    quantiles = {name: np.empty(n) for name in _LEVELS}
-    width = max(1, BLOCK // len(draws))
-    last = len(draws) - 1
-    for start in range(0, n, width):
-        block = slice(start, start + width)
-        rows = np.array(draws[:, block].T, dtype=np.float64, order="C")
-        mean[block] = rows.mean(axis=1)
-        sd[block] = rows.std(axis=1, ddof=1)
-        rows.sort(axis=1)
-        for name, level in _LEVELS.items():
-            below = int(last * level)
-            low = rows[:, below]
-            high = rows[:, min(below + 1, last)]
-            quantiles[name][block] = low + (high - low) * (last * level - below)
-    return mean, sd, quantiles
+    """Mean, standard deviation and quantiles of each column."""
+    quantiles = np.quantile(draws, list(_LEVELS.values()), axis=0)
+    return draws.mean(axis=0), draws.std(axis=0, ddof=1), dict(zip(_LEVELS, quantiles, strict=True))
 
 
 def _draw_ranks(theta: Floats) -> npt.NDArray[Any]:
@@ -352,15 +300,8 @@ def _boundary_entropy(found: ItemSummary) -> Floats:
 
 def _neighbours(theta: Floats, order: Ints) -> tuple[Floats, Floats]:
     """Of each item and the next in order: how often it is above in the draws, and the sd of the difference."""
-    above = np.empty(len(order) - 1)
-    sd = np.empty(len(order) - 1)
-    width = max(1, BLOCK // len(theta))
-    for start in range(0, len(above), width):
-        members = theta[:, order[start : start + width + 1]]
-        difference = members[:, :-1] - members[:, 1:]
-        above[start : start + width] = (difference > 0).mean(axis=0)
-        sd[start : start + width] = difference.std(axis=0, ddof=1)
-    return above, sd
+    difference = theta[:, order[:-1]] - theta[:, order[1:]]
+    return (difference > 0).mean(axis=0), difference.std(axis=0, ddof=1)
 
 
 def _parameter(name: str, draws: Floats | None) -> dict[str, float | None]:

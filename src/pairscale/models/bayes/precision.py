@@ -16,6 +16,7 @@ import scipy
 
 from pairscale.core.arrays import Floats, Ints
 from pairscale.models.bayes.model import Cells
+from pairscale.models.linalg import conjugate_gradients
 
 __all__ = ["Dense", "Graph", "Layout", "Precision"]
 
@@ -56,7 +57,7 @@ class Precision:
 
     def corner(self) -> Floats:
         """Of position effects and slopes."""
-        return np.asarray((self.weight * self.columns) @ self.columns.T + np.diag(self.linear_prior))
+        return (self.weight * self.columns) @ self.columns.T + np.diag(self.linear_prior)
 
     def border(self) -> Floats:
         """Between them and the scores; a row each."""
@@ -109,7 +110,7 @@ class Dense(Precision):
         """Draws around a mean of zero, one per column, and the variances that they should have."""
         random = rng.standard_normal((len(self._lower), count))
         noise, _ = scipy.linalg.lapack.dtrtrs(self._lower, random, lower=True, trans=1)
-        return np.asarray(noise), self.variances()[0]
+        return noise, self.variances()[0]
 
     def variances(self) -> tuple[Floats, Floats, Floats]:
         """The diagonal of the covariance; per cell, the predictor's variance and its covariance with the difference."""
@@ -195,33 +196,13 @@ class Graph(Precision):
         if self._border.shape[1]:
             out[:n] += self._border @ x[n:]
             out[n:] += self._border.T @ x[:n]
-        return np.asarray(out)
+        return out
 
     def solve(self, right: Floats, tolerance: float = 1e-4, start: Floats | None = None) -> Floats:
-        """The inverse times ``right``: conjugate gradients, all columns at once, scaled by the diagonal."""
+        """The inverse times ``right``, by conjugate gradients."""
         columns = right.reshape(len(right), -1)
-        x = np.zeros_like(columns)
-        left = columns.copy()
-        if start is not None:
-            x = start.copy()
-            left -= self._times(x)
-        scale = 1 / self._whole_diagonal[:, None]
-        limit = tolerance**2 * np.einsum("ic,ic->c", columns, columns * scale) + 1e-300
-        along = np.zeros_like(columns)
-        before = np.ones(columns.shape[1])
-        for _ in range(_MOST_STEPS):
-            scaled = scale * left
-            size = np.einsum("ic,ic->c", left, scaled)
-            if (size <= limit).all():
-                break
-            along *= size / before
-            along += scaled
-            product = self._times(along)
-            step = size / np.maximum(np.einsum("ic,ic->c", along, product), 1e-300)
-            x += step * along
-            left -= step * product
-            before = np.maximum(size, 1e-300)
-        return x.reshape(right.shape)
+        solution = conjugate_gradients(self._times, columns, self._whole_diagonal, tolerance, _MOST_STEPS, start)
+        return solution.reshape(right.shape)
 
     def _right(self, random: tuple[Floats, Floats]) -> Floats:
         """Noise whose covariance is the precision."""

@@ -83,31 +83,35 @@ def count_repeats(answers: Answers, model: JudgeParameters, repeats: Repeats) ->
 def repeat_agreement(answers: Answers, cells: Cells, model: JudgeParameters, repeats: Repeats) -> RepeatAgreement:
     """How far repeats agree, and the excess agreement to count them with."""
     repeats = require_repeats(repeats)
-    asked = _asked(answers)
-    n = asked.n_repeats
-    agreeing = asked.agreeing()
-    how: Literal["independent", "given", "learned"] = "given"
-    rho = 0.0
+    pair, won, lost = _asked_again(answers)
+    times = won + lost
+    weight = 2 / times.sum(axis=1)  # of two answers on the same pair
+    n = float(times.sum() - len(pair))
+    all_won = won.sum(axis=1)
+    all_lost = lost.sum(axis=1)
+    agreeing = float(weight @ (all_won * (all_won - 1) + all_lost * (all_lost - 1))) / 2
     expected = None
-    if repeats in ("independent", "learned"):
-        how = repeats
-    else:
-        rho = float(repeats)
+    rho = 0.0 if isinstance(repeats, str) else repeats
     if repeats == "learned" and n:
         from pairscale.models.bayes.normal import differences  # which imports SciPy
 
+        twos = times[:, :, None] * times[:, None, :]
+        twos[:, (0, 1), (0, 1)] -= times
         # A prior that is too narrow would take a wide scale for agreement.
         free = replace(model, prior_sd=None)
         for _ in range(_ROUNDS):
             weighed = weigh_repeats(cells, rho)
-            expected = asked.expected(_chances(asked, weighed, free, *differences(weighed, free)))
+            p = _chances(pair, weighed, free.position, *differences(weighed, free))
+            alike = p[:, :, None] * p[:, None, :] + (1 - p[:, :, None]) * (1 - p[:, None, :])
+            mean = alike @ gauss_hermite(_NODES)[1]
+            expected = float(weight @ (twos * mean).sum(axis=(1, 2))) / 2
             before = rho
             rho = min(max((agreeing - expected + _PRIOR / 2) / (n - expected + _PRIOR), 0.0), 1.0)
             if abs(rho - before) < _SETTLED:
                 break
     return RepeatAgreement(
         rho=rho,
-        how=how,
+        how=repeats if isinstance(repeats, str) else "given",
         n_repeats=round(n),
         agreement=agreeing / n if n else None,
         expected=None if expected is None else expected / n,
@@ -122,7 +126,7 @@ def repeat_weights(answers: Answers, rho: float) -> Floats:
 
 def _shares(n: Floats, rho: float) -> Floats:
     """What one of n answers on the same pair counts."""
-    return np.asarray((1 + (n - 1) * (1 - rho)) / n)
+    return (1 + (n - 1) * (1 - rho)) / n
 
 
 def weigh_repeats(cells: Cells, rho: float) -> Cells:
@@ -157,58 +161,14 @@ def _at_nodes(mean: Floats, variance: Floats, lapse: float) -> Floats:
     """The probability of each outcome, at the nodes of its difference."""
     nodes, _ = gauss_hermite(_NODES)
     chance = scipy.special.expit(mean[..., None] + np.sqrt(variance)[..., None] * nodes)
-    return np.asarray((1 - lapse) * chance + lapse / 2)
+    return (1 - lapse) * chance + lapse / 2
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Asked:
-    """The pairs with two answers or more, ties left out: how often which item won, by order.
+def _asked_again(answers: Answers) -> tuple[Ints, Floats, Floats]:
+    """The pairs with two answers or more; by order (lower number first, second), how often that one won and lost.
 
-    Attributes:
-        pair: by number.
-        won: per pair and order (lower number first, second), how often the lower number won.
-        lost: the same, how often it lost.
+    Ties are left out.
     """
-
-    pair: Ints
-    won: Floats
-    lost: Floats
-
-    @property
-    def weight(self) -> Floats:
-        """Per pair, the weight of two of its answers."""
-        return np.asarray(2 / self.times.sum(axis=1))
-
-    @property
-    def times(self) -> Floats:
-        return self.won + self.lost
-
-    @property
-    def n_repeats(self) -> float:
-        return float(self.times.sum() - len(self.pair))
-
-    def agreeing(self) -> float:
-        """Repeats that agree: per pair, n - 1 times the share of two answers that do."""
-        won = self.won.sum(axis=1)
-        lost = self.lost.sum(axis=1)
-        return float(self.weight @ (won * (won - 1) + lost * (lost - 1))) / 2
-
-    def expected(self, p: Floats) -> float:
-        """Repeats that agree when answers are independent.
-
-        Args:
-            p: per pair and order, and for each of several weighted values, the probability that the lower number wins.
-        """
-        both = p[:, :, None] * p[:, None, :] + (1 - p[:, :, None]) * (1 - p[:, None, :])
-        mean = both @ gauss_hermite(_NODES)[1]
-        times = self.times
-        twos = times[:, :, None] * times[:, None, :]
-        twos[:, (0, 1), (0, 1)] -= times
-        return float(self.weight @ (twos * mean).sum(axis=(1, 2))) / 2
-
-
-def _asked(answers: Answers) -> _Asked:
-    """The pairs with two answers or more."""
     decided = answers.result != 0.5
     first = answers.first[decided]
     second = answers.second[decided]
@@ -218,32 +178,21 @@ def _asked(answers: Answers) -> _Asked:
     place = which * 2 + (first > second)
     won = np.bincount(place, weight * low_won, 2 * len(pair)).reshape(-1, 2)
     lost = np.bincount(place, weight * ~low_won, 2 * len(pair)).reshape(-1, 2)
-    often = (won + lost).sum(axis=1) > 1
-    return _Asked(pair[often], won[often], lost[often])
+    again = (won + lost).sum(axis=1) > 1
+    return pair[again], won[again], lost[again]
 
 
-def _chances(
-    asked: _Asked, cells: Cells, model: JudgeParameters, of_cells: Floats, spread: Floats, lapse: float
-) -> Floats:
+def _chances(pair: Ints, cells: Cells, position: bool, of_cells: Floats, spread: Floats, lapse: float) -> Floats:
     """Per pair and order, the probability that the lower number wins, at the nodes of the difference."""
-    # Each pair and order has a cell, for either winner; without a position effect both orders share one.
+    # Each pair and order has a cell, for either winner; without a position effect both orders share one. Where only
+    # one order was asked, what the other gets does not count.
     low_won = cells.winner < cells.loser
-    low_first = (cells.sign > 0) == low_won
-    to_low = np.where(low_won, 1.0, -1.0)
-    keys = cells.pair
-    mean = np.zeros((len(asked.pair), 2))
-    variance = np.zeros((len(asked.pair), 2))
-    for order in range(2):
-        here = low_first == (order == 0) if model.position else np.ones(len(keys), dtype=bool)
-        if not here.any():
-            continue
-        pairs, at = np.unique(keys[here], return_index=True)
-        place = np.minimum(np.searchsorted(pairs, asked.pair), len(pairs) - 1)
-        present = pairs[place] == asked.pair
-        cell = np.flatnonzero(here)[at[place[present]]]
-        mean[present, order] = (to_low * of_cells)[cell]
-        variance[present, order] = spread[cell]
-    return _at_nodes(mean, variance, lapse)
+    order = ((cells.sign > 0) != low_won) & position
+    keys, cell = np.unique(cells.pair * 2 + order, return_index=True)
+    wanted = pair[:, None] * 2 + np.array([0, int(position)])
+    asked = cell[np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)]
+    to_low = np.where(low_won, of_cells, -of_cells)
+    return _at_nodes(to_low[asked], spread[asked], lapse)
 
 
 def learn_shared_error(answers: Cells, position: float, scale: float) -> float:

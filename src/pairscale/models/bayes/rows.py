@@ -15,7 +15,7 @@ from pairscale.core.tables import Table, listed, require_columns, require_ids, t
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["PROBABILITY", "BayesTies", "read_graded_rows", "read_rows"]
+__all__ = ["PROBABILITY", "BayesTies", "read_rows"]
 
 BayesTies = Literal["drop", "half"]
 """What to do with ties: leave them out, or count half a win each."""
@@ -24,46 +24,34 @@ _CLOSE = ("tie", "flip")
 PROBABILITY = "probability"
 
 
-def read_rows(results: Table, ids: Iterable[Any] | None, ties: BayesTies) -> tuple[pl.DataFrame, list[str], list[str]]:
+def read_rows(
+    results: Table, ids: Iterable[Any] | None, ties: BayesTies, *, graded: bool = False
+) -> tuple[pl.DataFrame, list[str], list[str]]:
     """The comparisons of two different items, the ids of all items, and what was left out.
 
     Args:
         results: results of any shape.
         ids: all items there are; by default those of the comparisons.
         ties: what to do with ties and flips; kept ones have no ``better_id``.
-    """
-    require_choice(ties, "ties", get_args(BayesTies))
-    frame = as_comparisons(results)
-    if ties == "drop":
-        kept = frame.filter(OF_ITS_PAIR)
-        why = "a tie, no winner, or a winner that is not of the pair"
-    else:
-        kept = frame.filter(OF_ITS_PAIR | _is_tie(frame))
-        why = "no winner and no tie, or a winner that is not of the pair"
-    return _of_items(kept, ids, say_left_out(frame, kept, why))
-
-
-def read_graded_rows(results: Table, ids: Iterable[Any] | None) -> tuple[pl.DataFrame, list[str], list[str]]:
-    """The comparisons with a probability, a winner or a tie, the ids of all items, and what was left out.
-
-    Args:
-        results: results of any shape with a column ``probability``.
-        ids: all items there are; by default those of the comparisons.
+        graded: whether a column ``probability`` is evidence, too.
 
     Raises:
         TableError: when there is no such column, or a value is not between 0 and 1.
     """
+    require_choice(ties, "ties", get_args(BayesTies))
     frame = as_comparisons(results)
-    require_columns(frame, [PROBABILITY], "answer='probability'")
-    frame = frame.with_columns(read_probabilities(frame[PROBABILITY], "results"))
-    kept = frame.filter(pl.col(PROBABILITY).is_not_null() | OF_ITS_PAIR | _is_tie(frame))
-    return _of_items(kept, ids, say_left_out(frame, kept, "no probability, no winner and no tie"))
-
-
-def _of_items(
-    rows: pl.DataFrame, ids: Iterable[Any] | None, said: list[str]
-) -> tuple[pl.DataFrame, list[str], list[str]]:
-    """The comparisons of two different items, and the ids of all."""
+    usable = OF_ITS_PAIR
+    why = "a tie, no winner, or a winner that is not of the pair"
+    if ties == "half":
+        usable = usable | _is_tie(frame)
+        why = "no winner and no tie, or a winner that is not of the pair"
+    if graded:
+        require_columns(frame, [PROBABILITY], "answer='probability'")
+        frame = frame.with_columns(read_probabilities(frame[PROBABILITY], "results"))
+        usable = usable | pl.col(PROBABILITY).is_not_null()
+        why = "no probability, no winner and no tie"
+    rows = frame.filter(usable)
+    said = say_left_out(frame, rows, why)
     apart = rows.filter(pl.col("ID1") != pl.col("ID2"))
     said += say_left_out(rows, apart, "comparisons of a sample with itself")
     if apart.is_empty():

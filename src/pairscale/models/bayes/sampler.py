@@ -21,7 +21,7 @@ import logging
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +30,6 @@ import numpy as np
 from pairscale.core.arrays import Floats
 from pairscale.core.errors import SamplerError
 from pairscale.core.options import ProgressMode, require_progress
-from pairscale.models.bayes.convergence import likely_worst
 from pairscale.models.bayes.coordinates import Coordinates, Learned
 from pairscale.models.bayes.density import Density
 from pairscale.models.bayes.diagnostics import Diagnostics, DiagnosticsGate, diagnose
@@ -44,7 +43,6 @@ __all__ = ["PATH", "Begun", "Sampled", "Warm", "sampled", "sampling_bar", "warm_
 
 _LOG = logging.getLogger("pairscale")
 _TEACH = 100  # so many draws of the warm-up can teach other coordinates
-_SUSPECTS = 24  # of each kind are judged before all the others
 _HALVINGS = 2  # of the step, when draws diverge
 PATH = 1.7  # a little more than a quarter turn of a unit normal: means and spreads both mix well
 _COLD = "the step size collapsed with the start of the earlier fit; the fit began without it"
@@ -90,13 +88,11 @@ class Sampled:
         draws: (draws, chains, parameters), abilities as they were drawn.
         theta: (draws, chains, items), centred.
         diagnostics: what the gate said.
-        accept: the mean acceptance.
     """
 
     draws: Floats
     theta: Floats
     diagnostics: Diagnostics
-    accept: float
 
     def warm_start(self, ids: tuple[str, ...], model: JudgeParameters, begun: Begun) -> Warm:
         """What a later fit can start from."""
@@ -136,14 +132,14 @@ def warmed_up(
     if start is None:
         return _cold(density, settings, rng, tick)
     coordinates = Coordinates.around(density, start.center, start.learned)
-    z = coordinates.to_z(_columns(start.last, settings.chains))
+    z = coordinates.to_z(start.last[:, np.arange(settings.chains) % start.last.shape[1]])
     sampler = LockStepHMC(coordinates, z, rng, path=PATH, step=start.step, target_accept=settings.target_accept)
     sampler.advance(max(20, settings.iter_warmup // 4), adapt=True, on_draw=tick)
     if not sampler.collapsed:
         return Begun(sampler, coordinates, warm=True, learned=True)
     begun = _cold(density, settings, rng, tick)
     begun.sampler.gradients += sampler.gradients
-    return Begun(begun.sampler, begun.coordinates, False, begun.learned, (_COLD, *begun.fallbacks))
+    return replace(begun, fallbacks=(_COLD, *begun.fallbacks))
 
 
 def _cold(density: Density, settings: MCMCSettings, rng: np.random.Generator, tick: Callable[[], None]) -> Begun:
@@ -151,30 +147,30 @@ def _cold(density: Density, settings: MCMCSettings, rng: np.random.Generator, ti
     z = 0.7 * rng.standard_normal((density.size, settings.chains))
     sampler = LockStepHMC(first, z, rng, path=PATH, target_accept=settings.target_accept)
     n_first = int(0.6 * settings.iter_warmup)
+    rest = settings.iter_warmup - n_first
     skipped = n_first // 4
     sampler.advance(skipped, adapt=True, on_draw=tick)
-    found = sampler.advance(n_first - skipped, adapt=True, on_draw=tick)
-    draws = np.concatenate([first.to_x(z) for z in found.positions], axis=1)
-    begun = Begun(sampler, first, warm=False, learned=False)
+    early = sampler.advance(n_first - skipped, adapt=True, on_draw=tick)
+    draws = np.concatenate([first.to_x(z) for z in early.positions], axis=1)
+    fallbacks: tuple[str, ...] = ()
     if draws.shape[1] >= _TEACH:
         step = sampler.step
-        center, learned = first.learn(draws)
-        coordinates = Coordinates.around(density, center, learned)
+        coordinates = Coordinates.around(density, *first.learn(draws))
         sampler.move(coordinates, coordinates.to_z(draws[:, -settings.chains :]))
-        sampler.advance(settings.iter_warmup - n_first, adapt=True, on_draw=tick)
+        sampler.advance(rest, adapt=True, on_draw=tick)
         if not sampler.collapsed:
             return Begun(sampler, coordinates, warm=False, learned=True)
         sampler.step = step
-        sampler.move(first, found.positions[-1])
-        begun = Begun(sampler, first, warm=False, learned=False, fallbacks=(_UNLEARNED,))
-    sampler.advance(settings.iter_warmup - n_first, adapt=True, on_draw=tick)
+        sampler.move(first, early.positions[-1])
+        fallbacks = (_UNLEARNED,)
+    sampler.advance(rest, adapt=True, on_draw=tick)
     if sampler.collapsed:
         raise SamplerError(
             f"the sampler cannot move: its step size fell to {sampler.step:.2g}, where {sampler.usual:.2g} is usual "
             f"for {density.n:,} items; use a longer warm-up (mcmc: iter_warmup above {settings.iter_warmup}), another "
             "model_variant, or fit_bt_model with engine='map'"
         )
-    return begun
+    return Begun(sampler, first, warm=False, learned=False, fallbacks=fallbacks)
 
 
 def sampled(
@@ -199,38 +195,23 @@ def sampled(
 def _drawn(
     begun: Begun, settings: MCMCSettings, judge_draws: Callable[..., Diagnostics], tick: Callable[[], None]
 ) -> Sampled:
-    """Draw with the present step.
-
-    The parameters that look worst are judged first. If one of them does not pass, the whole does not, and its figures
-    say how many draws are missing.
-    """
+    """Draw with the present step."""
     density = begun.coordinates.posterior
     most = settings.extend * settings.iter_sampling
     planned = settings.iter_sampling
     kept: list[Floats] = []
     divergences = 0
-    accepted = 0.0
     while True:
-        missing = planned - len(kept)
-        done = begun.sampler.advance(missing, adapt=False, on_draw=tick)
+        done = begun.sampler.advance(planned - len(kept), adapt=False, on_draw=tick)
         kept += [begun.coordinates.to_x(z) for z in done.positions]
         divergences += done.divergences
-        accepted += done.accept * missing
         draws = np.stack(kept).transpose(0, 2, 1)
         theta = draws[:, :, : density.n]
-        if density.prior_mean is not None:
-            theta = theta + density.prior_mean
         theta = theta - theta.mean(axis=2, keepdims=True)
-        judge = draws[:, :, density.n :]
-        final = planned == most
-        if not final:
-            suspects = theta[:, :, likely_worst(theta, _SUSPECTS)]
-            diagnostics = judge_draws([suspects, judge], divergences)
-            final = not diagnostics.diagnostics_divergences_pass
-        if final or diagnostics.diagnostics_pass:
-            diagnostics = judge_draws([theta, judge], divergences)
-            if final or diagnostics.diagnostics_pass:
-                return Sampled(draws, theta, diagnostics, accepted / planned)
+        diagnostics = judge_draws([theta, draws[:, :, density.n :]], divergences)
+        hopeless = planned == most or not diagnostics.diagnostics_divergences_pass
+        if hopeless or diagnostics.diagnostics_pass:
+            return Sampled(draws, theta, diagnostics)
         planned = min(_enough(planned, diagnostics), most)
 
 
@@ -240,8 +221,3 @@ def _enough(n: int, found: Diagnostics) -> int:
     missing = found.ess_bulk_required / max(found.min_ess_bulk, 1e-9)
     factor = np.nan_to_num(max(excess, missing), nan=2.0, posinf=2.0)
     return int(np.ceil(n * min(max(factor, 1.08), 2.0)))
-
-
-def _columns(last: Floats, chains: int) -> Floats:
-    """The last draws for a number of chains that may be another one."""
-    return last[:, np.arange(chains) % last.shape[1]]

@@ -13,6 +13,7 @@ Everything is about differences to the mean of all items, where L is singular in
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +21,6 @@ import numpy as np
 import scipy
 
 from pairscale.core.arrays import WITHOUT_SCIPY, Floats
-from pairscale.models._cholesky import cholesky, cholesky_inverse, cholesky_solve, triangular_inverse
 from pairscale.models.data import Counts
 
 __all__ = [
@@ -29,12 +29,11 @@ __all__ = [
     "PROBE_SEED",
     "Covariance",
     "Information",
-    "column_sums",
+    "conjugate_gradients",
     "covariance",
     "is_exact",
     "pair_sums",
     "pair_variances",
-    "row_sums",
     "solve",
     "variances",
 ]
@@ -52,6 +51,7 @@ PROBE_SEED = 20_240_229
 
 _SINGULAR = 1e-9
 _PAIR_PROBES = 64
+_TINY = 1e-300
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,28 +97,10 @@ class Covariance:
 
 def pair_sums(counts: Counts, of_first: Floats, of_second: Floats) -> Floats:
     """Per item, the sum over its pairs of a number for the first and one for the second of each pair."""
-    return row_sums(counts, of_first) + column_sums(counts, of_second)
-
-
-def row_sums(counts: Counts, values: Floats) -> Floats:
-    """Per item, the sum over the pairs that it is the first of."""
     size = counts.n_items
-    if size <= WITHOUT_SCIPY:
-        return np.asarray(np.bincount(counts.first, values, minlength=size), dtype=np.float64)
-    return np.asarray(_sparse(counts, values) @ np.ones(size), dtype=np.float64)
-
-
-def column_sums(counts: Counts, values: Floats) -> Floats:
-    """Per item, the sum over the pairs that it is the second of."""
-    size = counts.n_items
-    if size <= WITHOUT_SCIPY:
-        return np.asarray(np.bincount(counts.second, values, minlength=size), dtype=np.float64)
-    return np.asarray(_sparse(counts, values).T @ np.ones(size), dtype=np.float64)
-
-
-def _sparse(counts: Counts, values: Floats) -> Any:
-    """A matrix of items by items, with a number for each pair."""
-    return scipy.sparse.csr_array((values, counts.column, counts.start), shape=(counts.n_items, counts.n_items))
+    return np.asarray(
+        np.bincount(counts.first, of_first, size) + np.bincount(counts.second, of_second, size), dtype=np.float64
+    )
 
 
 def is_exact(counts: Counts) -> bool:
@@ -126,22 +108,46 @@ def is_exact(counts: Counts) -> bool:
     return counts.n_items <= EXACT_LIMIT
 
 
-def _factor(information: Information) -> tuple[Floats, float] | None:
-    """The Cholesky factor of L + t I + ridge 11'/N, and ridge + t; None when rounding has made it singular."""
-    counts = information.counts
-    weights = information.weights
-    degree = information.degree
-    size = counts.n_items
-    ridge = float(degree.mean())
-    # Only the lower half is read. The first of a pair is mostly the lower number; if not, both halves are filled.
-    matrix = np.zeros((size, size), order="F")
-    matrix[counts.second, counts.first] = weights
-    if (counts.first > counts.second).any():
-        matrix += matrix.T
-    np.subtract(ridge / size, matrix, out=matrix)
-    matrix[np.diag_indices(size)] += degree
-    factor = cholesky(matrix)
-    return None if factor is None else (factor, ridge + information.prior)
+def conjugate_gradients(
+    times: Callable[[Floats], Floats],
+    right: Floats,
+    diagonal: Floats,
+    tolerance: float,
+    steps: int,
+    start: Floats | None = None,
+) -> Floats:
+    """Solutions for all columns of ``right`` at once, scaled by the diagonal.
+
+    Args:
+        times: multiplies the matrix with columns.
+        right: the right sides, a column each.
+        diagonal: of the matrix.
+        tolerance: how small the residual gets, as a share of the right side.
+        steps: at most.
+        start: where to begin; at zero by default.
+    """
+    solution = np.zeros_like(right)
+    residual = right.copy()
+    if start is not None:
+        solution = start.copy()
+        residual -= times(solution)
+    scale = 1 / diagonal[:, None]
+    limit = tolerance**2 * np.einsum("ic,ic->c", right, right * scale) + _TINY
+    direction = np.zeros_like(right)
+    size_before = np.ones(right.shape[1])
+    for _ in range(steps):
+        scaled = scale * residual
+        size = np.einsum("ic,ic->c", residual, scaled)
+        if (size <= limit).all():
+            break
+        direction *= size / size_before
+        direction += scaled
+        image = times(direction)
+        length = size / np.maximum(np.einsum("ic,ic->c", direction, image), _TINY)
+        solution += length * direction
+        residual -= length * image
+        size_before = np.maximum(size, _TINY)
+    return solution
 
 
 def solve(
@@ -162,38 +168,19 @@ def solve(
     return plain - spread @ more, more
 
 
-def _inner(information: Information, spread: Floats) -> Floats | None:
-    """The matrix S, the covariance of the further parameters; None where scores could stand in for them."""
-    schur = information.corner - information.border.T @ spread
-    if not np.isfinite(schur).all() or (np.diag(schur) <= _SINGULAR * np.diag(information.corner)).any():
-        return None
-    try:
-        inner = np.linalg.inv((schur + schur.T) / 2)
-    except np.linalg.LinAlgError:
-        return None
-    return None if (np.diag(inner) <= 0).any() else np.asarray(inner, dtype=np.float64)
-
-
-def _inverse_times(information: Information, right: Floats, accuracy: float) -> Floats | None:
-    """Solutions of mean 0 of (L + t I) x = b for every column b; None when it is singular."""
-    counts = information.counts
-    if counts.n_items > FACTOR_LIMIT or 2 * len(counts.times) > _MANY_OPPONENTS * counts.n_items:
-        return _conjugate_gradients(information, right, accuracy)
-    factored = _factor(information)
-    if factored is None:
-        return None
-    solution = cholesky_solve(factored[0], right)
-    return np.asarray(solution - solution.mean(axis=0), dtype=np.float64)
-
-
 def covariance(information: Information) -> Covariance | None:
     """The full covariance; None when rounding has made the information singular."""
-    size = information.counts.n_items
     factored = _factor(information)
     if factored is None:
         return None
-    # The inverse of the ridge is no part of the covariance.
-    theta = cholesky_inverse(factored[0]) - 1 / (factored[1] * size)
+    factor, ridge = factored
+    if len(factor) > WITHOUT_SCIPY:
+        inverse, _ = scipy.linalg.lapack.dpotri(factor, lower=1)
+        inverse = np.tril(inverse) + np.tril(inverse, -1).T  # only the lower half was written
+    else:
+        root = np.linalg.inv(factor)
+        inverse = root.T @ root
+    theta = inverse - 1 / (ridge * len(factor))  # the inverse of the ridge is no part of the covariance
     spread = theta @ information.border
     if not spread.shape[1]:
         return Covariance(theta, spread, information.corner)
@@ -218,15 +205,20 @@ def variances(information: Information) -> tuple[Floats, Floats] | None:
     Returns:
         None when rounding has made the information singular.
     """
-    counts = information.counts
-    plain = _exact_variances(information) if is_exact(counts) else _probed_variances(information)
-    if plain is None:
-        return None
+    if is_exact(information.counts):
+        full = covariance(information)
+        return None if full is None else (np.maximum(np.diag(full.theta), 0.0), full.extra)
+    size = information.counts.n_items
+    degree = information.degree
+    opponents = 2 * len(information.weights) / size
+    flow = _flows(information, int(np.clip((140 / opponents) ** 2, 8, 128)))
+    drawn = _solve_many(information, flow, 1e-10) - flow / degree[:, None]
+    plain = (1 - 2 / size) / degree + np.square(drawn).mean(axis=1)
     if not information.border.shape[1]:
         return plain, information.corner
-    spread = _inverse_times(information, information.border, 1e-10)
-    inner = None if spread is None else _inner(information, spread)
-    if spread is None or inner is None:
+    spread = _solve_many(information, information.border, 1e-10)
+    inner = _inner(information, spread)
+    if inner is None:
         return None
     return plain + np.einsum("ij,jk,ik->i", spread, inner, spread), inner
 
@@ -237,32 +229,75 @@ def pair_variances(information: Information) -> Floats:
     Exact up to 1,000 items. Above, by random probes, as in :func:`variances`: good on average, not for a single pair.
     """
     counts = information.counts
-    found = covariance(information) if counts.n_items <= FACTOR_LIMIT else None
-    if found is None:
-        drawn = _conjugate_gradients(information, _flows(information, _PAIR_PROBES), 1e-4)
+    full = covariance(information) if counts.n_items <= FACTOR_LIMIT else None
+    if full is None:
+        drawn = _solve_many(information, _flows(information, _PAIR_PROBES), 1e-4)
         return np.asarray(np.square(drawn[counts.first] - drawn[counts.second]).mean(axis=1))
-    own = np.diag(found.theta)
-    apart = own[counts.first] + own[counts.second] - 2 * found.theta[counts.first, counts.second]
+    own = np.diag(full.theta)
+    apart = own[counts.first] + own[counts.second] - 2 * full.theta[counts.first, counts.second]
     return np.maximum(apart, 0.0)
 
 
-def _exact_variances(information: Information) -> Floats | None:
+def _factor(information: Information) -> tuple[Floats, float] | None:
+    """The Cholesky factor of L + t I + ridge 11'/N, and ridge + t; None when rounding has made it singular."""
+    counts = information.counts
+    degree = information.degree
+    size = counts.n_items
+    ridge = float(degree.mean())
+    # Only the lower half is read. The first of a pair is mostly the lower number; if not, both halves are filled.
+    matrix = np.zeros((size, size), order="F")
+    matrix[counts.second, counts.first] = information.weights
+    if (counts.first > counts.second).any():
+        matrix += matrix.T
+    np.subtract(ridge / size, matrix, out=matrix)
+    matrix[np.diag_indices(size)] += degree
+    try:
+        return np.asarray(np.linalg.cholesky(matrix), dtype=np.float64), ridge + information.prior
+    except np.linalg.LinAlgError:
+        return None
+
+
+def _inner(information: Information, spread: Floats) -> Floats | None:
+    """The matrix S, the covariance of the further parameters; None where scores could stand in for them."""
+    schur = information.corner - information.border.T @ spread
+    if not np.isfinite(schur).all() or (np.diag(schur) <= _SINGULAR * np.diag(information.corner)).any():
+        return None
+    try:
+        inner = np.linalg.inv((schur + schur.T) / 2)
+    except np.linalg.LinAlgError:
+        return None
+    return None if (np.diag(inner) <= 0).any() else np.asarray(inner, dtype=np.float64)
+
+
+def _inverse_times(information: Information, right: Floats, accuracy: float) -> Floats | None:
+    """Solutions of mean 0 of (L + t I) x = b for every column b; None when it is singular."""
+    counts = information.counts
+    if counts.n_items > FACTOR_LIMIT or 2 * len(counts.times) > _MANY_OPPONENTS * counts.n_items:
+        return _solve_many(information, right, accuracy)
     factored = _factor(information)
     if factored is None:
         return None
-    inverse = triangular_inverse(factored[0])
-    # The inverse of L + ridge 11'/N is the pseudo-inverse plus 11'/(ridge N).
-    exact = np.einsum("ij,ij->j", inverse, inverse) - 1 / (factored[1] * information.counts.n_items)
-    return np.asarray(np.maximum(exact, 0.0), dtype=np.float64)
+    factor = factored[0]
+    if len(factor) > WITHOUT_SCIPY:
+        solution, _ = scipy.linalg.lapack.dpotrs(factor, right, lower=1)
+    else:
+        solution = np.linalg.solve(factor.T, np.linalg.solve(factor, right))
+    return np.asarray(solution - solution.mean(axis=0))
 
 
-def _probed_variances(information: Information) -> Floats:
-    size = information.counts.n_items
+def _solve_many(information: Information, right: Floats, accuracy: float) -> Floats:
+    """The same, without a factor."""
+    counts = information.counts
+    size = counts.n_items
+    upper: Any = scipy.sparse.csr_array((information.weights, (counts.first, counts.second)), shape=(size, size))
+    lower = upper.T
     degree = information.degree
-    opponents = 2 * len(information.weights) / size
-    flow = _flows(information, int(np.clip((140 / opponents) ** 2, 8, 128)))
-    spread = _conjugate_gradients(information, flow, 1e-10) - flow / degree[:, None]
-    return np.asarray((1 - 2 / size) / degree + np.square(spread).mean(axis=1), dtype=np.float64)
+
+    def times(x: Floats) -> Floats:
+        return np.asarray(degree[:, None] * x - upper @ x - lower @ x)
+
+    solution = conjugate_gradients(times, right - right.mean(axis=0), degree, accuracy, 2 * size)
+    return np.asarray(solution - solution.mean(axis=0))
 
 
 def _flows(information: Information, probes: int) -> Floats:
@@ -278,29 +313,3 @@ def _flows(information: Information, probes: int) -> Floats:
         if information.prior:
             flow[:, probe] += np.sqrt(information.prior) * (2.0 * random.integers(0, 2, size) - 1.0)
     return flow
-
-
-def _conjugate_gradients(information: Information, right: Floats, accuracy: float) -> Floats:
-    """Solutions of mean 0 of (L + t I) x = b for every column b, by conjugate gradients scaled with the diagonal."""
-    counts = information.counts
-    tiny = np.finfo(np.float64).tiny
-    upper = _sparse(counts, information.weights)
-    lower = upper.T
-    degree = information.degree[:, None]
-    solution = np.zeros_like(right)
-    residual = right - right.mean(axis=0)
-    target = accuracy * np.linalg.norm(residual, axis=0)
-    direction = scaled = residual / degree
-    size_now = np.einsum("ij,ij->j", residual, scaled)
-    for _ in range(2 * counts.n_items):
-        if (np.linalg.norm(residual, axis=0) <= target).all():
-            break
-        image = degree * direction - upper @ direction - lower @ direction
-        length = size_now / np.maximum(np.einsum("ij,ij->j", direction, image), tiny)
-        solution += length * direction
-        residual = residual - length * image
-        scaled = residual / degree
-        size_before = size_now
-        size_now = np.einsum("ij,ij->j", residual, scaled)
-        direction = scaled + size_now / np.maximum(size_before, tiny) * direction
-    return np.asarray(solution - solution.mean(axis=0), dtype=np.float64)

@@ -1,0 +1,184 @@
+"""Does the model hold for these answers? Three checks that stay valid when earlier answers chose the later pairs.
+
+Each check adds up, over the answers in the order in which they came, how far an answer was from its probability, times
+a feature that was known before the answer was given::
+
+    Z(theta) = sum(f * (y - P(theta))) / sqrt(sum(f² P (1 - P)))
+
+At the true scores the terms are surprises, so Z has mean 0 and variance 1 however the pairs were chosen. The draws of
+the posterior stand for the true scores; by the law of total variance, the mean of Z over the draws has variance
+1 - Var(Z | answers), and that is what it is measured by. The features come from scores fitted to earlier answers only:
+
+- **distance**: one logit means the same for near and for far pairs. The feature is the square of the distance, less
+  what a wider or narrower scale would explain.
+- **circles**: if A beat B and B beat C, how often does A beat C? The feature counts the chains from one text to the
+  other that were there before they were compared. Below 0 there are more circular triads than the model expects.
+- **drift**: do the answers of the last third follow the scale of the first? Below 0 they follow it less.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from scipy.special import expit
+from scipy.stats import norm
+
+from pairscale.core.arrays import Floats, Ints
+from pairscale.core.notices import without_notices
+from pairscale.models.bayes.fit import BTLFit, fit_btl
+from pairscale.models.bayes.settings import Repeats
+
+__all__ = ["MAX_ANSWERS", "ModelCheck", "check_model"]
+
+MAX_ANSWERS = 20_000
+"""More answers are not checked: with so many, every model fails."""
+_FEWEST_PER_ITEM = 3
+_LEVEL = 0.03  # of a warning; two in a hundred checks of a clean judge are flagged by chance, or three
+_N_DRAWS = 400
+_FURTHEST = 4.0  # logits: beyond, answers hardly depend on the distance
+_LEAST_VARIANCE = 0.05
+_REPEATS_ITSELF = 0.25
+
+_MEANINGS = {
+    "distance": "one logit means the same for near and for far pairs",
+    "circles": "no more circular triads than the scores explain",
+    "drift": "the last third of the answers follows the scale of the first",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCheck:
+    """One check.
+
+    Attributes:
+        name: ``distance``, ``circles`` or ``drift``.
+        meaning: what holds when the check passes.
+        z: how far the answers are from what the model expects, in standard deviations.
+        p: how probable so much or more is when the model holds.
+        passes: whether that is no reason to doubt the model.
+    """
+
+    name: str
+    meaning: str
+    z: float
+    p: float
+    passes: bool
+
+
+def check_model(rows: pl.DataFrame, seed: int = 1, fit: BTLFit | None = None) -> list[ModelCheck]:
+    """The three checks, of answers in the order in which they came.
+
+    Where the judge repeats itself, only the first answer to each pair is looked at.
+
+    Args:
+        rows: ``ID1 ID2 better_id``; rows without a winner are left out.
+        seed: of the draws.
+        fit: the Bayesian fit of these answers, so that it is not made again.
+
+    Returns:
+        None of them for fewer than three answers a text, or for more than :data:`MAX_ANSWERS`.
+    """
+    answers = rows.filter(pl.col("better_id").is_not_null()).select("ID1", "ID2", "better_id")
+    ids = sorted(set(answers["ID1"]) | set(answers["ID2"]))
+    if not max(1, _FEWEST_PER_ITEM * len(ids)) <= answers.height <= MAX_ANSWERS:
+        return []
+    full = fit or _fitted(answers, ids, seed, "learned")
+    if (full.repeat_agreement.rho or 0.0) > _REPEATS_ITSELF:
+        smaller = pl.min_horizontal("ID1", "ID2")
+        larger = pl.max_horizontal("ID1", "ID2")
+        answers = answers.filter(pl.struct(smaller.alias("a"), larger.alias("b")).is_first_distinct())
+    return _Checked(answers, full, seed).all()
+
+
+def _fitted(answers: pl.DataFrame, ids: list[str], seed: int, repeats: Repeats) -> BTLFit:
+    with without_notices():
+        return fit_btl(answers, ids, "btl_e_b", seed=seed, prior_sd="learned", repeats=repeats, approximate=True)
+
+
+class _Checked:
+    """The answers as numbers, and how far each is from its probability in every draw."""
+
+    def __init__(self, answers: pl.DataFrame, fit: BTLFit, seed: int) -> None:
+        posterior = fit.posterior
+        ids = list(posterior.ids)
+        self.answers = answers
+        self.ids = ids
+        self.seed = seed
+        places = answers.select(pl.col("ID1", "ID2").cast(pl.Enum(ids)).to_physical().cast(pl.Int64))
+        self.first: Ints = places["ID1"].to_numpy()
+        self.second: Ints = places["ID2"].to_numpy()
+        self.result: Floats = (answers["better_id"] == answers["ID1"]).cast(pl.Float64).to_numpy()
+        third = len(self.result) // 3
+        self.blocks = (slice(third, 2 * third), slice(2 * third, len(self.result)))
+        chosen = np.random.default_rng(seed).integers(posterior.n_draws, size=_N_DRAWS)
+        theta = posterior.theta[chosen]
+        predictor = theta[:, self.first] - theta[:, self.second]
+        if posterior.b is not None:
+            predictor += posterior.b[chosen, None]
+        self.chance: Floats = expit(predictor)
+        if posterior.epsilon is not None:
+            lapse = posterior.epsilon[chosen, None]
+            self.chance = (1 - lapse) * self.chance + lapse / 2
+
+    def all(self) -> list[ModelCheck]:
+        """All checks whose feature says something."""
+        middle, last = self.blocks
+        early = self._distances(middle.start)
+        later = self._distances(last.start)
+        distance = np.zeros(len(self.result))
+        distance[middle] = _curved(early[middle], early[: middle.start])
+        distance[last] = _curved(later[last], later[: last.start])
+        drift = np.zeros(len(self.result))
+        drift[last] = 2 * early[last] - later[last]  # where the first third and the middle disagree, it counts most
+        made = [
+            self._check("distance", distance, two_sided=True),
+            self._check("circles", self._chains(), two_sided=False),
+            self._check("drift", drift, two_sided=False),
+        ]
+        return [check for check in made if check is not None]
+
+    def _distances(self, size: int) -> Floats:
+        """Per answer, the distance of its texts by the first answers alone."""
+        scores = _fitted(self.answers[:size], self.ids, self.seed, "independent").posterior.theta.mean(axis=0)
+        return np.asarray(scores[self.first] - scores[self.second])
+
+    def _chains(self) -> Floats:
+        """Per answer to a new pair, the signed root of how many more chains led from its first text than to it."""
+        size = len(self.ids)
+        beat = np.zeros((size, size), dtype=bool)
+        feature = np.zeros(len(self.result))
+        answers = zip(self.first.tolist(), self.second.tolist(), self.result.tolist(), strict=True)
+        for place, (first, second, won) in enumerate(answers):
+            if not beat[first, second] and not beat[second, first]:
+                forwards = int((beat[first] & beat[:, second]).sum())
+                backwards = int((beat[second] & beat[:, first]).sum())
+                feature[place] = np.sign(forwards - backwards) * np.sqrt(abs(forwards - backwards))
+            if won:
+                beat[first, second] = True
+            else:
+                beat[second, first] = True
+        return feature
+
+    def _check(self, name: str, feature: Floats, *, two_sided: bool) -> ModelCheck | None:
+        surprise = (self.result - self.chance) @ feature
+        variance = (self.chance * (1 - self.chance)) @ np.square(feature)
+        if variance.min() <= 0:
+            return None
+        scores = surprise / np.sqrt(variance)
+        z = float(scores.mean() / np.sqrt(max(1 - scores.var(), _LEAST_VARIANCE)))
+        p = float(2 * norm.sf(abs(z)) if two_sided else norm.cdf(z))
+        return ModelCheck(name, _MEANINGS[name], z, p, p >= _LEVEL)
+
+
+def _curved(distance: Floats, before: Floats) -> Floats:
+    """The signed square of the distances, less the multiple of the distance that fits it best among earlier answers."""
+    weight = expit(before) * expit(-before)
+    linear = np.square(before) @ weight
+    factor = (_squared(before) * before) @ weight / linear if linear > 0 else 0.0
+    return np.asarray(_squared(distance) - factor * distance)
+
+
+def _squared(distance: Floats) -> Floats:
+    return distance * np.minimum(np.abs(distance), _FURTHEST)
