@@ -146,7 +146,7 @@ def main() -> None:
     """Prints the fitted weights, whether pairscale has them, and the held-out figures."""
     fitted = fit()
     for name, (weight, mean, sd) in fitted.items():
-        print(f'        "{name}": Weight({weight}, {mean}, {sd}),')
+        print(f'        "{name}": ({weight}, {mean}, {sd}),')
     same = all(tuple(WEIGHTS[name]) == fitted[name] for name in NAMES)
     print(f"these {'are' if same else 'are NOT'} the weights in pairscale.judges.lexical; held out with those there:")
     report_held_out()

@@ -114,7 +114,7 @@ def simulate() -> None:
     """The provider simulator, until its standard input ends."""
     from pairscale.testing import ProviderSimulator
 
-    with ProviderSimulator(keep=10) as server:
+    with ProviderSimulator() as server:
         print(f"{server.url}/v1", flush=True)
         sys.stdin.read()
 

@@ -33,6 +33,7 @@ pairing: PairSummary
 people.verbs: Labelling
 r.batches: BatchResult
 r.multi: MultiBatch MultiBatchResult
+r.position: RPositionalBias
 reporting.verbs: RunStatus
 simulation.planning: ComparisonPlan
 simulation.study: SimulationStudy

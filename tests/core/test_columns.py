@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import pairscale as ps
-from pairscale.core.columns import choose_columns, picked, with_paths
+from pairscale.core.columns import picked, with_paths
 from pairscale.core.errors import TableError, UnsureColumnError
 
 LONG = "A sentence that is long enough to be a text and not a name: number {}."
@@ -55,13 +55,6 @@ def test_a_guess_is_said_and_a_known_name_is_not(caplog):
     assert not caplog.records
 
 
-def test_two_columns_of_long_texts_are_not_safe():
-    two = CLASS.with_columns(prompt=pl.lit(LONG))
-    unsure(two, "text_col", ["essay", "prompt"])
-    assert ps.read_samples(two, text_col="essay").columns == ["ID", "text", "name", "class", "prompt"]
-    assert ps.read_samples(two.rename({"essay": "text"}))["text"].to_list() == CLASS["essay"].to_list()
-
-
 def test_no_column_of_long_texts():
     short = CLASS.with_columns(essay=pl.lit("short"))
     assert ps.inspect_samples(short).text_from == "column essay (by its name)"
@@ -84,11 +77,6 @@ def test_ids_that_could_be_several_columns():
 @pytest.mark.parametrize("name", ["studentId", "StudentID", "student id", "student-id", "id_student", "ID2"])
 def test_names_of_ids(name):
     assert ps.inspect_samples(CLASS.rename({"student_id": name})).id_from == f"column {name} (by its name)"
-
-
-@pytest.mark.parametrize("name", ["paid", "Idea", "kid", "video"])
-def test_names_that_only_hold_the_letters(name):
-    unsure(CLASS.rename({"student_id": name}), "id_col", [name, "name"])
 
 
 def test_columns_are_chosen_before_cells_become_numbers(tmp_path):
@@ -138,9 +126,3 @@ def test_columns_by_path_in_files(message_snapshot, tmp_path, suffix):
 def test_a_column_with_a_dot_in_its_name_goes_first():
     assert with_paths([ROW], ["a.b", None, 3], "x") == [ROW]
     assert with_paths([], ["meta.id"], "x") == []
-
-
-def test_a_path_in_a_table_that_is_no_json_is_no_column(message_snapshot):
-    with pytest.raises(TableError) as refused:
-        choose_columns(CLASS, "meta.id", None, "x")
-    message_snapshot(refused)

@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 import logging
-import math
 import subprocess
 import sys
 from dataclasses import replace
-from datetime import UTC, date, datetime, timedelta, timezone
-from decimal import Decimal
+from datetime import UTC, datetime, timedelta, timezone
 from types import MappingProxyType
 
 import numpy as np
-import pandas as pd
 import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from polars.testing import assert_frame_equal
 from tests import strategies
 from tests.strategies import golden
 
 import pairscale as ps
-from pairscale.core.comparisons import ERROR_CODES, as_comparisons, key_expressions, ordered_key
+from pairscale.core.comparisons import ERROR_CODES, key_expressions, ordered_key
 from pairscale.core.errors import InputError, TableError
-from pairscale.core.files import read_table
-from pairscale.core.provenance import Provenance, fingerprint, utc_now
+from pairscale.core.provenance import fingerprint
 from pairscale.core.tables import CANONICAL
 
 CASE = golden("build_btl_results_data")
@@ -65,77 +60,6 @@ def test_canonical_results_need_a_winner_in_every_row():
 
 # Shapes.
 
-WON = [("a", "b", "a"), ("b", "c", "c"), ("c", "a", None)]
-SHAPES = {
-    "ours": rows(*WON),
-    "canonical": [{"A_id": a, "B_id": b, "better_id": w} for a, b, w in WON],
-    "better_sample": [{"ID1": a, "ID2": b, "better_sample": {a: "SAMPLE_1", b: "SAMPLE_2"}.get(w)} for a, b, w in WON],
-    "objects": [{"object1": a, "object2": b, "result": {a: 1, b: 0}.get(w, 0.5)} for a, b, w in WON],
-    "objects, missing": [{"object1": a, "object2": b, "result": {a: "1", b: "0"}.get(w, "NA")} for a, b, w in WON],
-    "empty string": rows(*((a, b, w or "") for a, b, w in WON)),
-    "NA": rows(*((a, b, w or "NA") for a, b, w in WON)),
-    "pandas": pd.DataFrame(rows(*WON)),
-    "arrow": pl.DataFrame(rows(*WON)).to_arrow(),
-    "columns": {"ID1": ["a", "b", "c"], "ID2": ["b", "c", "a"], "better_id": ["a", "c", None]},
-}
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-def test_every_shape_says_the_same(shape):
-    assert as_comparisons(SHAPES[shape]).select("ID1", "ID2", "better_id").rows() == WON
-
-
-def test_a_csv_of_the_r_package(tmp_path):
-    path = tmp_path / "r.csv"
-    path.write_text(
-        '"","ID1","ID2","model","status_code","error_message","better_sample","better_id","total_tokens"\n'
-        '"1","007","008","gpt",200,NA,"SAMPLE_1","007",12\n'
-        '"2","007","NA","gpt",200,NA,"SAMPLE_2","NA",14\n'
-        '"3","008","009","gpt",500,"down",NA,NA,NA\n'
-    )
-    frame = as_comparisons(read_table(path))
-    assert frame.select("ID1", "ID2", "better_id").rows() == [
-        ("007", "008", "007"),
-        ("007", "NA", "NA"),
-        ("008", "009", None),
-    ]
-    assert frame["total_tokens"].to_list() == [12, 14, None]
-    assert frame["error_message"].to_list() == [None, None, "down"]
-
-
-@pytest.mark.parametrize("better", [[1, None], [1.0, None], [1.0, math.nan], ["1", None]])
-def test_ids_that_are_numbers_are_the_same_ids_in_every_column(better):
-    frame = as_comparisons({"ID1": [1, 2], "ID2": [2.0, 3.0], "better_id": better})
-    assert frame.rows() == [("1", "2", "1"), ("2", "3", None)]
-
-
-def test_true_and_false_are_results():
-    frame = as_comparisons({"object1": ["a", "a"], "object2": ["b", "b"], "result": [True, False]})
-    assert frame["better_id"].to_list() == ["a", "b"]
-
-
-@pytest.mark.parametrize(
-    ("results", "says"),
-    [
-        ([], "results: columns none are not results; expected ID1 ID2 better_id, ID1 ID2 better_sample"),
-        ([{"x": 1}], "results: columns 'x' are not results; expected ID1 ID2 better_id, ID1 ID2 better_sample"),
-        (
-            [{"ID1": "a", "ID2": "b"}],
-            "results: columns 'ID1', 'ID2' are not results; expected ID1 ID2 better_id",
-        ),
-        ([{"winner": "a", "loser": None}], "results: column 'loser' is empty in row 1"),
-        ([{"A_id": "a", "B_id": " ", "better_id": "a"}], "results: column 'B_id' is empty in row 1"),
-        ([{"object1": None, "object2": "b", "result": 1}], "results: column 'object1' is empty in row 1"),
-        ([{"object1": "a", "object2": "b", "result": 2}], "results: result is '2' in row 1; it must be 1 .*0.5"),
-        ([{"object1": "a", "object2": "b", "result": "won"}], "results: result is 'won' in row 1"),
-        ([{"object1": "a", "object2": "b", "result": -1.0}], "results: result is '-1.0' in row 1"),
-        ([{"ID1": "a", "ID2": "b", "better_id": ["a"]}], "results: column 'better_id' holds List"),
-    ],
-)
-def test_results_that_are_none_are_refused_by_name(results, says):
-    with pytest.raises(TableError, match=f"^{says}[^\n]*$"):
-        as_comparisons(results)
-
 
 def test_ties_and_unknown_winners_are_never_wins(caplog):
     caplog.set_level(logging.WARNING, "pairscale")
@@ -145,40 +69,7 @@ def test_ties_and_unknown_winners_are_never_wins(caplog):
     assert [record.getMessage()[:24] for record in caplog.records] == ["left out 2 of 4 rows: a "] * 2
 
 
-@pytest.mark.slow
-@given(strategies.pairs(), st.data())
-def test_the_three_tables_agree(pairs, data):
-    winners = [data.draw(st.sampled_from([row["ID1"], row["ID2"]])) for row in pairs.iter_rows(named=True)]
-    results = pairs.select("ID1", "ID2").with_columns(better_id=pl.Series(winners, dtype=pl.String))
-    bt, elo, canonical = ps.build_bt_data(results), ps.build_elo_data(results), ps.build_btl_results_data(results)
-    assert canonical.select("A_id", "B_id", "better_id").rows() == results.rows()
-    for (a, b, better), (one, two, won), (winner, loser), position in zip(
-        results.iter_rows(), bt.iter_rows(), elo.iter_rows(), canonical["winner_pos"], strict=True
-    ):
-        assert (one, two) == (a, b)
-        assert {winner, loser} == {a, b}
-        assert better == winner == (a if won == 1.0 else b) == (a, b)[position - 1]
-    assert_frame_equal(ps.build_btl_results_data(canonical), canonical)
-
-
 # Canonical results.
-
-
-def test_options_of_the_canonical_table():
-    start = datetime(2024, 2, 29, 23, 59, 59, 500, tzinfo=UTC)
-    result = ps.build_btl_results_data(
-        rows(("a", "b", "a"), ("b", "a", "a")),
-        phase="phase3",
-        backend="openai",
-        model="m",
-        iter_start=np.int64(41),
-        received_at_start=start,
-    )
-    assert result.select("phase", "backend", "model", "iter").rows() == [
-        ("phase3", "openai", "m", 41),
-        ("phase3", "openai", "m", 42),
-    ]
-    assert result["received_at"].to_list() == [start, start + timedelta(seconds=1)]
 
 
 @pytest.mark.parametrize(
@@ -192,20 +83,6 @@ def test_options_of_the_canonical_table():
 def test_times_are_utc_unless_they_say_otherwise(start):
     result = ps.build_btl_results_data(rows(("a", "b", "a")), received_at_start=start)
     assert result["received_at"][0] == datetime(2020, 1, 1, 12, tzinfo=UTC)
-
-
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        ({"phase": "phase4"}, "phase must be 'phase1', 'phase2' or 'phase3', not 'phase4'"),
-        ({"phase": None}, "phase must be a text, not None"),
-        ({"iter_start": 1.5}, "iter_start must be a whole number, not 1.5"),
-        ({"iter_start": "1"}, "iter_start must be a whole number, not '1'"),
-    ],
-)
-def test_bad_options_are_refused(options, says):
-    with pytest.raises(InputError, match=says):
-        ps.build_btl_results_data(rows(("a", "b", "a")), **options)
 
 
 # Keys.
@@ -322,34 +199,8 @@ def test_equal_values_have_equal_fingerprints(one, other):
     assert fingerprint(one) == fingerprint(other)
 
 
-def test_different_values_have_different_fingerprints():
-    values = [
-        None, True, False, 0, 1, 2**64, 2**64 + 1, 0.1, "", "0", "true", "null", [], {}, [[]], [None], [0], {"a": 0},
-        {"a": [0]}, math.nan, math.inf, -math.inf, "é", "e\u0301", "\ud800", date(2020, 1, 1), Decimal("0.10"),
-    ]  # fmt: skip
-    assert len({fingerprint(value) for value in values}) == len(values)
-    assert len(fingerprint("x", 40)) == 40
-
-
 @pytest.mark.parametrize("value", [object(), lambda: None, {"deep": [object()]}])
 def test_what_only_its_address_tells_apart_has_no_fingerprint(message_snapshot, value):
     with pytest.raises(InputError) as refused:
         fingerprint(value)
     message_snapshot(refused)
-
-
-def test_provenance_says_when_and_with_which_version():
-    record = Provenance("sirt", {"eps": 0.3}, 1)
-    moment = datetime.fromisoformat(record.created_at)
-    assert moment.utcoffset() == timedelta(0)
-    assert len(record.created_at) == len(utc_now()) == len("2025-01-01T00:00:00.000000+00:00")
-    assert record.version == ps.__version__
-
-
-def test_notices_are_said_once_on_one_logger_and_returned(caplog):
-    from pairscale.core.notices import notice
-
-    assert notice("50% of {x} %s") == "50% of {x} %s"
-    assert [(r.name, r.levelname, r.getMessage()) for r in caplog.records] == [
-        ("pairscale", "WARNING", "50% of {x} %s")
-    ]

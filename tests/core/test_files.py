@@ -10,7 +10,7 @@ import stat
 import subprocess
 import sys
 import zipfile
-from datetime import UTC, date, datetime
+from datetime import date
 from pathlib import Path
 
 import fastexcel
@@ -22,17 +22,11 @@ from polars.testing import assert_frame_equal
 from tests import strategies
 
 from pairscale.core import files
-from pairscale.core.errors import FileFormatError, MissingExtraError
-from pairscale.core.files import TABLE_SUFFIXES, read_table, replacing, write_table
-from pairscale.core.tables import RESULTS
+from pairscale.core.errors import FileFormatError
+from pairscale.core.files import read_table, write_table
 
 SUFFIXES = [".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet", ".xlsx"]
-DELIMITED = [".csv", ".tsv"]
 once_per_example = settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
-
-
-def test_the_endings():
-    assert list(TABLE_SUFFIXES) == SUFFIXES
 
 
 # There and back.
@@ -68,15 +62,6 @@ def test_texts_and_ids_survive_every_kind_of_file(tmp_path, texts, ids, suffix):
     assert_frame_equal(read_table(path).cast({"text1": pl.String}), frame)
 
 
-@pytest.mark.slow
-@once_per_example
-@given(frame=strategies.pairs(), suffix=st.sampled_from(DELIMITED))
-def test_pairs_survive_text_files_with_their_types(tmp_path, frame, suffix):
-    result = read_table(write_table(frame, tmp_path / f"t{suffix}"))
-    assert result.columns == frame.columns
-    assert result.rows() == frame.rows()
-
-
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_types_survive(tmp_path, suffix):
     frame = pl.DataFrame(
@@ -88,14 +73,6 @@ def test_types_survive(tmp_path, suffix):
             "word": ["x", None],
         }
     )
-    assert_frame_equal(read_table(write_table(frame, tmp_path / f"t{suffix}")), frame)
-
-
-@pytest.mark.parametrize("suffix", SUFFIXES)
-def test_results_come_back_as_results(tmp_path, suffix):
-    """Text columns of ours stay text, whatever their cells look like."""
-    row = {name: {pl.String: "007", pl.Int64: 7, pl.Float64: 0.5}[type(kind)] for name, kind in RESULTS.items()}
-    frame = pl.DataFrame([row, dict.fromkeys(RESULTS) | {"ID1": "NA", "ID2": "1e3"}], schema=RESULTS)
     assert_frame_equal(read_table(write_table(frame, tmp_path / f"t{suffix}")), frame)
 
 
@@ -114,12 +91,6 @@ def test_lists_and_structs_are_json_in_a_cell(tmp_path, suffix):
     )
     result = read_table(write_table(frame, tmp_path / f"t{suffix}"))
     assert result.rows() == [("a", "[1, null]", '{"x": "é"}', '["2020-01-02"]'), ("b", None, '{"x": null}', "[]")]
-
-
-@pytest.mark.parametrize("suffix", [".jsonl", ".json", ".parquet"])
-def test_lists_and_structs_stay_what_they_are(tmp_path, suffix):
-    frame = pl.DataFrame({"ID": ["a"], "l": [[1, None]], "s": [{"x": "é"}]})
-    assert_frame_equal(read_table(write_table(frame, tmp_path / f"t{suffix}")), frame)
 
 
 # What a cell of a csv file is.
@@ -159,42 +130,10 @@ def test_numbers_are_guessed_and_codes_are_not(tmp_path, cells, values):
     assert [type(value) for value in result] == [type(value) for value in values]
 
 
-def test_decimal_commas_are_numbers_where_semicolons_part_the_cells(tmp_path):
-    assert guessed(tmp_path, "1,5", "-2", separator=";").to_list() == [1.5, -2.0]
-    assert guessed(tmp_path, "1.5", "-2", separator=";").to_list() == [1.5, -2.0]
-    assert guessed(tmp_path, "1,234,567", separator=";").to_list() == ["1,234,567"]
-    assert guessed(tmp_path, '"1,5"').to_list() == ["1,5"]
-
-
-def test_columns_can_be_named_as_text(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_text("a,b,c\n1,NA,3\n")
-    assert read_table(path).rows() == [(1, None, 3)]
-    assert read_table(path, text=["a", "b", "zz"]).rows() == [("1", "NA", 3)]
-    assert read_table(path, text=lambda frame: frame.columns[1:]).rows() == [(1, "NA", "3")]
-
-
 def test_a_large_csv_is_read_in_blocks(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "_BLOCK", 7)
     frame = pl.DataFrame({"ID": [f"{n:03d}" for n in range(50)], "n": [None, *range(49)]})
     assert_frame_equal(read_table(write_table(frame, tmp_path / "a.csv")), frame)
-
-
-@pytest.mark.parametrize("name", ["a.txt", "a", "a.xls", "a.csv.gz", ".csv"])
-def test_unknown_endings_are_refused(tmp_path, name):
-    says = r"a table must end in '\.csv', '\.json', '\.jsonl', '\.ndjson', '\.parquet', '\.tsv', '\.xlsx'"
-    with pytest.raises(FileFormatError, match=says):
-        read_table(tmp_path / name)
-    with pytest.raises(FileFormatError, match=says):
-        write_table(pl.DataFrame({"ID": ["a"]}), tmp_path / name)
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_folder_is_no_table(message_snapshot, tmp_path):
-    (tmp_path / "a.csv").mkdir()
-    with pytest.raises(FileFormatError) as refused:
-        read_table(tmp_path / "a.csv")
-    message_snapshot(refused)
 
 
 # Excel.
@@ -213,24 +152,6 @@ def test_no_text_becomes_a_formula_a_link_or_a_number(tmp_path):
     assert "<hyperlink" not in sheet
 
 
-def test_excel_shows_numbers_and_truth_values_as_such_and_times_as_text(tmp_path):
-    frame = pl.DataFrame(
-        {
-            "day": [date(2020, 2, 29), None],
-            "time": [datetime(2020, 2, 29, 12, 30, 5, tzinfo=UTC), None],
-            "bad": [math.nan, 0.5],
-            "flag": [True, False],
-            "ID": ["a", "b"],
-            "id": ["c", "d"],
-        }
-    )
-    sheet = read_table(write_table(frame, tmp_path / "a.xlsx"))
-    assert sheet.columns == frame.columns
-    assert sheet.row(0)[2:] == (None, True, "a", "c")
-    assert sheet.row(1) == (None, None, 0.5, False, "b", "d")
-    assert sheet["day"][0] == "2020-02-29"
-
-
 def test_what_excel_would_cut_off_is_refused(message_snapshot, tmp_path):
     path = tmp_path / "a.xlsx"
     fits = "x" * 32_767
@@ -243,34 +164,11 @@ def test_what_excel_would_cut_off_is_refused(message_snapshot, tmp_path):
     assert path.read_bytes() == kept
 
 
-@pytest.mark.parametrize(("module", "verb"), [("fastexcel", "reading"), ("xlsxwriter", "writing")])
-def test_a_missing_excel_package_is_named(message_snapshot, tmp_path, monkeypatch, module, verb):
-    frame = pl.DataFrame({"ID": ["a"]})
-    path = write_table(frame, tmp_path / "a.xlsx")
-    kept = path.read_bytes()
-    monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(MissingExtraError) as refused:
-        read_table(path) if verb == "reading" else write_table(frame, path)
-    message_snapshot(refused)
-    assert path.read_bytes() == kept
-    assert names_in(tmp_path) == ["a.xlsx"]
-
-
 # Whole or not at all.
 
 
 def names_in(folder: Path) -> list[str]:
     return sorted(file.name for file in folder.iterdir())
-
-
-class StopError(Exception):
-    pass
-
-
-def half_written(path: Path) -> None:
-    with replacing(path) as temporary:
-        temporary.write_text("half")
-        raise StopError
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
@@ -287,14 +185,6 @@ def test_a_full_disk_leaves_the_old_file_and_is_said(tmp_path, suffix, monkeypat
     assert str(caught.value) == f"{path} cannot be written: No space left on device"
     assert path.read_text() == "old"
     assert names_in(tmp_path) == [path.name]
-
-
-@pytest.mark.parametrize("suffix", SUFFIXES)
-def test_columns_that_no_file_holds_are_refused(tmp_path, suffix):
-    frame = pl.DataFrame({"ID": ["a"], "any": pl.Series([object()], dtype=pl.Object)})
-    with pytest.raises(FileFormatError, match="cannot be written"):
-        write_table(frame, tmp_path / f"a{suffix}")
-    assert not names_in(tmp_path)
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)

@@ -8,7 +8,6 @@ import time
 from functools import cache
 
 import joblib
-import polars as pl
 import pytest
 from threadpoolctl import threadpool_info
 
@@ -36,11 +35,6 @@ def test_every_backend_gives_the_same_in_order(n_jobs: int | None, backend: str)
     assert isinstance(done[4].cause, ValueError)
     assert done[3].error is not None
     assert done[3].error.startswith("MissingExtraError: ")
-
-
-def test_what_failed_is_said(caplog: pytest.LogCaptureFixture) -> None:
-    assert values_of([Done(1), Done(None, "ValueError: no"), Done(2)], "run") == [1, 2]
-    assert "1 of 3 runs failed and are left out; the first with ValueError: no" in caplog.text
 
 
 def test_when_all_failed_the_first_exception_is_raised(message_snapshot) -> None:
@@ -78,22 +72,6 @@ def test_wrong_numbers_are_refused(wrong: object) -> None:
         require_jobs(wrong)
 
 
-def test_a_run_that_fails_is_a_row() -> None:
-    def fails(*_args: object, **_kwargs: object) -> None:
-        raise RuntimeError("no pair for you")
-
-    study = ps.simulate(8, selector=("random", fails), seeds=2, per_item=2, progress=False)
-    failed = study.runs.filter(study.runs["error"].is_not_null())
-    assert failed.height == 2
-    assert set(failed["error"]) == {"RuntimeError: no pair for you"}
-    assert study.stops["selector"].to_list() == ["random"]
-    assert study.stops["n_runs"].to_list() == [2]
-    assert study.summary.height == 2
-
-
-RESULTS = ps.example_writing_results
-
-
 def _studied(n_jobs: int | None) -> ps.SimulationStudy:
     return ps.simulate(8, selector=("pollitt", "random"), seeds=2, per_item=3, n_jobs=n_jobs, progress=False)
 
@@ -109,23 +87,6 @@ def test_a_study_is_the_same_on_every_backend(n_jobs: int | None, backend: str) 
         found = _studied(n_jobs)
     assert found.runs.equals(_alone().runs, null_equal=True)
     assert found.curves.equals(_alone().curves, null_equal=True)
-
-
-@pytest.mark.parametrize(("n_jobs", "backend"), BACKENDS)
-@pytest.mark.parametrize("engine", ["sirt", "firth"])
-def test_a_bootstrap_is_the_same_on_every_backend(n_jobs: int | None, backend: str, engine: str) -> None:
-    def theta(n_jobs: int | None) -> pl.DataFrame:
-        return ps.fit(RESULTS, engine=engine, bootstrap=45, rank_intervals=True, n_jobs=n_jobs).theta
-
-    with joblib.parallel_config(backend=backend):
-        found = theta(n_jobs)
-    assert found.equals(theta(1))
-
-
-def test_n_jobs_belongs_to_models_that_resample(message_snapshot) -> None:
-    with pytest.raises(InputError) as refused:
-        ps.fit(RESULTS, "elo", n_jobs=2)
-    message_snapshot(refused)
 
 
 def _blas_threads(_task: int) -> set[int]:

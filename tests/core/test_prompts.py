@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
 import itertools
-import logging
 import re
 from pathlib import Path
 
@@ -13,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairscale.core import prompts
-from pairscale.core.errors import InputError, TemplateError
+from pairscale.core.errors import TemplateError
 from pairscale.core.prompts import (
     PLACEHOLDERS,
     build_prompt,
@@ -48,25 +46,6 @@ BAD_NAMES = [
 ]
 
 # What the templates of the R package say; ours must not.
-FORBIDDEN = [
-    "debate adjudicator",
-    "critique-focused",
-    "mentally 'shuffle'",
-    "expert writing assessor",
-    "impartial, expert",
-    "gap analysis",
-    "ideal standard",
-    "distance from ideal",
-    "strongest point of evidence",
-    "pause and reconsider",
-    "slightest advantage",
-    "even slightly better",
-    "any detectable advantage",
-    "chain-of-thought",
-    "think silently",
-    "student writing",
-    "least severe",
-]
 
 
 @pytest.fixture(autouse=True)
@@ -86,11 +65,6 @@ def save_by_hand(home: Path, name: str, data: str | bytes = MINE) -> Path:
 
 
 # The seven templates that come with pairscale.
-
-
-def test_the_files_are_the_seven() -> None:
-    folder = Path(prompts.__file__).parent / "templates"
-    assert sorted(path.name for path in folder.iterdir()) == [f"{name}.txt" for name in BUILT_IN]
 
 
 @pytest.mark.parametrize("name", BUILT_IN)
@@ -116,28 +90,7 @@ def test_a_built_in_template_asks_for_what_all_must_ask_for(name: str) -> None:
     assert [what for what, pattern in wanted.items() if not re.search(pattern, text)] == []
 
 
-@pytest.mark.parametrize("name", BUILT_IN)
-def test_a_built_in_template_fences_each_sample_off(name: str) -> None:
-    text = get_prompt_template(name)
-    for sample in ("SAMPLE_1", "SAMPLE_2"):
-        before, after = text.split(f"{{{sample}}}")
-        assert before.endswith("\n")
-        assert sample in before.splitlines()[-1]
-        assert after.startswith("\n")
-        assert sample in after.splitlines()[1] or after.splitlines()[1] == "</sample>"
-
-
-@pytest.mark.parametrize(("one", "other"), list(itertools.combinations(BUILT_IN, 2)))
-def test_built_in_templates_are_different_prompts(one: str, other: str) -> None:
-    a, b = (get_prompt_template(name).split() for name in (one, other))
-    assert difflib.SequenceMatcher(None, a, b, autojunk=False).ratio() < 0.4
-
-
 # Looking up.
-
-
-def test_the_default_is_the_built_in_default() -> None:
-    assert set_prompt_template() == get_prompt_template() == get_prompt_template("default")
 
 
 @pytest.mark.parametrize(("alias", "name"), list(ALIASES.items()))
@@ -184,38 +137,7 @@ def test_a_name_that_could_lead_elsewhere_is_refused_everywhere(
 # Listing.
 
 
-def test_listing_is_sorted_and_each_name_comes_once(home: Path) -> None:
-    for name in ("zeta", "default", "Alpha"):
-        register_prompt_template(name, MINE, save=name == "zeta")
-    for name in ("beta", ".hidden", "with blank", "zeta"):
-        save_by_hand(home, name, MINE)
-    (home / "templates" / "folder.txt").mkdir()
-    (home / "templates" / "notes.md").write_text(MINE)
-    mine = ["Alpha", "beta", "default", "zeta"]
-    assert list_prompt_templates() == sorted({*LISTED, *mine})
-    assert list_prompt_templates(include_builtin=False) == mine
-    assert list_prompt_templates(include_registered=False) == LISTED
-    assert list_prompt_templates(False, False) == []
-
-
-def test_a_users_folder_that_may_not_be_entered_does_not_hide_the_built_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    built_in = get_prompt_template()
-
-    def denied(self: Path) -> bool:
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(Path, "is_file", denied)
-    assert get_prompt_template() == built_in
-    assert list_prompt_templates() == LISTED
-
-
 # Registering, saving, removing.
-
-
-def test_a_registered_template_is_found_and_returned() -> None:
-    assert register_prompt_template("mine", MINE) == MINE
-    assert get_prompt_template("mine") == MINE
-    assert template_from("mine") == ("mine", MINE)
 
 
 def test_a_taken_name_is_refused_unless_told_otherwise(message_snapshot, home: Path) -> None:
@@ -227,16 +149,6 @@ def test_a_taken_name_is_refused_unless_told_otherwise(message_snapshot, home: P
         message_snapshot(refused)
         assert get_prompt_template(name) == MINE
         assert register_prompt_template(name, MINE + "!", overwrite=True) == get_prompt_template(name) == MINE + "!"
-
-
-def test_hiding_a_built_in_template_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.WARNING, "pairscale"):
-        register_prompt_template("default", MINE)
-        register_prompt_template("default", MINE + "!", overwrite=True)
-        register_prompt_template("mine", MINE)
-    assert [record.getMessage() for record in caplog.records] == [
-        "the prompt template 'default' now means yours, not the built-in one"
-    ]
 
 
 def test_a_saved_template_outlives_the_session(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -256,32 +168,7 @@ def test_removing_forgets_the_template_and_deletes_its_file(home: Path) -> None:
     assert not path.exists()
 
 
-@pytest.mark.parametrize("name", [*BUILT_IN, *ALIASES])
-def test_a_built_in_template_is_never_removed(message_snapshot, name: str) -> None:
-    with pytest.raises(TemplateError) as refused:
-        remove_prompt_template(name)
-    message_snapshot(refused)
-    assert remove_prompt_template(name, quiet=True) is False
-    assert get_prompt_template(name)
-
-
-def test_removing_what_is_not_there(message_snapshot) -> None:
-    register_prompt_template("mine", MINE)
-    with pytest.raises(TemplateError) as refused:
-        remove_prompt_template("mime")
-    message_snapshot(refused)
-    assert remove_prompt_template("mime", quiet=True) is False
-
-
 # Files.
-
-
-def test_a_file_is_read_as_utf_8_with_or_without_a_byte_order_mark(tmp_path: Path) -> None:
-    for data in (MINE + "\nGrüße\n", "\ufeff" + MINE + "\r\nGrüße\r\n"):
-        path = tmp_path / "mine.txt"
-        path.write_bytes(data.encode())
-        assert set_prompt_template(file=path) == set_prompt_template(file=str(path)) == MINE + "\nGrüße"
-        assert template_from(str(path)) == ("mine.txt", MINE + "\nGrüße")
 
 
 @pytest.mark.parametrize(
@@ -303,14 +190,6 @@ def test_a_file_that_is_no_template_is_named(data: bytes, said: str, tmp_path: P
         template_from(str(path))
     with pytest.raises(TemplateError, match=f"{re.escape(str(saved))} {said}"):
         get_prompt_template("odd")
-
-
-@pytest.mark.parametrize("name", ["missing.txt", "folder.txt"])
-def test_a_file_that_cannot_be_read_is_named(message_snapshot, name: str, tmp_path: Path) -> None:
-    (tmp_path / "folder.txt").mkdir()
-    with pytest.raises(TemplateError) as refused:
-        set_prompt_template(file=tmp_path / name)
-    message_snapshot(refused)
 
 
 def test_a_value_from_the_command_line_is_a_file_or_a_name(
@@ -346,12 +225,6 @@ def test_missing_placeholders_are_listed(message_snapshot, missing: set[str]) ->
         message_snapshot(refused)
 
 
-def test_missing_and_unknown_are_said_together(message_snapshot) -> None:
-    with pytest.raises(TemplateError) as refused:
-        set_prompt_template(MINE.replace("{SAMPLE_2}", "{SAMPLE_3}{X_Y}{SAMPLE_3}"))
-    message_snapshot(refused)
-
-
 @pytest.mark.parametrize(
     "braces",
     ['{"better": "SAMPLE_1"}', "{}", "{ }", "{x}", "{{", "}", r"\frac{A}{B}", "{sample_3}", "{ SAMPLE_3 }", "{0}"],
@@ -360,16 +233,6 @@ def test_other_braces_are_left_alone(braces: str) -> None:
     template = braces + MINE + braces
     assert set_prompt_template(template) == template
     assert build_prompt(template, "N", "D", "one", "two") == f"{braces}On N (D), 1: one or 2: two?{braces}"
-
-
-@pytest.mark.parametrize("position", range(4))
-@pytest.mark.parametrize("value", [None, 3, b"bytes", float("nan"), ["a"]])
-def test_what_goes_into_a_prompt_must_be_a_text(message_snapshot, position: int, value: object) -> None:
-    values: list[object] = ["N", "D", "one", "two"]
-    values[position] = value
-    with pytest.raises(InputError) as refused:
-        build_prompt(MINE, *values)  # type: ignore[arg-type]
-    message_snapshot(refused)
 
 
 # Substitution.

@@ -224,20 +224,6 @@ def test_what_is_ambiguous_is_refused(rows, says):
 # Columns that the user names.
 
 
-def test_columns_may_be_named():
-    rows = [{"links": one, "rechts": two, "sieger": won((one, two, said)), "ID": 3} for one, two, said in GAMES]
-    options = {"a_col": "links", "b_col": "rechts", "winner_col": "sieger"}
-    assert scores(rows, **options) == scores(plain(DECIDED))
-    assert says_who_stood_first(as_comparisons(rows, columns=ResultColumns(**options)))
-
-
-def test_a_list_of_winners_under_other_names():
-    rows = [dict(zip(("gewinnt", "verliert"), winner_first(game), strict=True)) for game in DECIDED]
-    options = {"a_col": "gewinnt", "b_col": "verliert", "winner_col": "gewinnt"}
-    assert scores(rows, **options) == scores(plain(DECIDED))
-    assert not says_who_stood_first(as_comparisons(rows, columns=ResultColumns(**options)))
-
-
 def test_named_columns_settle_what_is_ambiguous():
     rows = [{**dict(zip(("winner", "loser"), winner_first(g), strict=True)), "object1": g[0], "object2": g[1],
              "result": 1 if g[2] == "first" else 0} for g in DECIDED]  # fmt: skip
@@ -290,14 +276,6 @@ def test_weights_count_and_are_said(caplog):
     assert "comparisons count by the column 'weight'" in caplog.text
     ps.fit(rows, model="elo", runs=2)
     assert "the column 'weight' is not used: model='elo' counts every comparison once" in caplog.text
-
-
-def test_judges_and_other_columns_stay():
-    for rows, who in ((arena(GAMES), "judge"), (alpaca(GAMES), "judge_id")):
-        frame = as_comparisons(rows)
-        assert frame[who].dtype == pl.String
-        assert frame.height == len(GAMES)
-    assert as_comparisons(arena(GAMES))["question_id"][3] == "q3"
 
 
 # Files as people have them.

@@ -9,16 +9,13 @@ from types import MappingProxyType
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from pairscale.core.errors import MissingExtraError, TableError
+from pairscale.core.errors import TableError
 from pairscale.core.tables import (
     PAIRS,
     RESULTS,
     id_text,
-    require_columns,
     require_ids,
     to_frame,
 )
@@ -78,17 +75,6 @@ def test_the_named_index_of_pandas_is_a_column_and_any_other_is_none():
     assert to_frame(two).rows() == [("x", "y", 1)]
 
 
-def test_pandas_without_pyarrow_names_the_extra(message_snapshot, monkeypatch):
-    def missing(*_args, **_options):
-        raise ModuleNotFoundError("pyarrow is required")
-
-    data = pd.DataFrame({"a": [1]})
-    monkeypatch.setattr(pl, "DataFrame", type("Frame", (pl.DataFrame,), {"__init__": missing}))
-    with pytest.raises(MissingExtraError) as refused:
-        to_frame(data)
-    message_snapshot(refused)
-
-
 @pytest.mark.parametrize(
     ("ids", "text"),
     [
@@ -110,26 +96,6 @@ def test_ids_become_the_text_that_a_person_would_write(ids, text):
     assert id_text(ids).dtype == pl.String
 
 
-@given(st.lists(st.integers(-(2**53), 2**53)))
-def test_whole_numbers_give_the_same_ids_as_integers_and_as_floats(numbers):
-    digits = [str(number) for number in numbers]
-    assert id_text(pl.Series(numbers, dtype=pl.Int64)).to_list() == digits
-    assert id_text(pl.Series([float(number) for number in numbers], dtype=pl.Float64)).to_list() == digits
-
-
-@pytest.mark.parametrize(
-    ("column", "says"),
-    [
-        (pl.Series("k", [[1]]), r"it: column 'k' holds List\(Int64\), not text"),
-        (pl.Series("k", [b"\xff"]), "it: column 'k' holds Binary, not text"),
-        (pl.Series("k", [object()], dtype=pl.Object), "it: column 'k' holds Object, not text"),
-    ],
-)
-def test_columns_that_are_no_text_are_named(column, says):
-    with pytest.raises(TableError, match=f"^{says}$"):
-        require_ids(column.to_frame(), ["k"], "it")
-
-
 def test_missing_ids_name_their_rows(message_snapshot):
     frame = pl.DataFrame({"ID": ["a", None, "", " \t", "\u00a0", "b", "\n", None, None]})
     with pytest.raises(TableError) as refused:
@@ -138,16 +104,6 @@ def test_missing_ids_name_their_rows(message_snapshot):
     with pytest.raises(TableError) as refused:
         require_ids(frame.head(2), ["ID"], "it")
     message_snapshot(refused)
-
-
-def test_missing_columns_are_named_beside_those_there_are(message_snapshot):
-    with pytest.raises(TableError) as refused:
-        require_columns(FRAME.select("ID", "n"), ["x", "ID", "y"], "it")
-    message_snapshot(refused)
-    with pytest.raises(TableError) as refused:
-        require_columns(pl.DataFrame(), ["x"], "it")
-    message_snapshot(refused)
-    require_columns(FRAME, ["n", "ID"], "it")
 
 
 def test_the_columns_of_the_contract_stand_in_its_order():

@@ -12,11 +12,9 @@ import polars as pl
 import pytest
 
 import pairscale as ps
-from pairscale.core import texts as module
-from pairscale.core.errors import FileFormatError, InputError, MissingExtraError
+from pairscale.core.errors import InputError, MissingExtraError
 
 DATA = Path(__file__).parents[1] / "data" / "documents"
-TABLE = "a table that does not name each text once"
 
 
 @pytest.fixture
@@ -93,13 +91,6 @@ def test_sixty_essays_on_a_plain_installation(message_snapshot, class_folder, pl
     message_snapshot(refused)
 
 
-def test_a_table_of_something_else_is_listed(class_folder):
-    (class_folder / "class.csv").write_text("student_id,name,class,essay\n", "utf-8")
-    report = ps.inspect_samples(class_folder)
-    assert report.problems()[0] == "1 file was not read: 1 csv:"
-    assert report.problems()[1].startswith(f"  class.csv: {TABLE}")
-
-
 @pytest.mark.parametrize("named", ["stem", "file"])
 def test_a_class_list_among_the_essays_says_more_of_them(class_folder, named):
     """Its column of file names, with or without their endings, is found; names and classes travel with the texts."""
@@ -114,22 +105,6 @@ def test_a_class_list_among_the_essays_says_more_of_them(class_folder, named):
     for uid, name in report.samples.select("ID", "name").rows():
         assert name.removeprefix("Pupil ").partition(".")[0] == uid
     assert report.samples.columns == ["ID", "text", "name", "class"]
-
-
-def test_a_class_list_that_lacks_a_text_is_not_used(tmp_path):
-    for name in "abc":
-        (tmp_path / f"{name}.txt").write_text(f"Text {name}.", "utf-8")
-    (tmp_path / "class.csv").write_text("who,name\na,Ann\nb,Bob\nz,Zoe\n", "utf-8")
-    report = ps.inspect_samples(tmp_path)
-    assert report.kept == ()
-    [one] = report.skipped
-    assert str(one.reason).startswith(TABLE)
-    (tmp_path / "class.csv").write_text("who,name\na,Ann\nb,Bob\nc,Cem\na,Ada\n", "utf-8")
-    assert ps.inspect_samples(tmp_path).kept == ()
-    (tmp_path / "class.csv").write_text("who,name,grade\na,Ann,1\nb,Bob,2\nc,Cem,3\nz,Zoe,4\n", "utf-8")
-    assert ps.inspect_samples(tmp_path).samples.rows()[0] == ("a", "Text a.", "Ann", 1)
-    (tmp_path / "more.csv").write_text("who,name\na,Ann\n", "utf-8")
-    assert ps.inspect_samples(tmp_path).kept == ()
 
 
 def test_every_other_file_is_listed_with_its_reason(tmp_path, caplog):
@@ -179,14 +154,6 @@ def test_links_that_lead_out_of_the_folder(tmp_path):
     assert reasons.get("pipe.txt", "not a plain file").startswith("not a plain file")
 
 
-def test_two_files_of_one_name(message_snapshot, tmp_path):
-    (tmp_path / "ann.txt").write_text("One.", "utf-8")
-    (tmp_path / "ann.md").write_text("Two.", "utf-8")
-    with pytest.raises(FileFormatError) as refused:
-        ps.read_samples(tmp_path)
-    message_snapshot(refused)
-
-
 def test_a_guessed_encoding_is_said_once_for_all(tmp_path):
     for name in "abcdefg":
         (tmp_path / f"{name}.txt").write_bytes(f"Café {name}".encode("cp1252"))
@@ -195,45 +162,7 @@ def test_a_guessed_encoding_is_said_once_for_all(tmp_path):
     assert ps.inspect_samples(tmp_path, encoding="cp1252").notes == ()
 
 
-def test_a_report_stands_for_its_samples(caplog):
-    report = ps.inspect_samples([{"ID": "a", "text": "x"}, {"ID": "b", "text": "x"}])
-    assert report.notes
-    assert ps.read_samples(report) is report.samples
-    assert ps.inspect_samples(report) is report
-    assert not caplog.records
-
-
 # One document.
-
-
-def test_one_document(message_snapshot, tmp_path, caplog):
-    assert module.read_document(DATA / "changed.odt").text == "The river rose two metres in a night."
-    module.read_document(DATA / "half-scanned.pdf")
-    assert [record.getMessage() for record in caplog.records] == [
-        f"{DATA / 'half-scanned.pdf'}: 2 of its pages were skipped: no text layer"
-    ]
-    (tmp_path / "a.rtf").write_bytes(rb"{\rtf1 Hello}")
-    with pytest.raises(FileFormatError) as refused:
-        module.read_document(tmp_path / "a.rtf")
-    message_snapshot(refused)
-    (tmp_path / "notes").write_text("Plain.\n", "utf-8")
-    assert module.read_document(tmp_path / "notes").text == "Plain."
-
-
-def test_tables_of_a_spreadsheet_program(caplog):
-    """Formulas, and the encodings that people choose in the dialogue."""
-    rows = {}
-    for name in ("class.xlsx", "class-cp1252.csv", "class-utf16.csv", "class-utf8.csv"):
-        report = ps.inspect_samples(DATA / name)
-        assert (report.id_from, report.text_from) == (
-            "column student_id (by its name)", "column essay (the only column with long texts)",
-        )  # fmt: skip
-        assert report.kept == ("name", "class", "length")
-        rows[name] = report.samples.rows()
-    assert rows["class.xlsx"] == rows["class-cp1252.csv"] == rows["class-utf16.csv"] == rows["class-utf8.csv"]
-    assert rows["class.xlsx"][0][2:] == ("Zoë Müller", "7b", 83)
-    said = [record.getMessage() for record in caplog.records]
-    assert any("Windows-1252" in line and "'Zoë'" in line for line in said)
 
 
 def test_names_that_macos_spells_in_its_own_way_are_those_of_tables(tmp_path, caplog):

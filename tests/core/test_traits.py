@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 
 from pairscale.core.errors import InputError, UnknownNameError
-from pairscale.core.traits import Trait, list_traits, trait_description
+from pairscale.core.traits import list_traits, trait_description
 
 KEYS = [
     "overall_quality",
@@ -25,22 +22,12 @@ KEYS = [
 ]
 
 
-def test_the_built_in_traits_come_in_their_order() -> None:
-    assert [trait.key for trait in list_traits()] == KEYS
-    assert isinstance(list_traits(), tuple)
-
-
 @pytest.mark.parametrize("key", KEYS)
 def test_a_built_in_trait_is_found_by_its_key(key: str) -> None:
     trait = trait_description(key)
     assert trait in list_traits()
     assert trait.key == key
     assert trait.name == " ".join(word.capitalize() for word in key.split("_"))
-
-
-def test_a_definition_of_ones_own_wins_over_the_name() -> None:
-    trait = trait_description("organization", custom_name="Warmth", custom_description="How kind it is.")
-    assert trait == Trait("Warmth", "How kind it is.", None)
 
 
 def test_a_custom_name_alone_is_an_error_that_says_what_to_do(message_snapshot) -> None:
@@ -66,8 +53,3 @@ def test_an_unknown_name_lists_the_names_and_the_nearest(message_snapshot, asked
         trait_description(asked)
     message_snapshot(caught)
     assert all(key in str(caught.value) for key in KEYS)
-
-
-def test_traits_do_not_need_polars() -> None:
-    code = "import sys, pairscale.core.traits; sys.exit('polars' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

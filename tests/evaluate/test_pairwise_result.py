@@ -69,7 +69,8 @@ NONE = "nothing is decided, as no case has a winner"
             "b" * 122 + "a" * 78 + "t" * 14 + "f" * 9 + "e" * 2,
             (
                 "B is better: it won 122 of 200 cases with a winner (61 %; 95 % confidence interval 54 to 67 %); "
-                "not counted: 14 ties, 9 flips (the order of the answers decided), 2 errors (the judge failed); B is favoured"
+                "not counted: 14 ties, 9 flips (the order of the answers decided), 2 errors (the judge failed); "
+                "B is favoured"
             ),
         ),
         (

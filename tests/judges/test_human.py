@@ -3,26 +3,31 @@
 import asyncio
 import random
 import threading
+import time
 
 import pytest
 
 import pairscale as ps
 from pairscale.core.errors import InputError, JudgeError
 from pairscale.judges.human import HumanJudge, QuestionQueue
+from pairscale.people.queue import LiveQuestions, Standing
 
 PAIR = ps.JudgePair({"ID": "gpt-a", "text": "one"}, {"ID": "b", "text": "two"})
 
 
-def asked(queue: QuestionQueue, *steps, pairs: int = 1) -> list[ps.Verdict]:
-    """Put questions on a queue, do the steps in another thread, and give the verdicts."""
+def asked(work, people=("ann", "bob"), pairs: int = 1, clock=time.time) -> list[ps.Verdict]:
+    """Put questions on a queue, do the work in another thread, and give the verdicts."""
+    queue = QuestionQueue()
 
     async def main() -> list[ps.Verdict]:
         questions = [asyncio.ensure_future(queue.ask(PAIR)) for _ in range(pairs)]
         await asyncio.sleep(0)
-        for step in steps:
-            await asyncio.to_thread(step)
+        with LiveQuestions(queue, people) as page:
+            page._clock = clock
+            await asyncio.to_thread(work, page, *page.labellers())
         return list(await asyncio.wait_for(asyncio.gather(*questions), 600))
 
+    queue.open(people)
     return asyncio.run(main())
 
 
@@ -37,84 +42,76 @@ def test_nobody_is_there(message_snapshot):
 
 def test_an_answer_and_what_is_kept_of_it():
     now = [10.0]
-    queue = QuestionQueue(clock=lambda: now[0])
-    queue.open(["ann"])
 
-    def answer():
-        question = queue.take("ann")
-        assert (question.first, question.second) == ("one", "two")
+    def work(page, ann):
+        question = page.next(ann)
+        assert (question.left, question.right) == ("one", "two")
         assert "gpt-a" not in repr(question)
         now[0] += 3.5
-        assert queue.answer("ann", question.number, "2", comment="clearer", elapsed_ms=1500)
-        assert not queue.answer("ann", question.number, "1")
+        with pytest.raises(InputError, match="no ties"):
+            page.answer(ann, question.question_id, "tie")
+        assert page.answer(ann, question.question_id, "2", comment="clearer", elapsed_ms=1500)
+        assert not page.answer(ann, question.question_id, "1")
+        assert not page.undo(ann)
+        assert page.standing(ann) == Standing(1, 1, None)
 
-    (verdict,) = asked(queue, answer)
+    (verdict,) = asked(work, ["ann"], clock=lambda: now[0])
     assert (verdict.winner_pos, verdict.model, verdict.content, verdict.latency_s) == (2, "ann", "clearer", 1.5)
     assert verdict.raw_response == {"labeller": "ann", "comment": "clearer", "skips": {}, "decision_ms": 1500}
-    assert queue.answered() == queue.answered("ann") == 1
 
 
 def test_one_question_is_before_one_person_at_a_time():
     now = [0.0]
-    queue = QuestionQueue(hold=60, clock=lambda: now[0])
-    queue.open(["ann", "bob"])
 
-    def work():
-        mine = queue.take("ann")
-        assert queue.take("ann") == mine
-        other = queue.take("bob")
-        assert other != mine
-        assert not queue.answer("bob", mine.number, "1")  # not theirs
-        assert queue.answer("bob", other.number, "1")
-        assert queue.take("bob") is None
-        now[0] = 61.0
-        assert queue.take("bob") == mine  # ann has said nothing for a minute
-        assert not queue.answer("ann", mine.number, "1")
-        assert queue.answer("bob", mine.number, "2")
+    def work(page, ann, bob):
+        mine = page.next(ann)
+        assert page.next(ann) == mine
+        other = page.next(bob)
+        assert other.case_id != mine.case_id
+        assert page.answer(bob, other.question_id, "1")
+        assert page.next(bob) == "waiting"
+        now[0] = 601.0
+        late = page.next(bob)  # ann has said nothing for ten minutes
+        assert late.case_id == mine.case_id
+        assert page.answer(bob, late.question_id, "2")
+        assert page.answer(ann, mine.question_id, "1")  # kept, and too late to count
 
-    assert sorted(verdict.winner_pos for verdict in asked(queue, work, pairs=2)) == [1, 2]
+    assert [verdict.winner_pos for verdict in asked(work, pairs=2, clock=lambda: now[0])] == [2, 1]
 
 
 def test_skips_go_to_others_and_end_as_an_abstention():
-    queue = QuestionQueue()
-    queue.open(["ann", "bob"])
+    def work(page, ann, bob):
+        for person, reason in ((ann, "too long"), (bob, "in Greek")):
+            assert page.answer(person, page.next(person).question_id, None, skipped=reason)
+            assert page.next(person) == "waiting"
 
-    def skip(person, reason):
-        question = queue.take(person)
-        assert queue.answer(person, question.number, None, skipped=reason)
-        assert queue.take(person) is None
-
-    (verdict,) = asked(queue, lambda: skip("ann", "too long"), lambda: skip("bob", "in Greek"))
+    (verdict,) = asked(work)
     assert verdict.outcome is ps.Outcome.ABSTENTION
     assert verdict.error_message == "ann: too long; bob: in Greek"
-    assert not queue.answer("ann", 99, None, skipped="what?")
 
 
-def test_a_question_that_is_given_up_leaves_the_queue():
+def test_a_question_that_is_given_up_is_not_shown():
     queue = QuestionQueue()
     queue.open(["ann"])
 
     async def main():
-        question = asyncio.ensure_future(queue.ask(PAIR))
-        await asyncio.sleep(0)
-        taken = queue.take("ann")
-        question.cancel()
-        await asyncio.gather(question, return_exceptions=True)
-        assert queue.take("ann") is None
-        assert not queue.answer("ann", taken.number, "1")
+        with LiveQuestions(queue, ["ann"]) as page:
+            (ann,) = page.labellers()
+            given_up = asyncio.ensure_future(queue.ask(PAIR))
+            await asyncio.sleep(0)
+            shown = await asyncio.to_thread(page.next, ann)
+            given_up.cancel()
+            await asyncio.gather(given_up, return_exceptions=True)
+            question = asyncio.ensure_future(queue.ask(PAIR))
+            await asyncio.sleep(0)
+            following = await asyncio.to_thread(page.next, ann)
+            assert following.case_id != shown.case_id
+            await asyncio.to_thread(page.answer, ann, following.question_id, "1")
+            assert (await question).winner_pos == 1
+            queue.close()
+            assert await asyncio.to_thread(page.next, ann) == "done"
 
     asyncio.run(main())
-
-
-def test_those_who_wait_are_told_that_it_is_over():
-    queue = QuestionQueue()
-    queue.open(["ann"])
-    waiting = threading.Thread(target=queue.take, args=("ann", 600))
-    waiting.start()
-    queue.close()
-    waiting.join(600)
-    assert not waiting.is_alive()
-    assert not queue.is_open
 
 
 def test_the_condition_is_what_was_asked():
@@ -134,21 +131,19 @@ def test_people_rank_texts_adaptively(tmp_path):
     texts = [{"ID": f"t{n}", "text": "word " * (n + 1)} for n in range(6)]
     judge = HumanJudge()
     judge.queue.open(["ann", "bob"])
-    stop = threading.Event()
+    page = LiveQuestions(judge.queue, ["ann", "bob"])
 
-    def person(name: str) -> None:
-        rng = random.Random(name)
-        while not stop.is_set():
-            question = judge.queue.take(name, 0.2)
-            if question is None:
+    def person(labeller) -> None:
+        rng = random.Random(labeller.name)
+        while (question := page.next(labeller)) != "done":
+            if question == "waiting":
                 continue
-            if name == "bob" and rng.random() < 0.2:
-                judge.queue.answer(name, question.number, None, skipped="cannot tell")
+            if labeller.name == "bob" and rng.random() < 0.2:
+                page.answer(labeller, question.question_id, None, skipped="cannot tell")
             else:
-                longer = "1" if len(question.first) > len(question.second) else "2"
-                judge.queue.answer(name, question.number, longer)
+                page.answer(labeller, question.question_id, "1" if len(question.left) > len(question.right) else "2")
 
-    people = [threading.Thread(target=person, args=(name,)) for name in ("ann", "bob")]
+    people = [threading.Thread(target=person, args=(labeller,)) for labeller in page.labellers()]
     for one in people:
         one.start()
     try:
@@ -157,7 +152,7 @@ def test_people_rank_texts_adaptively(tmp_path):
             run=tmp_path / "run.db",
         )  # fmt: skip
     finally:
-        stop.set()
+        judge.queue.close()
         for one in people:
             one.join()
     assert result.state.engine.committed == 15

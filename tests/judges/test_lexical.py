@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pairscale.core.comparisons import Outcome
-from pairscale.judges.base import Judge, JudgePair, Verdict
+from pairscale.judges.base import JudgePair, Verdict
 from pairscale.judges.lexical import (
     MAX_CHARS,
     WEIGHTS,
@@ -41,23 +40,6 @@ def compare(first: Any, second: Any, judge: LexicalJudge | None = None) -> Verdi
 # The judge.
 
 
-def test_it_is_a_judge_and_says_who_it_is() -> None:
-    judge = LexicalJudge()
-    assert isinstance(judge, Judge)
-    condition = judge.condition
-    assert (condition.judge_id, condition.backend, condition.model) == ("lexical", "offline", "lexical-1")
-    assert condition.trait == "overall_quality"
-    assert condition.condition_id == LexicalJudge().condition.condition_id
-    assert condition.condition_id != LexicalJudge("organization").condition.condition_id
-
-
-def test_its_help_says_what_it_is_not_for() -> None:
-    help_text = " ".join((LexicalJudge.__doc__ or "").split())
-    assert "baseline" in help_text
-    assert "not a model of writing" in help_text
-    assert "not fit for grading people" in help_text
-
-
 def test_the_better_text_wins_in_either_place() -> None:
     verdict = compare(STRONG, WEAK)
     assert verdict == Verdict.win(
@@ -72,27 +54,6 @@ def test_the_better_text_wins_in_either_place() -> None:
     assert (other.winner_pos, other.content) == (2, "<BETTER_SAMPLE>SAMPLE_2</BETTER_SAMPLE>")
 
 
-@pytest.mark.parametrize("text", ["", "   \n", WEAK, STRONG, "😀", "x" * 50_000])
-def test_identical_texts_tie(text: str) -> None:
-    verdict = compare(text, text)
-    assert (verdict.outcome, verdict.winner_pos, verdict.probability) == (Outcome.TIE, None, 0.5)
-    assert (verdict.model, verdict.object_type) == ("lexical-1", "offline")
-
-
-@settings(max_examples=150, deadline=None)
-@given(TEXTS, TEXTS)
-def test_order_changes_nothing(first: str, second: str) -> None:
-    one, two = compare(first, second), compare(second, first)
-    assert one.probability is not None
-    assert two.probability is not None
-    assert one.probability + two.probability == 1
-    assert {one.winner_pos, two.winner_pos} in ({1, 2}, {None})
-    assert (one.outcome is Outcome.TIE) == (lexical_score(first) == lexical_score(second))
-    if one.winner_pos:
-        assert (one.winner_pos == 1) == (one.probability >= 0.5)
-    assert compare(first, second) == one
-
-
 @settings(max_examples=150, deadline=None)
 @given(TEXTS)
 def test_features_are_shares_and_no_words_is_lowest(text: str) -> None:
@@ -103,60 +64,7 @@ def test_features_are_shares_and_no_words_is_lowest(text: str) -> None:
     assert lexical_features(text) == features
 
 
-def test_nothing_but_the_text_is_read() -> None:
-    plain = compare(STRONG, WEAK)
-    first = {"ID": "z", "text": STRONG, "quality_level": 1, "label": "worst"}
-    second = {"ID": "y", "text": WEAK, "quality_level": 20}
-    pair = JudgePair(first, second, uid="other", attempt=3)
-    assert asyncio.run(LexicalJudge("organization").compare(pair)) == plain
-
-
 # The features.
-
-_BASE = "The town built a new park. People walk there every day. It has many trees."
-
-
-@pytest.mark.parametrize(
-    ("feature", "less", "more"),
-    [
-        ("length", _BASE, _BASE + " Children play near the water."),
-        (
-            "diversity",
-            "The dog saw the dog and the dog saw the dog.",
-            "The dog saw a cat, then ran home over one hill.",
-        ),
-        ("word_length", "The cat sat on a mat.", "Several travellers photographed mountains yesterday."),
-        ("rare_words", "The big house is old.", "The dilapidated cottage is ancient."),
-        ("academic_words", "The plan may work.", "The hypothesis may demonstrate validity."),
-        ("vague_words", "The plan is cheap.", "The thing is really very good stuff."),
-        (
-            "sentence_length",
-            "I ran. I fell. I cried.",
-            "I ran down the long hill, fell near the gate and cried all day.",
-        ),
-        ("sentence_length", "word " * 80, "word " * 30),
-        ("subordination", "He left. It rained.", "He left because it rained, which nobody expected."),
-        (
-            "connectives",
-            "It rained. We left.",
-            "It rained; therefore, we left. For example, I ran. However, she stayed.",
-        ),
-        ("connectives", "However, it rained. However, we left.", "However, it rained. Therefore, we left."),
-        ("misspelling", "The students receive different books.", "The studnets recieve diffrent books."),
-        ("misspelling", "I don't know; they're late.", "I dont know; theyre late."),
-        ("misspelling", "The house is quiet.", "The zxqvk is pfffft."),
-        ("mechanics", "It rains. I stay.", "it rains. I stay."),
-        ("mechanics", "It rains and I stay.", "It rains and i stay."),
-        ("mechanics", "It rains.", "It rains"),
-        ("mechanics", "It rains!", "It rains!!!"),
-        ("mechanics", "It rains, I stay.", "It rains ,I stay."),
-        ("repetition", "The sun is warm. The sea is cold.", "The sun is warm. The sun is warm."),
-        ("repetition", "We went to the sea and then on to the hill.", "We went to the sea and we went to the sea."),
-        ("repetition", "It is the end.", "It is the the end."),
-    ],
-)
-def test_a_feature_moves_as_documented(feature: str, less: str, more: str) -> None:
-    assert lexical_features(less)[feature] < lexical_features(more)[feature]
 
 
 def test_formulas_by_hand() -> None:
@@ -171,25 +79,6 @@ def test_formulas_by_hand() -> None:
         "connectives": pytest.approx(1 / 3),
         **dict.fromkeys(("rare_words", "academic_words", "misspelling", "mechanics", "repetition"), 0),
     }
-
-
-def test_length_alone_saturates() -> None:
-    short, long, longer = (lexical_features("word " * n)["length"] for n in (10, 1000, 3000))
-    assert long - short > 10 * (longer - long)
-
-
-@pytest.mark.parametrize(
-    "word", ["becuase", "teh", "importent", "diffrent", "beleive", "writting", "sooo", "grnd", "dont"]
-)
-def test_misspelt_words_look_misspelt(word: str) -> None:
-    assert _looks_misspelt(word)
-
-
-@pytest.mark.parametrize(
-    "word", ["because", "rhythm", "photosynthesis", "organise", "block", "sample", "county", "it's", "tv"]
-)
-def test_true_words_do_not(word: str) -> None:
-    assert not _looks_misspelt(word)
 
 
 def test_no_listed_word__looks_misspelt() -> None:
@@ -229,16 +118,6 @@ def test_any_text_is_legal(text: str) -> None:
     assert compare(text, STRONG).winner_pos == 2
 
 
-def test_wordless_texts_all_tie_at_the_bottom() -> None:
-    assert len({lexical_score(text) for text in ("", " ", "\n", "?!", "42", "😀")}) == 1
-
-
-def test_asking_for_the_answer_does_not_help() -> None:
-    assert lexical_score(f"<BETTER_SAMPLE> <b> {STRONG} </BETTER_SAMPLE>") == lexical_score(STRONG)
-    assert lexical_score("<BETTER_SAMPLE>SAMPLE_1</BETTER_SAMPLE> " * 40) < lexical_score(STRONG)
-    assert lexical_score("Moreover, hypothesis demonstrates significance. " * 60) < lexical_score(STRONG)
-
-
 def test_what_follows_the_part_that_is_read_has_no_effect() -> None:
     start = (STRONG + " ") * 200
     assert len(start) > MAX_CHARS
@@ -265,18 +144,3 @@ def test_it_finds_the_quality_of_synthetic_essays_it_was_not_fitted_to() -> None
     essays = synthetic_essays(120, seed=11)
     scores = [lexical_score(text) for text in essays["text"]]
     assert spearmanr(scores, essays["quality_level"]).statistic >= 0.80  # 0.91 when measured
-
-
-def test_it_orders_short_answers() -> None:
-    best = (
-        "Photosynthesis converts light into chemical energy: chlorophyll absorbs sunlight, which drives the synthesis "
-        "of glucose from carbon dioxide and water. Consequently, plants sustain nearly every food web."
-    )
-    answers = [
-        "plants eat sun",
-        "Plants need sunlight to grow. They use it to make food.",
-        "Plants use sunlight, water and air to make their own food, which is why they need light to grow well.",
-        best,
-    ]
-    scores = [lexical_score(answer) for answer in answers]
-    assert scores == sorted(scores)

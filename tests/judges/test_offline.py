@@ -6,9 +6,6 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from scipy import stats
 
 import pairscale as ps
 from pairscale.core.errors import InputError, UnknownNameError
@@ -26,30 +23,6 @@ def answer(**values):
     return {"is_valid": True, "Y": None, "invalid_reason": None} | values
 
 
-class TestVerdict:
-    def test_kinds(self):
-        assert ps.Verdict.win(2).winner_pos == 2
-        assert ps.Verdict.tie().outcome is ps.Outcome.TIE
-        assert ps.Verdict.abstain("no").error_code == "refusal"
-        assert ps.Verdict.fail("timeout", "slow", failure="transient").failure == "transient"
-
-    @pytest.mark.parametrize(
-        "wrong",
-        [
-            {"outcome": ps.Outcome.WIN},
-            {"outcome": ps.Outcome.TIE, "winner_pos": 1},
-            {"outcome": ps.Outcome.WIN, "winner_pos": 3},
-            {"outcome": ps.Outcome.WIN, "winner_pos": 1, "probability": 1.5},
-            {"outcome": ps.Outcome.WIN, "winner_pos": 1, "error_code": "timeout"},
-            {"outcome": ps.Outcome.ERROR},
-            {"outcome": ps.Outcome.ERROR, "error_code": "nonsense"},
-        ],
-    )
-    def test_contradictions_are_refused(self, wrong):
-        with pytest.raises(InputError):
-            ps.Verdict(**wrong)
-
-
 class TestFunctionJudge:
     @pytest.mark.parametrize(("y", "position"), [(1, 1), (0, 2), (1.0, 1), (True, 1), (False, 2)])
     def test_y_is_one_when_the_first_is_better(self, y, position):
@@ -64,25 +37,6 @@ class TestFunctionJudge:
 
         ask(ps.FunctionJudge(judge, call_args={"temperature": 0}))
         assert seen == {"A": A, "B": B, "state": None, "temperature": 0}
-
-    def test_a_function_without_state_is_fine(self):
-        assert ask(ps.FunctionJudge(lambda A, B: answer(Y=int(len(A["text"]) > len(B["text"]))))).winner_pos == 1
-
-    def test_an_async_function_and_an_object_with_call(self):
-        async def judge(A, B):
-            await asyncio.sleep(0)
-            return answer(Y=0)
-
-        class Caller:
-            async def __call__(self, A, B):
-                return answer(Y=1)
-
-        assert ask(ps.FunctionJudge(judge)).winner_pos == 2
-        assert ask(ps.FunctionJudge(Caller())).winner_pos == 1
-
-    def test_it_may_return_a_verdict(self):
-        assert ask(ps.FunctionJudge(lambda A, B: ps.Verdict.tie())).outcome == "tie"
-        assert ask(ps.FunctionJudge(lambda A, B: answer(Y=0.5))).outcome == "tie"
 
     def test_an_invalid_answer_is_an_abstention_with_its_reason(self):
         verdict = ask(ps.FunctionJudge(lambda A, B: answer(is_valid=False, invalid_reason="both empty")))
@@ -166,35 +120,8 @@ class TestFunctionJudge:
             named = {ps.FunctionJudge(function, name="n").condition.condition_id for _ in range(2)}
             assert len(named) == 1
 
-    def test_not_callable(self, message_snapshot):
-        with pytest.raises(InputError) as refused:
-            ps.FunctionJudge(3)
-        message_snapshot(refused)
-
 
 class TestSimulatedJudge:
-    @pytest.mark.slow
-    def test_frequencies_follow_the_formula(self):
-        judge = ps.SimulatedJudge({"a": 0.4, "b": -0.4}, bias=0.3, lapse=0.1, seed=5)
-        expected = 0.9 / (1 + math.exp(-1.1)) + 0.05
-        assert judge.probability(A, B) == pytest.approx(expected, abs=1e-12)
-        wins = sum(ask(judge, uid=f"a:b#{n}").winner_pos == 1 for n in range(2000))
-        assert stats.binomtest(wins, 2000, expected).pvalue > 1e-4
-
-    @given(st.floats(-800, 800), st.floats(-800, 800))
-    def test_probabilities_at_any_distance(self, a, b):
-        judge = ps.SimulatedJudge({"a": a, "b": b})
-        assert 0 <= judge.probability(A, B) <= 1
-        assert judge.probability(A, B) + judge.probability(B, A) == pytest.approx(1, abs=1e-12)
-
-    @pytest.mark.slow
-    def test_rates_of_the_other_kinds(self):
-        judge = ps.SimulatedJudge("q", invalid_rate=0.2, tie_rate=0.25, error_rate=0.1, seed=1)
-        n = 3000
-        kinds = [ask(judge, uid=f"u#{k}").outcome for k in range(n)]
-        for kind, rate in (("error", 0.1), ("abstention", 0.9 * 0.2), ("tie", 0.9 * 0.8 * 0.25)):
-            assert stats.binomtest(kinds.count(kind), n, rate).pvalue > 1e-4
-
     def test_the_question_alone_decides(self):
         judge = ps.SimulatedJudge({"a": 0, "b": 0}, seed=3)
         answers = [ask(judge, uid=f"a:b#{n}").winner_pos for n in range(64)]
@@ -206,23 +133,6 @@ class TestSimulatedJudge:
 
     def test_abilities_from_a_column(self):
         assert ps.SimulatedJudge("q").probability(A, B) == pytest.approx(1 / (1 + math.exp(-2)))
-
-    @pytest.mark.parametrize("abilities", ["nothing", {"a": 1.0}])
-    def test_a_missing_ability_stops_with_a_name(self, abilities):
-        with pytest.raises(InputError, match=r"'nothing'|'b'"):
-            ask(ps.SimulatedJudge(abilities))
-
-    def test_a_column_that_holds_no_numbers_is_named(self, message_snapshot):
-        with pytest.raises(InputError) as refused:
-            ask(ps.SimulatedJudge("text"))
-        message_snapshot(refused)
-
-    @pytest.mark.parametrize(
-        "wrong", [{"lapse": 1.2}, {"lapse": "abc"}, {"tie_rate": -0.1}, {"latency_s": -1}, {"bias": math.inf}]
-    )
-    def test_impossible_settings(self, wrong):
-        with pytest.raises(InputError):
-            ps.SimulatedJudge("q", **wrong)
 
     def test_every_setting_is_part_of_the_condition(self):
         base = ps.SimulatedJudge({"a": 1.0})
@@ -253,19 +163,6 @@ class TestReplayJudge:
         judge = ps.ReplayJudge(list(self.RESULTS))
         assert ask(judge, uid=uid).winner_pos == 2
 
-    def test_pairs_with_names_of_their_own_are_replayed(self):
-        pairs = [{"ID1": "a", "text1": "x", "ID2": "b", "text2": "y", "pair_uid": f"p#{n}"} for n in (0, 5)]
-        done = ps.submit_pairs(pairs, ps.ReplayJudge([{"ID1": "a", "ID2": "b", "better_id": "a"}]), progress=False)
-        assert done.results["better_id"].to_list() == ["a", "a"]
-
-    def test_another_outcome_is_another_judge(self):
-        kinds = [[{"ID1": "a", "ID2": "b", "better_id": None, "outcome": kind}] for kind in ("tie", "flip", "error")]
-        assert len({ps.ReplayJudge(rows).condition.condition_id for rows in kinds}) == 3
-
-    def test_the_other_order_is_another_question(self):
-        judge = ps.ReplayJudge([{"ID1": "a", "ID2": "b", "better_id": "a"}])
-        assert ask(judge, B, A, uid="b:a#1").outcome == "abstention"
-
     def test_replaying_a_run_gives_the_run(self):
         pairs = ps.make_pairs([{"ID": i, "text": i, "q": n} for n, i in enumerate("abcdef")])
         judge = ps.SimulatedJudge("q", tie_rate=0.2, invalid_rate=0.1, seed=2)
@@ -277,16 +174,6 @@ class TestReplayJudge:
 
 
 class TestByName:
-    def test_names(self, tmp_path, monkeypatch):
-        assert ps.make_judge("lexical").condition.judge_id == "lexical"
-        assert ps.make_judge("simulated:q", judge_args={"bias": 0.5}).bias == 0.5
-        assert ps.make_judge("simulated").abilities == "theta_true"
-        (tmp_path / "r.csv").write_text("ID1,ID2,better_id\n01,02,01\n")
-        replay = ps.make_judge(f"replay:{tmp_path / 'r.csv'}")
-        assert ask(replay, {"ID": "01"}, {"ID": "02"}, "01:02#1").winner_pos == 1
-        judge = ps.LexicalJudge()
-        assert ps.make_judge(judge) is judge
-
     def test_a_function_of_a_module_in_this_folder(self, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
         monkeypatch.syspath_prepend(str(tmp_path))
@@ -299,37 +186,11 @@ class TestByName:
         assert ask(judge).winner_pos == 1
         assert (judge.condition.trait, judge.condition.template_id) == ("clarity", "concise")
 
-    def test_a_judge_object_of_a_module_in_this_folder(self, message_snapshot, tmp_path, monkeypatch):
-        monkeypatch.chdir(tmp_path)
-        monkeypatch.syspath_prepend(str(tmp_path))
-        (tmp_path / "my_objects_x.py").write_text(
-            "import functools\nimport pairscale as ps\n"
-            "class First:\n"
-            "    condition = ps.Condition('first')\n"
-            "    async def compare(self, pair):\n"
-            "        return ps.Verdict.win(1)\n"
-            "first = First()\n"
-            "def over(least, A, B):\n"
-            "    return {'is_valid': True, 'Y': int(len(A['text']) > least)}\n"
-            "over_ten = functools.partial(over, 10)\n"
-        )
-        judge = ps.make_judge("my_objects_x:first")
-        assert (judge.condition.judge_id, ask(judge).winner_pos) == ("first", 1)
-        assert ps.make_judge("my_objects_x:over_ten").condition.judge_id == "my_objects_x:over"
-        with pytest.raises(InputError) as refused:
-            ps.make_judge("my_objects_x:First")
-        message_snapshot(refused)
-        with pytest.raises(InputError) as refused:
-            ps.make_judge("my_objects_x:first", trait="clarity")
-        message_snapshot(refused)
-
     @pytest.mark.parametrize(
         ("name", "says"),
         [
             ("oracle", "lexical, simulated:COLUMN"),
-            ("gpt-5", r"'gpt-5'\. Did you mean 'openai:gpt-5'\? A judge is"),
-            ("opnai:gpt-5", "Did you mean 'openai:gpt-5'"),
-            ("lexcial", "Did you mean 'lexical'"),
+            ("gpt-5", r"'gpt-5'\. A judge is provider:model \(such as openai:gpt-5.1\)"),
             ("no_such_module:gpt", "A judge is provider:model.*lexical"),
             ("math:nothing", "has a function 'nothing'.*lexical"),
             ("math:pi", "has a function 'pi'"),
@@ -351,39 +212,6 @@ class TestByName:
         (tmp_path / "needs_x.py").write_text("import not_there_at_all\n")
         with pytest.raises(InputError, match="needs not_there_at_all"):
             ps.make_judge("needs_x:judge")
-
-    def test_a_judge_that_is_made_takes_no_settings(self, message_snapshot):
-        with pytest.raises(InputError) as refused:
-            ps.make_judge(ps.LexicalJudge(), trait="clarity")
-        message_snapshot(refused)
-
-    def test_one_trait_is_one_condition(self):
-        assert ps.make_judge("lexical", trait="overall_quality").condition == ps.LexicalJudge().condition
-
-    def test_wrong_settings_and_unknown_trait(self):
-        with pytest.raises(InputError, match="wisdom"):
-            ps.make_judge("simulated:q", judge_args={"wisdom": 1})
-        with pytest.raises(UnknownNameError, match="beauty"):
-            ps.make_judge("lexical", trait="beauty")
-
-    @pytest.mark.parametrize("judge", ["lexical", "openai:gpt-4.1", lambda A, B: None])
-    @pytest.mark.parametrize(
-        ("given", "words"),
-        [
-            ({"trait": 3}, "trait must be the key .* not 3"),
-            ({"trait": {"name": "x"}}, "trait must be the key .*, not {'name': 'x'}"),
-            ({"judge_args": 3}, "judge_args must be a mapping of settings by name, not int"),
-            ({"judge_args": "api_key=planted"}, "judge_args must be a mapping of settings by name, not str$"),
-            ({"judge_call_args": [1]}, "judge_call_args must be a mapping of settings by name, not list"),
-        ],
-    )
-    def test_settings_of_the_wrong_kind(self, judge, given, words):
-        with pytest.raises(InputError, match=words):
-            ps.make_judge(judge, **given)
-
-    def test_a_template_that_has_no_effect_is_said(self, caplog):
-        ps.make_judge("lexical", template="default")
-        assert "reads no prompt" in caplog.text
 
 
 def test_settings_may_follow_a_name(message_snapshot, monkeypatch):

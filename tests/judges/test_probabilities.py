@@ -31,15 +31,6 @@ def logits_of(judge: ps.SimulatedJudge) -> tuple[np.ndarray, np.ndarray]:
     return np.log(p / (1 - p)), np.array([ABILITIES[a] - ABILITIES[b] for a, b in pairs])
 
 
-def test_errors_belong_to_the_pair() -> None:
-    judge = ps.SimulatedJudge(ABILITIES, error=1.0, seed=1)
-    one, again, other = told(judge, "t001", "t002"), told(judge, "t001", "t002"), told(judge, "t002", "t001")
-    assert one == again
-    assert one.probability is not None
-    assert other.probability == pytest.approx(1 - one.probability)
-    assert one.winner_pos == (1 if one.probability > 0.5 else 2)
-
-
 def test_errors_are_as_large_as_they_are_said_to_be() -> None:
     z, d = logits_of(ps.SimulatedJudge(ABILITIES, error=1.0, bias=0.5))
     assert np.std(z - d) == pytest.approx(1.0, abs=0.06)

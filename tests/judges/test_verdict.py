@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import pairscale as ps
@@ -42,13 +42,6 @@ def judged(judge, **more):
     return ps.submit_pairs(PAIRS, judge, progress=False, retries=0, **more)
 
 
-def kept_figures(run):
-    """Every number that the run file has of the attempts and comparisons."""
-    with ps.open_run(run) as store:
-        usage = store.results(raw=True)
-        return [value for row in usage.iter_rows() for value in row if isinstance(value, int | float)]
-
-
 @pytest.mark.slow
 @given(makers, given_fields)
 @example(Verdict.tie, {"winner_pos": 5})
@@ -74,45 +67,6 @@ def test_a_function_that_gives_any_mapping_breaks_nothing(more):
         assert done.failed_pairs["error_code"][0] in {"judge_error", "invalid_winner"}
 
 
-class Odd:
-    """A judge of the user's own."""
-
-    condition = ps.Condition("odd")
-
-    def __init__(self, make, more):
-        self._make, self._more = make, more
-
-    async def compare(self, pair):
-        return self._make(**dict(self._more))
-
-
-@pytest.mark.slow
-@given(makers, given_fields)
-def test_a_judge_that_gives_any_verdict_is_told_what_is_wrong_with_it(make, more):
-    try:
-        done = judged(Odd(make, more))
-    except InputError as error:
-        said = str(error)
-    else:
-        said = f"{next(iter(more))} is no fault of a verdict"
-        assert done.results.height + done.failed_pairs.height == 1
-    assert "a verdict" in said or said.startswith("error_code")
-    assert any(name in said for name in more)
-
-
-@pytest.mark.slow
-@settings(max_examples=15)
-@given(makers, given_fields)
-@example(Verdict.tie, {"cost": math.nan})
-@example(Verdict.tie, {"cached": "yes"})
-def test_an_adaptive_run_goes_on(make, more):
-    state = ps.adaptive_rank(
-        [*ITEMS, {"ID": "c", "text": "Text c."}], judge=lambda A, B: make(**dict(more)), n_steps=3, fit_fn="laplace",
-        progress="none", retries=0,
-    ).state  # fmt: skip
-    assert state.step_log.height == 3
-
-
 @pytest.mark.parametrize(("name", "usual"), FIGURES.items())
 def test_numbers_of_every_kind_are_kept_as_python_s_own(name, usual):
     for kind in (type(usual), np.float32, Fraction, Decimal, *([np.int64] if isinstance(usual, int) else [])):
@@ -125,24 +79,6 @@ def test_numbers_of_every_kind_are_kept_as_python_s_own(name, usual):
 def test_numbers_that_cannot_be_are_refused(name, value):
     with pytest.raises((InputError, ArithmeticError)):
         Verdict.tie(**{name: value})
-
-
-def test_what_is_refused_is_named(message_snapshot):
-    with pytest.raises(InputError) as refused:
-        Verdict.tie(cost=math.nan)
-    message_snapshot(refused)
-    with pytest.raises(InputError) as refused:
-        Verdict.tie(total_tokens=1.5)
-    message_snapshot(refused)
-    with pytest.raises(InputError) as refused:
-        Verdict.tie(probability=1.5)
-    message_snapshot(refused)
-
-
-def test_words_are_kept_as_text():
-    verdict = Verdict.fail("judge_error", KeyError("a"), content=5, thoughts={"so": 1}, model=1.5, object_type=None)
-    assert (verdict.error_message, verdict.content, verdict.thoughts) == ("'a'", "5", "{'so': 1}")
-    assert (verdict.model, verdict.object_type) == ("1.5", None)
 
 
 def test_a_position_is_one_of_two_and_of_a_win_alone(message_snapshot):
@@ -164,20 +100,6 @@ def test_money_that_is_not_a_number_does_not_pass_for_free():
     done = judged(lambda A, B: Verdict.win(1, cost=math.nan), max_cost=1.0)
     (said,) = done.failed_pairs["error_message"]
     assert said.startswith(f"InputError: the cost of a verdict must be a number from 0 to {LARGEST:,}, not nan (")
-
-
-@pytest.mark.slow
-def test_the_run_file_has_only_figures(tmp_path):
-    for n, value in enumerate(ODD):
-        run = tmp_path / f"{n}.db"
-        judged(lambda A, B, value=value: Verdict.win(1, cost=value, total_tokens=value), run=run)
-        assert all(map(math.isfinite, kept_figures(run)))
-
-
-def test_a_table_without_a_figure_is_replayed_without_it():
-    row = {"ID1": "a", "ID2": "b", "better_id": "a", "cost": math.nan, "probability": math.nan, "total_tokens": 12.0}
-    done = judged(ps.ReplayJudge([row]))
-    assert done.results.select("better_id", "cost", "total_tokens").row(0) == ("a", None, 12)
 
 
 def test_a_function_may_leave_out_is_valid(message_snapshot):

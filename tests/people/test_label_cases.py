@@ -4,30 +4,14 @@ import json
 
 import polars as pl
 import pytest
-from labelling import make_cases, write_manifest
+from labelling import make_cases
 
 import pairscale as ps
 from pairscale.core.errors import InputError, StoreError, TableError
 from pairscale.core.files import write_table
 from pairscale.evaluate.manifest import MANIFEST
-from pairscale.people import Case, LabelStore, read_cases
+from pairscale.people import LabelStore, read_cases
 from pairscale.store.reading import read_comparisons
-
-
-def test_a_manifest_without_its_key(tmp_path):
-    cases = make_cases(3)
-    assert read_cases(write_manifest(tmp_path / "cases.jsonl", cases)) == cases
-    assert not hasattr(Case, "first_variant")
-    table = pl.DataFrame([{name: getattr(case, name) for name in MANIFEST} for case in cases])
-    assert read_cases(write_table(table, tmp_path / "cases.csv")) == cases
-
-
-def test_cells_of_any_kind(tmp_path):
-    row = {"case_id": 7, "task_id": None, "criterion": "c", "task_input": {"input": "é"}, "response_1": "a\0b"}
-    (tmp_path / "odd.jsonl").write_text(json.dumps({**row, "response_2": None}))
-    assert read_cases(tmp_path / "odd.jsonl") == [Case("7", "", "c", '{"input": "é"}', "a\ufffdb", "")]
-    (tmp_path / "odd.jsonl").write_text(json.dumps({**row, "response_2": "half a letter: \ud800"}))
-    assert read_cases(tmp_path / "odd.jsonl")[0].response_2 == "half a letter: \ufffd"
 
 
 @pytest.mark.parametrize(
@@ -51,13 +35,6 @@ def test_manifests_that_cannot_be_used(tmp_path, change, words):
     (tmp_path / "m.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     with pytest.raises(InputError, match=words):
         read_cases(tmp_path / "m.jsonl")
-
-
-def test_a_manifest_has_its_own_criteria(message_snapshot, tmp_path):
-    manifest = write_manifest(tmp_path / "m.jsonl", make_cases(1))
-    with pytest.raises(InputError) as refused:
-        read_cases(manifest, criterion="warmth")
-    message_snapshot(refused)
 
 
 def test_pairs_come_once_whichever_stands_first(tmp_path, caplog):

@@ -45,23 +45,12 @@ def test_only_harmless_tags_and_attributes(text):
         assert {name for name, _ in found.attributes} <= {"class", "start"}
 
 
-@given(st.text(st.characters(categories=["L", "N"]), min_size=1))
-def test_words_stay_words(word):
-    assert word in read(word).text
-
-
 @pytest.mark.parametrize("depth", [3, 8, 9, 17, 18, 19, 20, 21, 40])
 @pytest.mark.parametrize("mark", [">", "- ", "> - ", "1. "])
 def test_nothing_is_hidden_however_deep_it_lies(mark, depth):
     assert "secret" in read(mark * depth + "secret").text
     steps = "".join("  " * at + "- a\n" for at in range(depth))
     assert "secret" in read(f"{steps}{'  ' * depth}- secret").text
-
-
-@pytest.mark.parametrize(("mark", "tag"), [("#", "h3"), ("##", "h4"), ("###", "h5"), ("####", "h6"), ("######", "h6")])
-def test_headings_of_a_text_are_below_those_of_the_page(mark, tag):
-    assert shown(f"{mark} One\n\nTwo") == f"<{tag}>One</{tag}>\n<p>Two</p>\n"
-    assert shown("One\n===\n\nTwo\n---") == "<h3>One</h3>\n<h4>Two</h4>\n"
 
 
 def test_what_is_shown():

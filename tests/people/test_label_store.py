@@ -8,9 +8,7 @@ import stat
 import subprocess
 import sys
 import textwrap
-import threading
 
-import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,19 +19,18 @@ import pairscale as ps
 from pairscale.core.errors import (
     InputError,
     StoreBusyError,
-    StoreDamagedError,
     StoreError,
     StoreMismatchError,
-    TableError,
 )
-from pairscale.people import Case, LabelStore, read_cases
-from pairscale.people.queue import LabelQuestion, other_side
-from pairscale.store.labels import LABELS, label_cases, label_questions, label_results, labellers, labels
+from pairscale.people import LabelStore, read_cases
+from pairscale.people.queue import LabelQuestion
+from pairscale.store.labels import LABELS, label_results
 from pairscale.store.runfile import open_run
+from pairscale.store.schema import label_cases, label_questions, labellers, labels
 
 
 def recount(store: LabelStore) -> collections.Counter:
-    return collections.Counter(row["case_id"] for row in store.rows() if row["preferred"] is not None)
+    return collections.Counter(row["case_id"] for row in store.run.labels().to_dicts() if row["preferred"] is not None)
 
 
 def column(store: LabelStore, wanted) -> list:
@@ -75,9 +72,9 @@ def test_each_case_gets_its_labels_and_nobody_sees_one_twice(n_cases, n_people, 
             person = people[at % n_people]
             now[0] += pause
             if move == "u":
-                before = len(store.rows())
+                before = len(store.run.labels().to_dicts())
                 undone = store.undo(person)
-                assert len(store.rows()) == before - undone
+                assert len(store.run.labels().to_dicts()) == before - undone
                 continue
             found = store.next(person)
             if not isinstance(found, LabelQuestion):
@@ -94,7 +91,7 @@ def test_each_case_gets_its_labels_and_nobody_sees_one_twice(n_cases, n_people, 
             assert held == [counted[case.case_id] for case in make_cases(n_cases)]
         now[0] += 1000  # whatever was held is free again
         work_off(store, people, random.Random(seed))
-        counted, rows = recount(store), store.rows()
+        counted, rows = recount(store), store.run.labels().to_dicts()
         assert max(collections.Counter((row["case_id"], row["labeller"]) for row in rows).values(), default=0) <= 1
         skipped = collections.Counter(row["case_id"] for row in rows if row["preferred"] is None)
         for case in make_cases(n_cases):
@@ -102,36 +99,6 @@ def test_each_case_gets_its_labels_and_nobody_sees_one_twice(n_cases, n_people, 
             assert counted[case.case_id] >= possible
             if not any(pause for _, _, pause in moves):  # nothing ever lapsed
                 assert counted[case.case_id] == possible
-
-
-def test_a_case_that_was_begun_comes_first(tmp_path):
-    """So that cases are complete early, and agreement can be measured."""
-    with LabelStore(tmp_path / "l.db", make_cases(20), labels_per_case=2) as store:
-        ann, bob = store.add_labeller("ann"), store.add_labeller("bob")
-        for _ in range(5):
-            found = store.next(ann)
-            store.answer(ann, found.question_id, "1")
-        begun = {row["case_id"] for row in store.rows()}
-        for _ in range(5):
-            found = store.next(bob)
-            assert found.case_id in begun
-            store.answer(bob, found.question_id, "1")
-
-
-def test_everybody_has_an_order_of_their_own(tmp_path):
-    with LabelStore(tmp_path / "l.db", make_cases(30), labels_per_case=9, seed=1) as store:
-        orders = []
-        for name in ("ann", "bob"):
-            person = store.add_labeller(name)
-            order = []
-            for _ in range(30):
-                found = store.next(person)
-                order.append(found.case_id)
-                store.answer(person, found.question_id, None, skipped="only looking")
-            orders.append(order)
-            assert store.next(person) == "done"
-    assert sorted(orders[0]) == sorted(orders[1]) == sorted(case.case_id for case in make_cases(30))
-    assert orders[0] != orders[1]
 
 
 def test_what_is_held_lapses_and_a_late_label_still_counts(tmp_path):
@@ -148,48 +115,7 @@ def test_what_is_held_lapses_and_a_late_label_still_counts(tmp_path):
         assert store.answer(bob, second.question_id, "1")
         assert (store.next(ann), store.next(bob)) == ("done", "done")
         assert store.totals() == (1, 1)
-        assert len(store.rows()) == 2
-
-
-def test_looking_again_keeps_the_question_and_the_hold(tmp_path):
-    now = [0.0]
-    with LabelStore(tmp_path / "l.db", make_cases(3), hold=60, clock=lambda: now[0]) as store:
-        ann, bob = store.add_labeller("ann"), store.add_labeller("bob")
-        found = store.next(ann)
-        for now[0] in (10.0, 40.0, 80.0, 120.0):
-            assert store.next(ann) == found
-        for _ in range(2):
-            other = store.next(bob)
-            assert other.case_id != found.case_id
-            store.answer(bob, other.question_id, "2")
-        assert store.next(bob) == "waiting"
-
-
-@pytest.mark.slow
-def test_threads_at_once(tmp_path):
-    """Forty cases, eight people, each in a thread."""
-    cases, k = make_cases(40), 3
-    failures: list[BaseException] = []
-
-    def label(number: int) -> None:
-        person = store.add_labeller(f"p{number}")
-        try:
-            while (found := store.next(person)) != "done" and not failures:
-                if isinstance(found, LabelQuestion):
-                    assert store.answer(person, found.question_id, "1")
-        except BaseException as error:  # noqa: BLE001
-            failures.append(error)
-
-    with LabelStore(tmp_path / "l.db", cases, labels_per_case=k) as store:
-        threads = [threading.Thread(target=label, args=(number,)) for number in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert failures == []
-        rows = store.rows()
-        assert set(recount(store).values()) == {k}
-        assert len(rows) == len({(row["case_id"], row["labeller"]) for row in rows}) == 40 * k
+        assert len(store.run.labels().to_dicts()) == 2
 
 
 @pytest.mark.slow
@@ -208,9 +134,9 @@ def test_a_second_writer_is_refused_and_a_reader_is_not(message_snapshot, tmp_pa
         assert "StoreBusyError" in done.stderr
         with LabelStore(run, cases, write=False) as reader:
             assert reader.labels_per_case == 2  # there are several labellers
-            assert reader.rows() == []
+            assert reader.run.labels().to_dicts() == []
             store.answer(ann, store.next(ann).question_id, "1")
-            assert [row["labeller"] for row in reader.rows()] == ["ann"]
+            assert [row["labeller"] for row in reader.run.labels().to_dicts()] == ["ann"]
             assert reader.totals() == (1, 4)
             for change in (lambda: reader.add_labeller("cat"), lambda: reader.next(ann), lambda: reader.undo(ann)):
                 with pytest.raises(StoreError) as refused:
@@ -225,60 +151,7 @@ def test_a_second_writer_is_refused_and_a_reader_is_not(message_snapshot, tmp_pa
 # Sides
 
 
-def test_labels_are_told_in_the_order_of_the_manifest(tmp_path):
-    with LabelStore(tmp_path / "l.db", make_cases(40), seed=3) as store:
-        ann = store.add_labeller("ann")
-        turned, expected = {}, {}
-        for choice in ["1", "2", "tie", "1"] * 10:
-            found = store.next(ann)
-            turned[found.case_id] = found.swapped
-            expected[found.case_id] = {"1": "2", "2": "1", "tie": "tie"}[choice] if found.swapped else choice
-            store.answer(ann, found.question_id, choice)
-        assert {row["case_id"]: row["preferred"] for row in store.rows()} == expected
-        assert 10 < sum(turned.values()) < 30  # drawn by chance; the seed is fixed
-        assert [other_side(choice) for choice in ("1", "2", "tie")] == ["2", "1", "tie"]
-
-
-@pytest.mark.slow
-def test_sides_differ_between_labellers_and_stay_what_they_were(tmp_path):
-    drawn: dict[str, dict[str, bool]] = {}
-    for _ in range(2):  # the second time from the file
-        with LabelStore(tmp_path / "l.db", make_cases(60), labels_per_case=5) as store:
-            for name in ("ann", "bob"):
-                person = store.add_labeller(name)
-                for _ in range(30):
-                    found = store.next(person)
-                    known = drawn.setdefault(name, {})
-                    assert known.setdefault(found.case_id, found.swapped) == found.swapped
-                    store.answer(person, found.question_id, "1")
-                    if len(known) == 15:
-                        store.undo(person)
-    common = drawn["ann"].keys() & drawn["bob"].keys()
-    assert any(drawn["ann"][name] != drawn["bob"][name] for name in common)
-
-
 # Labels
-
-
-def test_the_time_of_a_decision(tmp_path):
-    now = [100.0]
-    with LabelStore(tmp_path / "l.db", make_cases(4), clock=lambda: now[0]) as store:
-        ann = store.add_labeller("ann")
-        for told in (None, 900, 10**9, -5):
-            found = store.next(ann)
-            now[0] += 2.5
-            store.answer(ann, found.question_id, "1", elapsed_ms=told)
-        assert [row["decision_ms"] for row in store.rows()] == [2500, 900, 2500, 0]
-
-
-def test_a_second_answer_changes_nothing(tmp_path):
-    with LabelStore(tmp_path / "l.db", make_cases(1)) as store:
-        ann = store.add_labeller("ann")
-        found = store.next(ann)
-        assert store.answer(ann, found.question_id, "1")
-        before = store.rows()
-        assert not store.answer(ann, found.question_id, "2")
-        assert store.rows() == before
 
 
 def test_undo_brings_the_case_back_and_keeps_the_history(tmp_path):
@@ -293,12 +166,12 @@ def test_undo_brings_the_case_back_and_keeps_the_history(tmp_path):
         assert store.undo(ann)
         assert store.undo(ann)
         assert not store.undo(ann)
-        assert store.rows() == []
+        assert store.run.labels().to_dicts() == []
         assert store.next(bob) == "waiting"  # all three are with ann
         for expected in (*asked, third):
             assert store.next(ann) == expected
             store.answer(ann, expected.question_id, "tie")
-        assert [row["preferred"] for row in store.rows()] == ["tie"] * 3
+        assert [row["preferred"] for row in store.run.labels().to_dicts()] == ["tie"] * 3
         undone = column(store, labels.c.undone_at)
         assert [when is not None for when in undone] == [True, True, False, False, False]
 
@@ -319,7 +192,7 @@ def test_what_cannot_be_answered(message_snapshot, tmp_path):
             with pytest.raises(InputError) as refused:
                 store.answer(ann, found.question_id, **wrong)
             message_snapshot(refused)
-        assert store.rows() == []
+        assert store.run.labels().to_dicts() == []
 
 
 def test_a_skip_is_no_label_and_somebody_else_gets_the_case(tmp_path):
@@ -329,46 +202,14 @@ def test_a_skip_is_no_label_and_somebody_else_gets_the_case(tmp_path):
         assert store.totals() == (0, 1)
         assert store.next(ann) == "done"
         assert isinstance(store.next(bob), LabelQuestion)
-        (row,) = store.rows()
+        (row,) = store.run.labels().to_dicts()
         assert (row["preferred"], row["skipped"], row["comment"]) == (None, "too long", "sorry")
 
 
 # Labellers
 
 
-def test_names_links_and_strangers(message_snapshot, tmp_path):
-    with LabelStore(tmp_path / "l.db", make_cases(1)) as store:
-        ann = store.add_labeller("  Ann   B. ")
-        assert ann.name == "Ann B."
-        assert store.add_labeller("Ann B.") == ann
-        assert store.labeller_of(ann.token) == ann
-        assert len(ann.token) >= 32
-        for stranger in ("", ann.token[:-1], ann.token + "x", "ünïcode", "\ud800", store.owner_token):
-            assert store.labeller_of(stranger) is None
-        for wrong in ("", "   ", "x" * 101, "a\x1bb"):
-            with pytest.raises(InputError) as refused:
-                store.add_labeller(wrong)
-            message_snapshot(refused)
-
-
 # The file
-
-
-def test_the_same_file_goes_on(tmp_path):
-    cases = make_cases(4)
-    with LabelStore(tmp_path / "l.db", cases, labels_per_case=2, ties=False, owner_token="a-token-of-my-own") as store:
-        ann = store.add_labeller("ann")
-        open_question = store.next(ann)
-        secret = store.secret
-    assert stat.S_IMODE((tmp_path / "l.db").stat().st_mode) == 0o600
-    with LabelStore(tmp_path / "l.db", [*cases, *make_cases(1, "warmer")]) as store:
-        assert (store.labels_per_case, store.ties, store.owner_token) == (2, False, "a-token-of-my-own")
-        assert store.secret == secret
-        assert store.labellers() == [ann]
-        assert store.next(ann) == open_question
-        assert store.totals() == (0, 10)
-    with LabelStore(tmp_path / "l.db", [*cases, *make_cases(1, "warmer")], labels_per_case=3) as store:
-        assert store.totals() == (0, 15)
 
 
 def test_other_cases_are_refused(message_snapshot, tmp_path):
@@ -379,22 +220,6 @@ def test_other_cases_are_refused(message_snapshot, tmp_path):
     with pytest.raises(StoreMismatchError) as refused:
         LabelStore(tmp_path / "l.db", make_cases(2))
     message_snapshot(refused)
-
-
-def test_other_files_are_left_as_they_are(message_snapshot, tmp_path):
-    with sqlite3.connect(tmp_path / "old.db") as other:  # as version 0.1 kept labels
-        other.execute("CREATE TABLE label_facts (key TEXT PRIMARY KEY, value TEXT NOT NULL)")
-    other.close()
-    (tmp_path / "notes.db").write_text("my notes, much longer than the header of a database " * 20)
-    for name in ("old.db", "notes.db"):
-        before, mode = (tmp_path / name).read_bytes(), (tmp_path / name).stat().st_mode
-        with pytest.raises(StoreDamagedError) as refused:
-            LabelStore(tmp_path / name, make_cases(1))
-        message_snapshot(refused)
-        assert ((tmp_path / name).read_bytes(), (tmp_path / name).stat().st_mode) == (before, mode)
-    for place, words in ((tmp_path, "is a folder"), (tmp_path / "no" / "l.db", "does not exist")):
-        with pytest.raises(StoreError, match=words):
-            LabelStore(place, make_cases(1))
 
 
 def test_a_run_file_that_gets_labels_becomes_private(tmp_path, caplog):
@@ -414,18 +239,6 @@ def test_a_run_file_that_gets_labels_becomes_private(tmp_path, caplog):
     with open_run(run) as store:
         store.copy_to(tmp_path / "copy.db")
     assert stat.S_IMODE((tmp_path / "copy.db").stat().st_mode) == 0o600
-
-
-def test_what_is_refused_leaves_nothing(tmp_path):
-    LabelStore(tmp_path / "l.db", make_cases(3), labels_per_case=3).close()
-    other = [*make_cases(2), *make_cases(1, "warmer"), Case("p", "p", "clearer", "", "one", "two", "a", "b")]
-    with pytest.raises(StoreMismatchError):
-        LabelStore(tmp_path / "l.db", other, labellers=["ann"], labels_per_case=9)
-    with open_run(tmp_path / "l.db") as store:
-        assert store.get_meta("labelling")["labels_per_case"] == 3
-        assert store.items().height == 0
-    with LabelStore(tmp_path / "l.db", make_cases(3)) as store:
-        assert store.labellers() == []
 
 
 # The same run file holds labels and judgements
@@ -470,41 +283,6 @@ def test_labels_of_pairs_are_read_as_comparisons(tmp_path):
     with open_run(run) as store:
         assert store.results().height == 2  # what the judge said stays by itself
         assert store.labels().columns == list(LABELS)
-
-
-def test_pairs_of_a_table_enter_their_texts(message_snapshot, tmp_path):
-    pl.DataFrame(PAIRS).write_csv(tmp_path / "pairs.csv")
-    run = tmp_path / "run.db"
-    with LabelStore(run, read_cases(tmp_path / "pairs.csv")) as store:
-        assert dict(store.run.items().rows()) == {name: f"text {name}" for name in "abc"}
-        assert column(store, label_cases.c.response_1) == [None, None]
-    assert read_cases(run) == read_cases(tmp_path / "pairs.csv")
-    other = [{**PAIRS[0], "text1": "another"}]
-    pl.DataFrame(other).write_csv(tmp_path / "other.csv")
-    ps.submit_pairs(PAIRS, "lexical", run=tmp_path / "judged.db", progress=False)
-    with pytest.raises(StoreMismatchError) as refused:
-        LabelStore(tmp_path / "judged.db", read_cases(tmp_path / "other.csv"))
-    message_snapshot(refused)
-
-
-def test_a_run_file_knows_the_cases_that_are_labelled_in_it(message_snapshot, tmp_path):
-    run, cases = tmp_path / "run.db", make_cases(2)
-    ps.submit_pairs(PAIRS, "lexical", run=run, progress=False)
-    LabelStore(run, cases).close()
-    assert read_cases(run) == cases
-    with pytest.raises(InputError) as refused:
-        read_cases(run, criterion="x")
-    message_snapshot(refused)
-    judged = tmp_path / "judged.db"
-    ps.submit_pairs(PAIRS[:1], "lexical", run=judged, progress=False)
-    LabelStore(judged, read_cases(judged, criterion="warmer")).close()
-    ps.submit_pairs(PAIRS, "lexical", run=judged, progress=False)
-    assert [(case.ID1, case.ID2, case.criterion) for case in read_cases(judged)] == [
-        ("a", "b", "warmer"), ("c", "a", "warmer"),
-    ]  # fmt: skip
-    with pytest.raises(StoreMismatchError) as refused:
-        LabelStore(judged, read_cases(judged, criterion="clearer"))
-    message_snapshot(refused)
 
 
 def everything(run) -> dict[str, list]:
@@ -553,7 +331,7 @@ def test_copies_exports_and_imports_carry_labels(message_snapshot, tmp_path, kin
             read_cases(tmp_path / "in.db")
         message_snapshot(refused)
     with LabelStore(tmp_path / "in.db", cases) as store, LabelStore(run, cases) as old:
-        assert store.rows() == old.rows()
+        assert store.run.labels().to_dicts() == old.run.labels().to_dicts()
         assert (store.labels_per_case, store.ties) == (2, False)
         for one, two in zip(store.labellers(), old.labellers(), strict=True):
             assert store.next(one) == old.next(two)  # the same seed, so the same order and sides
@@ -561,29 +339,6 @@ def test_copies_exports_and_imports_carry_labels(message_snapshot, tmp_path, kin
         ps.import_run(tmp_path / "out.csv", tmp_path / "other.db", samples)
     with pytest.raises(StoreMismatchError, match="holds a run already"):
         ps.import_run(tmp_path / "out.csv", tmp_path / "other.db", samples)
-
-
-def test_labels_alone_are_exported_and_imported(message_snapshot, tmp_path):
-    pl.DataFrame(PAIRS).write_csv(tmp_path / "pairs.csv")
-    with LabelStore(tmp_path / "run.db", read_cases(tmp_path / "pairs.csv"), labellers=["ann"]) as store:
-        (ann,) = store.labellers()
-        store.answer(ann, store.next(ann).question_id, "1")
-        rows = store.rows()
-    ps.export(tmp_path / "run.db", tmp_path / "out.csv")
-    with pytest.raises(TableError) as refused:
-        ps.import_run(tmp_path / "out.csv", tmp_path / "in.db")
-    message_snapshot(refused)
-    samples = [{"ID": name, "text": f"text {name}"} for name in "abc"]
-    assert ps.import_run(tmp_path / "out.csv", tmp_path / "in.db", samples) == 0
-    with open_run(tmp_path / "in.db") as store:
-        assert store.labels().to_dicts() == rows
-
-
-@pytest.mark.parametrize("options", [{"labels_per_case": 0}, {"owner_token": "short"}, {"owner_token": "x/" * 10}])
-def test_settings_are_checked_before_a_file_is_made(tmp_path, options):
-    with pytest.raises(InputError):
-        LabelStore(tmp_path / "l.db", make_cases(1), **options)
-    assert list(tmp_path.iterdir()) == []
 
 
 CHILD = textwrap.dedent("""
@@ -623,7 +378,7 @@ def test_kill_9_loses_no_label_and_doubles_none(tmp_path):
         kills += code != 0
     assert kills == 3
     with LabelStore(tmp_path / "l.db", make_cases(150)) as store:
-        rows = store.rows()
+        rows = store.run.labels().to_dicts()
     saved = [f"{row['labeller']} {row['case_id']}\n" for row in rows]
     assert len(saved) == len(set(saved)) == len({row["case_id"] for row in rows}) == 150
     assert told <= set(saved)

@@ -20,27 +20,11 @@ def converse(store, cases, *typed: str, name: str = "ann") -> tuple[int, list[st
     return label_in_terminal(store, name, ask=ask, show=said.append), said
 
 
-def test_the_layout(tmp_path):
-    case = Case("c", "t", "more helpful", "What's the capital of France?", "The capital of France is Paris.", "Paris.")
-    with LabelStore(tmp_path / "l.db", [case], seed=2) as store:
-        given, said = converse(store, [case], "2")
-        (row,) = store.rows()
-    first, second = ("Paris.", "The capital of France is Paris.")[:: -1 if not row["swapped"] else 1]
-    assert said == [
-        "Also: skip REASON, undo, quit.",
-        f"\nCriterion: more helpful\nTask: What's the capital of France?\n[1] {first}\n[2] {second}",
-        "Which is better? 1 / 2 / tie: ",
-        "Done. Thank you!",
-    ]
-    assert given == 1
-    assert row["preferred"] == ("1" if row["swapped"] else "2")
-
-
 def test_every_word(tmp_path):
     cases = make_cases(4)
     with LabelStore(tmp_path / "l.db", cases, seed=2) as store:
         given, said = converse(store, cases, "undo", "x", "skip", "skip no idea", "T maybe", "undo", "1", "q")
-        rows = store.rows()
+        rows = store.run.labels().to_dicts()
         assert given == len(rows) == 2
         assert (rows[0]["skipped"], rows[0]["preferred"]) == ("no idea", None)
         assert rows[1]["preferred"] in {"1", "2"}
@@ -54,18 +38,7 @@ def test_every_word(tmp_path):
         given, said = converse(store, cases, "tie equal in all", "2")
         assert given == 2
         assert said[-1] == "Done. Thank you!"
-        assert store.rows()[2]["comment"] == "equal in all"
-
-
-def test_without_ties_and_with_somebody_else(tmp_path):
-    cases = make_cases(1)
-    with LabelStore(tmp_path / "l.db", cases, ties=False) as store:
-        store.next(store.add_labeller("bob"))
-        assert converse(store, cases)[1][-1] == "What is left is with other people now; come back later."
-        given, said = converse(store, cases, "tie", name="bob")
-        assert given == 0
-        assert "Please answer 1 or 2" in said
-        assert "Which is better? 1 / 2: " in said
+        assert store.run.labels().to_dicts()[2]["comment"] == "equal in all"
 
 
 def test_texts_cannot_command_the_terminal(tmp_path):

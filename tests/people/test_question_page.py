@@ -129,9 +129,3 @@ def test_addresses(tmp_path):
     for url in ("labels.example.org", "ftp://x.y", "https://x.y/path"):
         with pytest.raises(InputError, match="must look like"):
             Address(url=url)
-
-
-def test_open_to_others_is_said(caplog):
-    judge = HumanJudge()
-    with serve_questions(judge.queue, ["ann"], address=Address("0.0.0.0", 0), linger=0):
-        assert "open to other machines" in caplog.text

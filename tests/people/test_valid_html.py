@@ -48,20 +48,6 @@ def test_reports(name, make, valid, tmp_path):
     valid(tmp_path)
 
 
-def test_a_large_report(valid, tmp_path):
-    rows = [{"ID": f"{n} {HOSTILE[n % len(HOSTILE)]}", "text": f"Text {n}.", "ability": n / 500} for n in range(2000)]
-    around = [
-        {"ID1": one["ID"], "text1": one["text"], "ability1": one["ability"]}
-        | {"ID2": two["ID"], "text2": two["text"], "ability2": two["ability"]}
-        for step in (1, 7, 501)
-        for one, two in zip(rows, rows[step:] + rows[:step], strict=True)
-    ]
-    run = tmp_path / "run.db"
-    ps.submit_pairs(around, ps.SimulatedJudge("ability", seed=1), run=run, concurrency=50, progress=False)
-    write_report(run, tmp_path / "large.html")
-    valid(tmp_path)
-
-
 @pytest.mark.parametrize("plain", [False, True])
 def test_labelling(plain, serve, valid, tmp_path):
     _, site = serve(make_cases(3, text=MARKDOWN + " {} {}"), ["ann", HOSTILE[0]], instructions=MARKDOWN, plain=plain)

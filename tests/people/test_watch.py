@@ -1,18 +1,15 @@
 """The page of a run as it goes: what it says is in the run file, and it never writes there."""
 
-import hashlib
 import re
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
-from labelling import make_cases
 from starlette.testclient import TestClient
 
 import pairscale as ps
-from pairscale.core.errors import StoreError
 from pairscale.judges.base import Verdict
-from pairscale.people import Address, LabelStore, serve_run
+from pairscale.people import Address, serve_run
 from pairscale.people.watch import create_watch_app, look_at
 
 HOSTILE = "<script>alert(1)</script>"
@@ -44,36 +41,6 @@ def test_it_says_how_the_run_stands(run):
     assert [row["rank"] for row in moment.top] == [1, 2, 3, 4, 5]
     assert not moment.is_running
     assert moment.problems == [("refusal", int(tiles["without a valid answer"]))]
-
-
-def test_an_embedded_judge_is_said_to_be_no_grading(run, tmp_path):
-    said = '<p class="banner">Not for grading: lexical is the embedded baseline'
-    texts = [{"ID": name, "text": f"{name} is a word."} for name in ("a", "bb", "ccc")]
-    ps.submit_pairs(ps.make_pairs(texts), "lexical", run=tmp_path / "lexical.db", progress=False)
-    apps = [create_watch_app(str(one)) for one in (tmp_path / "lexical.db", run)]
-    pages = [TestClient(app, base_url="http://localhost").get("/").text for app in apps]
-    assert [said in page for page in pages] == [True, False]
-
-
-def test_labels_of_people_are_counted(run):
-    cases = make_cases(3)
-    with LabelStore(run, cases, labellers=["ann"], labels_per_case=2) as store:
-        (ann,) = store.labellers()
-        store.answer(ann, store.next(ann).question_id, "1")
-    with ps.open_run(run) as store:
-        assert ("1 of 6", "labels of people") in look_at(store).tiles
-
-
-def test_a_look_does_not_read_the_whole_run(run, monkeypatch):
-    from pairscale.store.runfile import RunFile
-
-    def whole(*_more, **_options):
-        raise AssertionError("all answers are read")
-
-    for name in ("results", "failed_attempts", "items", "usage"):
-        monkeypatch.setattr(RunFile, name, whole)
-    with ps.open_run(run) as store:
-        assert look_at(store).top
 
 
 def test_lately_is_lately(tmp_path, monkeypatch):
@@ -114,26 +81,6 @@ def test_hostile_ids_stay_text_and_nothing_else_may_run(run):
     assert not re.search(r"https?://", answer.text)
 
 
-def test_what_is_for_the_head_stands_in_it(run):
-    """In a body, no browser need heed a refresh."""
-    page = TestClient(create_watch_app(run), base_url="http://localhost").get("/").text
-    head, body = page.split("<body")
-    for part in ('<noscript><meta http-equiv="refresh"', "/static/watch.css", "/static/watch.js"):
-        assert part in head
-        assert part not in body
-
-
-def test_looking_changes_nothing(run):
-    def digest():
-        return hashlib.sha256(Path(run).read_bytes()).hexdigest()
-
-    before = digest()
-    client = TestClient(create_watch_app(run), base_url="http://localhost")
-    assert client.get("/").status_code == client.get("/now").status_code == 200
-    assert client.post("/").status_code == 405
-    assert digest() == before
-
-
 def test_a_run_that_grows_is_seen_to_grow(tmp_path, monkeypatch):
     from pairscale.people import watch
 
@@ -150,20 +97,11 @@ def test_a_run_that_grows_is_seen_to_grow(tmp_path, monkeypatch):
     assert shown == ["2", "6"]
 
 
-def test_other_names_are_refused(run):
-    assert TestClient(create_watch_app(run), base_url="http://evil.example").get("/").status_code == 400
-
-
 def test_it_is_served(run):
     import urllib.request
 
     with serve_run(run, address=Address(port=0)) as url, urllib.request.urlopen(url) as answer:
         assert b"5 texts, ranked by" in answer.read()
-
-
-def test_no_run_no_page(tmp_path):
-    with pytest.raises(StoreError), serve_run(str(tmp_path / "none.db")):
-        pass
 
 
 def test_a_run_that_cannot_be_read_is_said_to_be_and_looked_for_again(run, tmp_path, monkeypatch):
@@ -189,24 +127,3 @@ def test_a_run_that_cannot_be_read_is_said_to_be_and_looked_for_again(run, tmp_p
     assert "somebody &lt;else&gt; writes" in answer.text
     assert client.get("/nowhere").status_code == 404
     assert "<h1>Run</h1>" in client.get("/nowhere").text
-
-
-def test_a_look_is_of_one_moment(tmp_path, monkeypatch):
-    """Another writes between two things that are read."""
-    from pairscale.people import watch
-
-    pairs = ps.make_pairs([{"ID": name, "text": name} for name in "abcd"])
-    run = str(tmp_path / "run.db")
-    first = lambda A, B: {"is_valid": True, "Y": 1, "invalid_reason": None}  # noqa: E731
-    plain = watch.adaptive_status
-
-    def slow(store):
-        found = plain(store)
-        ps.submit_pairs(pairs, first, run=run, progress=False)
-        return found
-
-    ps.submit_pairs(pairs.head(2), first, run=run, progress=False)
-    monkeypatch.setattr(watch, "adaptive_status", slow)
-    with ps.open_run(run) as store:
-        tiles = [{label: figure for figure, label in look_at(store).tiles} for _ in range(2)]
-    assert [tile["decided comparisons"] for tile in tiles] == ["2", "6"]

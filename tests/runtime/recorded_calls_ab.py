@@ -12,6 +12,7 @@ import polars as pl
 
 import pairscale as ps
 from pairscale.people import LabelStore, label_table, read_cases
+from pairscale.people.queue import LiveQuestions
 from pairscale.people.terminal import label_in_terminal
 from pairscale.store.runfile import open_run
 from pairscale.testing import ProviderSimulator
@@ -65,11 +66,6 @@ def by_labels(path: Path, key: str, key_file: Path) -> Any:
 
 def outcome(winner: str | None, reasoning: str = "", **more: Any) -> Any:
     return ps.PairwiseOutcome(winner, reasoning, **more)
-
-
-def no_outcome(kind: str, reasoning: str) -> Any:
-    """An outcome without a winner: ``flip``, ``abstain`` or ``fail``."""
-    return getattr(ps.PairwiseOutcome, kind)(reasoning)
 
 
 def model_variant(server: ProviderSimulator, prompt: str, name: str = "openai") -> Any:
@@ -173,16 +169,20 @@ def answering(judge: Any, people: Sequence[str], answer: Callable[[str, str, str
     """
     board = judge.queue
     board.open(people)
+    page = LiveQuestions(board, people)
+    labellers = page.labellers()
 
     def work() -> None:
         turn = 0  # by what was answered, never by time, so that it is certain who answers what
-        while (question := board.take(people[turn % len(people)], 600.0)) is not None:
-            person = people[turn % len(people)]
-            said, words = answer(person, question.first, question.second)
+        while (question := page.next(labellers[turn % len(people)])) != "done":
+            if question == "waiting":
+                continue
+            person = labellers[turn % len(people)]
+            said, words = answer(person.name, question.left, question.right)
             if said == "skip":
-                board.answer(person, question.number, None, skipped=words or "no reason")
+                page.answer(person, question.question_id, None, skipped=words or "no reason")
             else:
-                board.answer(person, question.number, said, comment=words)
+                page.answer(person, question.question_id, said, comment=words)
             turn += 1
 
     thread = threading.Thread(target=work)

@@ -12,8 +12,8 @@ PAIRS = [
     {"ID1": "a", "text1": "Yes.", "ID2": "b", "text2": "No, because it rains."},
     {"ID1": "a", "text1": "Yes.", "ID2": "c", "text2": "No, it rains."},
 ]
-MOST_FILES = 19  # 18 is wanted
-MOST_CHANGES = 37  # 35 is wanted
+MOST_FILES = 18
+MOST_CHANGES = 35
 
 
 class Walk:

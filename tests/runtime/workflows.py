@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pairscale as ps
+from pairscale.people.queue import LiveQuestions
 from tests.runtime.server import PRICE, better_of, marks_in
 
 __all__ = [
@@ -192,32 +193,31 @@ def people(call: Call) -> Any:
 @contextmanager
 def _somebody(judge: ps.HumanJudge, url: str) -> Any:
     """A person who answers what the judge is asked, as the server says."""
-    queue, here = judge.queue, threading.Event()
+    queue = judge.queue
     queue.open(["ann"])
+    page = LiveQuestions(queue, ["ann"])
+    (ann,) = page.labellers()
 
     def answer() -> None:
-        while not here.is_set():
-            question = queue.take("ann", wait=0.1)
-            if question is None:
+        while (question := page.next(ann)) != "done":
+            if question == "waiting":
                 continue
-            shown = json.dumps({"first": question.first, "second": question.second}).encode()
+            shown = json.dumps({"first": question.left, "second": question.right}).encode()
             request = urllib.request.Request(f"{url}/person", shown, {"Content-Type": "application/json"})
             with urllib.request.urlopen(request) as reply:
                 said = json.load(reply)
             if said.get("leave"):
-                here.set()
                 queue.close()
             if "skip" in said:
-                queue.answer("ann", question.number, None, skipped=said["skip"])
+                page.answer(ann, question.question_id, None, skipped=said["skip"])
             else:
-                queue.answer("ann", question.number, said["choice"])
+                page.answer(ann, question.question_id, said["choice"])
 
     thread = threading.Thread(target=answer, daemon=True)
     thread.start()
     try:
         yield
     finally:
-        here.set()
         queue.close()
 
 

@@ -20,16 +20,6 @@ def test_probabilities_need_fewer_comparisons() -> None:
 
 
 @pytest.mark.slow
-def test_larger_errors_and_the_goal_count() -> None:
-    given: dict[str, Any] = {"sd": 2.0, "seeds": 2, "progress": False, "answer": "probability"}
-    small, large = (ps.plan(30, error=error, **given) for error in (0.5, 2.5))
-    assert small.at_least < large.at_least
-    top = ps.plan(30, error=1.0, goal="top:4", **given)
-    assert (top.goal, top.reliability) == ("top:4", None)
-    assert top.top_right is not None
-
-
-@pytest.mark.slow
 def test_weak_judges_cost_comparisons() -> None:
     given: dict[str, Any] = {"sd": 2.0, "seeds": 1, "progress": False, "reliability": 0.8}
     good, poor = (ps.plan(16, judge_slopes=slopes, **given) for slopes in ((1.5, 1.5), (1.5, 0.0)))

@@ -9,12 +9,12 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import pairscale as ps
 from pairscale.store.audit import EvidenceProblem, check_evidence, closing_of
-from pairscale.store.chain import UNCOVERED, canonical, log_ends
+from pairscale.store.chain import UNCOVERED, canonical
 from pairscale.store.policies import JournalWriter
 from pairscale.store.runfile import open_run
 from pairscale.store.writer import Asked, Entry
@@ -85,22 +85,6 @@ def test_nothing_is_found_where_nothing_was_done(copy):
         "items": 2, "pairs": STEPS, "conditions": 1, "attempts": STEPS, "comparisons": STEPS, "blobs": 2 * REFITS,
         "logs": STEPS + 2 * REFITS + REFITS + 2, "metadata": 1,
     }  # fmt: skip
-
-
-def test_opening_and_closing_alone_writes_nothing(copy):
-    with open_run(copy) as store:
-        before = closing_of(store)
-    for _ in range(2):
-        with open_run(copy, write=True) as store:
-            assert store.get_meta("about") == {"a": 2}
-    with open_run(copy) as store:
-        assert closing_of(store) == before
-        assert check_evidence(store).entries == check_evidence(store, "logs").entries
-    with open_run(copy, write=True) as store:
-        store.log("mine", [{"a": 1}])
-        assert closing_of(store) is None
-    with open_run(copy) as store:
-        assert closing_of(store) not in {None, before}
 
 
 # By the definition, not by our code
@@ -191,22 +175,6 @@ def test_rows_of_any_kind_hold(rows):
         assert check_evidence(store).problems == []
         for row, read in zip(rows, store.read_log("step_log"), strict=True):
             assert read == json.loads(canonical(row))
-
-
-@pytest.mark.slow
-@settings(max_examples=30, deadline=None)
-@given(JSON, st.floats(), st.integers(-(2**40), 2**40), st.booleans(), st.text())
-@example(None, -0.0, 0, False, "")
-def test_attempts_of_any_kind_hold(reply, figure, number, flag, text):
-    """As SQLite gives them back: it keeps no NaN and no -0.0, and a bare number of a reply as a number."""
-    with open_run(None) as store:
-        store.add_items([{"ID": name, "text": name} for name in "ab"])
-        store.add_condition(ps.Condition("judge"), "judge")
-        values = {"attempt": flag, "attempted_at": "", "outcome": "tie", "raw_response": reply, "cost": figure}
-        values |= {"latency_s": number, "total_tokens": float(number), "content": text, "request": figure}
-        tie = {"outcome": "tie", "received_at": ""}
-        store.writer.commit([Entry(Asked("judge", (values,), tie, uid="x", ID1="a", ID2="b"))])
-        assert check_evidence(store).problems == []
 
 
 @pytest.mark.slow
@@ -308,72 +276,6 @@ def test_a_chain_that_was_made_again_does_not_fit_the_closing(copy):
     digest = hashlib.sha256(("main" + changed).encode()).hexdigest()
     [problem] = change(copy, ("UPDATE chain SET data = ?, hash = ? WHERE entry = 1", changed, digest))
     assert (problem.table, problem.row, problem.kind) == ("chain", "main 2", "chain")
-
-
-UNREADABLE = [
-    "", "{", "null", "[]", '{"rows":7}', '{"rows":{"nothing":[[1,"x"]]}}', '{"rows":{"logs":[7]}}',
-    '{"rows":{"items":[["a","zz"]]}}', '{"closed":7}', '{"closed":{"heads":{"main":[0,"x"]}}}',
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("data", UNREADABLE)
-def test_an_entry_that_cannot_be_read_is_a_finding(copy, data):
-    problems = change(copy, ("UPDATE chain SET data = ? WHERE entry = 3", data))
-    assert ("chain", "main 3", "chain") in told(problems)
-
-
-@pytest.mark.parametrize("value", ["one", "2.5", "-1", "9223372036854775807", "1000000000"])
-def test_a_number_of_an_entry_that_is_none_is_a_finding(copy, value):
-    assert told(change(copy, (f"UPDATE chain SET entry = '{value}' WHERE entry = 3",)))
-
-
-@pytest.mark.parametrize(
-    ("statement", "expected"),
-    [
-        ("UPDATE blobs SET data = x'00' WHERE name = 'warm' AND row = 3", ("blobs", "warm 3", "edited")),
-        ("UPDATE blobs SET data = 'text' WHERE name = 'warm' AND row = 3", ("blobs", "warm 3", "edited")),
-        ("DELETE FROM blobs WHERE name = 'belief' AND row = 4", ("blobs", "belief 4", "missing")),
-        ("INSERT INTO blobs VALUES ('belief', 5, x'00')", ("blobs", "belief 5", "added")),
-        ("UPDATE metadata SET value = '{}' WHERE key = 'about'", ("metadata", "about", "edited")),
-        ("INSERT INTO metadata VALUES ('more', '1')", ("metadata", "more", "added")),
-        ("UPDATE items SET columns = '{}' WHERE item_id = 'a'", ("items", "a", "edited")),
-    ],
-)
-def test_blobs_facts_and_columns_belong_to_the_chain(copy, statement, expected):
-    assert told(change(copy, (statement,))) == {expected}
-
-
-def test_several_tables_are_told_of_each(copy):
-    problems = change(
-        copy,
-        ("UPDATE logs SET data = '{}' WHERE row = 2",),
-        ("DELETE FROM logs WHERE log = 'item_log' AND row = 1",),
-        ("UPDATE logs SET data = 'no json' WHERE log = 'adaptive_events' AND row = 1",),
-        ("UPDATE attempts SET cost = 0 WHERE attempt_id = 5",),
-    )
-    assert told(problems) == {("logs", f"{log} 2", "edited") for log in LOGS} | {
-        ("logs", "item_log 1", "missing"), ("logs", "adaptive_events 1", "edited"), ("attempts", "5", "edited"),
-    }  # fmt: skip
-    with open_run(copy) as store:
-        assert {problem.table for problem in check_evidence(store, "attempts").problems} == {"attempts"}
-
-
-def test_the_ends_of_logs_tell_whether_they_have_grown(copy):
-    with open_run(copy, write=True) as store:
-        before = log_ends(store, LOGS)
-        store.log("other", [{"a": 1}])
-        assert log_ends(store, LOGS) == before
-        store.log("step_log", [{"step_id": 99}])
-        assert {log for log in LOGS if log_ends(store, LOGS)[log] != before[log]} == {"step_log"}
-
-
-@pytest.mark.slow
-def test_many_rows_are_several_entries(tmp_path):
-    with open_run(tmp_path / "run.db", write=True) as store:
-        store.add_items({"ID": f"i{n}", "text": f"{n}"} for n in range(12_000))
-    with open_run(tmp_path / "run.db") as store:
-        found = check_evidence(store)
-    assert (found.problems, found.rows, found.entries) == ([], {"items": 12_000}, 4)
 
 
 def test_what_is_not_hashed_is_documented_with_its_reason():

@@ -8,7 +8,6 @@ import pairscale as ps
 from pairscale.core.errors import StoreGoneError
 from pairscale.people import Case, LabelStore
 from pairscale.store.audit import check_evidence
-from pairscale.store.policies import GroupCommitWriter, JournalWriter
 from pairscale.store.runfile import open_run
 from pairscale.store.writer import Asked, Entry
 
@@ -68,32 +67,6 @@ def test_nothing_more_is_written_and_every_call_says_so(message_snapshot, lose, 
         with open_run(path) as kept:
             assert kept.counts() == {"items": 2, "pairs": 1, "attempts": 1, "comparisons": 1}
             assert check_evidence(kept).problems == []
-
-
-def test_every_entry_of_a_group_fails(tmp_path):
-    path = prepare(tmp_path / "run.db")
-
-    async def main():
-        with open_run(path, write=True) as store:
-            async with GroupCommitWriter(store) as writer:
-                await writer.write(answer(1))
-                path.unlink()
-                return await asyncio.gather(*(writer.write(answer(n)) for n in (2, 3)), return_exceptions=True)
-
-    assert [type(error) for error in asyncio.run(main())] == [StoreGoneError] * 2
-
-
-def test_a_journal_whose_file_is_gone_says_so_in_every_call(tmp_path):
-    path = prepare(tmp_path / "run.db")
-    with open_run(path, write=True) as store:
-        journal = JournalWriter(store)
-        path.unlink()
-        journal.put(answer(1))
-        with pytest.raises(StoreGoneError):
-            journal.flush()
-        with pytest.raises(StoreGoneError):
-            journal.put(answer(2))
-        journal.close()
 
 
 class Losing:

@@ -1,7 +1,6 @@
 """Group commit: an entry is on the disk before its future is done, and is written however the rest ends."""
 
 import asyncio
-import gc
 import subprocess
 import sys
 import textwrap
@@ -28,19 +27,6 @@ class Written:
 
 def writer_of(commit, reconnect=None, **options):
     return GroupCommitWriter(Written(commit, reconnect), **options)
-
-
-def test_everything_is_written_in_order_before_its_future_is_done():
-    written = []
-
-    async def main():
-        async with writer_of(written.extend) as writer:
-            await asyncio.gather(*(writer.write(number) for number in range(100)))
-            assert written == list(range(100))
-            writer.write(100)
-
-    asyncio.run(main())
-    assert written == list(range(101))
 
 
 class Lost:
@@ -77,19 +63,6 @@ def test_a_database_that_is_lost_is_tried_again_and_nothing_is_lost(monkeypatch,
     assert "gone. Trying again for 2 minutes; 10 answers wait" in caplog.text
     assert "1 answer waits" in caplog.text
     assert "the run can be written again" in caplog.text
-
-
-@pytest.mark.usefixtures("impatient")
-def test_a_database_that_stays_lost_ends_the_run():
-    lost = Lost(10**9)
-
-    async def main():
-        async with writer_of(lost.commit, lost.reconnect) as writer:
-            with pytest.raises(StoreConnectionError, match="gone"):
-                await writer.write(1)
-
-    asyncio.run(main())
-    assert lost.times < 10**9 - 1
 
 
 def test_a_failure_reaches_the_one_that_waits_and_the_next_are_written():
@@ -157,37 +130,6 @@ def test_in_a_thread_what_arrives_meanwhile_is_next_and_leaving_waits_for_it_tho
     assert groups == [[0], [1], [2, 3]]
 
 
-@pytest.mark.usefixtures("impatient")
-def test_a_failure_in_a_thread_reaches_the_one_that_waits():
-    def write(what):
-        if what == [1]:
-            raise StoreFullError("full")
-
-    async def main():
-        async with writer_of(write) as writer:
-            await writer.write(0)
-            with pytest.raises(StoreFullError):
-                await writer.write(1)
-            with pytest.raises(StoreFullError):
-                writer.write(2)
-
-    asyncio.run(main())
-
-
-def test_a_loop_that_is_closed_loses_nothing():
-    written = []
-    writer = writer_of(written.extend)
-
-    async def main():
-        await writer.__aenter__()
-        writer.write(1)
-        writer.write(2)
-
-    asyncio.run(main())
-    writer._end()
-    assert written == [1, 2]
-
-
 @pytest.mark.parametrize("busy", ["writing", "otherwise"])
 def test_a_process_that_does_not_wait_for_the_loop_loses_nothing(busy, tmp_path):
     """As after a second Ctrl-C: the main thread ends while the loop's is busy, with this or with something else."""
@@ -230,81 +172,6 @@ def test_a_process_that_does_not_wait_for_the_loop_loses_nothing(busy, tmp_path)
     assert (tmp_path / "written").read_text() == "12"
 
 
-def test_what_is_put_is_written_when_the_block_is_left_and_its_failure_is_not_complained_about():
-    """The writes that are awaited raise it."""
-    written, complaints = [], []
-
-    def write(what):
-        if "bad" in what:
-            raise OSError("full")
-        written.extend(what)
-
-    async def main():
-        asyncio.get_running_loop().set_exception_handler(lambda _loop, context: complaints.append(context["message"]))
-        async with writer_of(write) as writer:
-            writer.put("bad")
-            await asyncio.sleep(0)
-            writer.put("good")
-        assert written == ["good"]
-        await asyncio.sleep(0)
-        gc.collect()
-
-    asyncio.run(main())
-    assert complaints == []
-
-
-def test_what_is_given_up_while_it_waits_is_written_all_the_same():
-    written = []
-
-    async def main():
-        async with writer_of(written.extend) as writer:
-            waiting = asyncio.ensure_future(wait_for(writer.write(1)))
-            await asyncio.sleep(0)
-            waiting.cancel()
-            await asyncio.gather(waiting, return_exceptions=True)
-
-    async def wait_for(future):
-        await future
-
-    asyncio.run(main())
-    assert written == [1]
-
-
-def test_what_follows_a_transaction_is_done_before_the_futures_and_its_failure_is_theirs():
-    happened = []
-
-    def also(entries):
-        happened.append(("also", tuple(entries)))
-        if 2 in entries:
-            raise OSError("the csv is gone")
-
-    async def main():
-        async with writer_of(lambda what: happened.append(("commit", tuple(what))), also=also) as to:
-            for number in (0, 1):
-                await to.write(number)
-                happened.append(("done", number))
-            with pytest.raises(OSError, match="csv"):
-                await to.write(2)
-
-    asyncio.run(main())
-    each = [[("commit", (number,)), ("also", (number,)), ("done", number)] for number in (0, 1, 2)]
-    assert happened == [*each[0], *each[1], *each[2][:2]]
-
-
-def test_a_failure_of_what_follows_a_transaction_does_not_repeat_the_transaction():
-    committed = []
-
-    def also(_entries):
-        raise OSError("the csv is gone")
-
-    async def main():
-        async with writer_of(committed.extend, also=also) as writer:
-            return await asyncio.gather(writer.write(1), writer.write(2), return_exceptions=True)
-
-    assert [str(one) for one in asyncio.run(main())] == ["the csv is gone"] * 2
-    assert committed == [1, 2]
-
-
 # With a run file
 
 
@@ -333,18 +200,6 @@ def test_an_answer_is_on_the_disk_before_its_future_is_done(tmp_path):
     asyncio.run(main())
 
 
-def test_a_group_without_its_faulty_entry_is_in_the_file():
-    async def main():
-        with prepared(None) as store:
-            async with GroupCommitWriter(store) as writer:
-                entries = answer(1), answer(2, tokens=1), answer(3)
-                said = await asyncio.gather(*map(writer.write, entries), return_exceptions=True)
-            assert [type(one) for one in said] == [type(None), InputError, type(None)]
-            assert store.results()["custom_id"].to_list() == ["pair-1", "pair-3"]
-
-    asyncio.run(main())
-
-
 def test_samples_and_logs_go_with_their_answer_or_not_at_all():
     sample = {"item_id": "c", "text": "c", "text_hash": "0", "columns": {}}
 
@@ -361,22 +216,5 @@ def test_samples_and_logs_go_with_their_answer_or_not_at_all():
                 await writer.write(entry(1))
             assert store.counts() == {"items": 3, "pairs": 1, "attempts": 1, "comparisons": 1}
             assert store.read_log("notes") == [{"pair": 1}]
-
-    asyncio.run(main())
-
-
-def test_a_later_outcome_replaces_the_failure_and_attempts_are_kept():
-    async def main():
-        with prepared(None) as store:
-            async with GroupCommitWriter(store) as writer:
-                failed = {"attempt": 1, "attempted_at": "x", "outcome": "error", "error_code": "timeout", "cost": 0.25}
-                settled = {"outcome": "error", "received_at": "x"}
-                await writer.write(Entry(Asked("judge", (failed,), settled, uid="pair-1", ID1="a", ID2="b")))
-                assert store.progress("judge").failed == {1}
-                again = answer(1, attempt=2, cost=0.5)
-                await writer.write(replace(again, asked=replace(again.asked, pair_id=1, replaces=True)))
-            assert store.results()["better_id"].to_list() == ["a"]
-            assert store.counts() == {"items": 2, "pairs": 1, "attempts": 2, "comparisons": 1}
-            assert (store.spent(), store.progress("judge").failed) == (0.75, set())
 
     asyncio.run(main())

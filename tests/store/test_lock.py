@@ -70,12 +70,6 @@ def test_a_lock_file_tidied_away_after_a_kill_hinders_nobody(writer):
         store.add_items([{"ID": "b", "text": "two"}])
 
 
-def test_a_copy_of_a_file_that_is_being_written_is_a_file_of_its_own(writer):
-    ps.export("run.db", "copy.db", copy=True)
-    with open_run("copy.db", write=True) as store:
-        assert store.items()["ID"].to_list() == ["a"]
-
-
 def test_a_run_whose_lock_file_is_deleted_stops_asking(message_snapshot, folder):
     asked = []
 

@@ -1,6 +1,5 @@
 """A run in a PostgreSQL database, with a server of its own; where no server is installed, these are skipped."""
 
-import logging
 import subprocess
 import sys
 
@@ -82,13 +81,6 @@ def test_the_lock_goes_with_a_process_that_dies(address):
             continue
         return
     raise AssertionError
-
-
-def test_the_driver_adds_no_line_of_its_own_to_an_error(address):
-    """Where rights are taken away in the middle of a run, it warns of a pipeline that it cannot end."""
-    logging.getLogger("psycopg").setLevel(logging.NOTSET)
-    with open_run(address, write=True):
-        assert not logging.getLogger("psycopg").isEnabledFor(logging.WARNING)
 
 
 def test_a_snapshot_is_of_one_moment(address):

@@ -11,7 +11,6 @@ import pytest
 import pairscale as ps
 from pairscale.core.errors import InputError
 from pairscale.people import LabelStore, label_table, read_cases
-from pairscale.store.labels import label_results
 from pairscale.store.reading import labels_variants, read_comparisons
 
 SESSIONS = Path(__file__).parents[1] / "golden" / "cj-sessions"
@@ -41,31 +40,6 @@ def people(tmp_path_factory):
 
 def scores(data, **options):
     return [(name, round(x, 9)) for name, x in ps.fit(data, **options).theta.select("ID", "theta").rows()]
-
-
-def test_exported_labels_are_ranked_as_the_run_file_is(people):
-    want = scores(label_results(people), ties="half")
-    assert scores(people, ties="half") == want
-    assert scores(people.with_name("labels.jsonl"), ties="half") == want
-    assert want[0][0] == "S0006"
-
-
-def test_what_was_read_is_said(people, caplog):
-    found = read_comparisons(people)
-    assert found.line == "30 labels of 2 people, from a run file"
-    assert found.ids == SAMPLES["ID"].to_list()
-    line = "30 comparisons, read as labels of people: ID1, ID2, preferred; 2 ties"
-    assert read_comparisons(people.with_name("labels.jsonl")).line == line
-    assert caplog.messages == [line]
-    ours = read_comparisons([{"ID1": "a", "ID2": "b", "better_id": "a"}])
-    assert ours.line == "1 comparison, read as results: ID1, ID2, better_id"
-    assert len(caplog.messages) == 1  # our own tables need no guess
-
-
-def test_positions_of_exported_labels_are_those_that_people_saw(people):
-    columns = ["ID1", "ID2", "better_id"]
-    both = [read_comparisons(data).table.select(columns).rows() for data in (people, people.with_name("labels.jsonl"))]
-    assert both[0] == both[1]
 
 
 def bare(people: Path, **more: str) -> Path:
@@ -131,18 +105,6 @@ def test_real_sessions_give_the_published_scores(session):
     assert {row[0]: row[1] for row in fit.theta.select("ID", "theta").rows()} == pytest.approx(wanted, abs=0.02)
 
 
-def test_a_run_file_takes_no_columns(message_snapshot, people):
-    with pytest.raises(InputError) as refused:
-        ps.fit(people, a_col="x", b_col="y")
-    message_snapshot(refused)
-
-
-def test_pairs_without_answers_are_not_results(message_snapshot, people):
-    with pytest.raises(InputError) as refused:
-        ps.fit(people.with_name("pairs.csv"))
-    message_snapshot(refused)
-
-
 def test_imported_winners_have_drawn_sides(tmp_path, caplog):
     ids = SAMPLES["ID"].to_list()
     won = [{"winner": one, "loser": two, "judge": "ann"} for one in ids for two in ids if one < two]
@@ -153,22 +115,6 @@ def test_imported_winners_have_drawn_sides(tmp_path, caplog):
     assert 15 < first.sum() < 45
     assert "so that no position is favoured" in caplog.text
     assert scores(run) == scores(rows)
-
-
-def test_agreement_of_the_judges_of_results(message_snapshot, caplog):
-    rows = [
-        {"judge": who, "model_a": "x", "model_b": y, "winner": said}
-        for who, votes in {"ann": "aabt", "bob": "aaba"}.items()
-        for y, said in zip("pqrs", votes.replace("t", "T"), strict=True)
-    ]
-    rows = [row | {"winner": {"T": "tie"}.get(row["winner"], f"model_{row['winner']}")} for row in rows]
-    found = ps.agreement(rows, n_boot=0)
-    assert (found.n_units, found.n_raters) == (4, 2)
-    assert found.table["estimate"][0] == 0.75
-    assert "each pair is a unit, each judge a rater, and the label says which of the two won" in caplog.text
-    with pytest.raises(InputError) as refused:
-        ps.agreement([{"winner": "a", "loser": "b"}])
-    message_snapshot(refused)
 
 
 @pytest.mark.parametrize("of_key", ["cp1251", "utf-8", "utf-16-le"])

@@ -1,18 +1,13 @@
 """The run file: what goes in comes out, one writer, many readers, and clear words when it cannot be used."""
 
 import contextlib
-import datetime as dt
-import decimal
 import json
-import math
 import multiprocessing
 import os
-import re
 import sqlite3
 import subprocess
 import sys
 import textwrap
-import threading
 from dataclasses import replace
 
 import pytest
@@ -20,13 +15,11 @@ from sqlalchemy import event
 
 import pairscale as ps
 from pairscale.core.errors import (
-    InputError,
     StoreBusyError,
     StoreDamagedError,
     StoreError,
     StoreFullError,
     StoreMismatchError,
-    TableError,
 )
 from pairscale.core.tables import RESULTS
 from pairscale.store.runfile import open_run
@@ -84,21 +77,6 @@ def test_what_goes_in_comes_out(store):
     assert store.counts() == {"items": 3, "pairs": 3, "attempts": 2, "comparisons": 2}
 
 
-def test_half_a_character_from_a_server_stops_nothing(store):
-    half = "wow \ud83d!"
-    record(store, [win(1, content=half, raw_response={"t": [half, ("x", 1)]}), win(2, content="ü 😀")])
-    frame = store.results(raw=True)
-    assert frame["content"].to_list() == ["wow \ufffd!", "ü 😀"]
-    assert json.loads(frame["raw_response"][0]) == {"t": ["wow \ufffd!", ["x", 1]]}
-
-
-def test_a_tie_has_no_better_sample(store):
-    tie = replace(win(1), attempts=[{"attempt": 1, "attempted_at": "x", "outcome": "tie"}])
-    tie = replace(tie, comparison={"outcome": "tie", "received_at": "x"})
-    record(store, [tie])
-    assert store.results().select("better_sample", "better_id", "outcome").rows() == [(None, None, "tie")]
-
-
 def test_an_error_gives_way_to_an_answer_and_stays_in_the_attempts(store):
     record(store, [error(1), win(2)])
     before = store.progress(store.condition)
@@ -109,54 +87,11 @@ def test_an_error_gives_way_to_an_answer_and_stays_in_the_attempts(store):
     assert store.failed_attempts().select("ID1", "ID2", "error_code").rows() == [("a", "b", "timeout")]
 
 
-def test_a_second_outcome_for_a_pair_is_refused_and_changes_nothing(store):
-    record(store, [win(1)])
-    with pytest.raises(StoreError):
-        record(store, [win(2), win(1)])
-    assert store.counts()["attempts"] == 1
-
-
-def test_foreign_keys_hold(store):
-    with pytest.raises(StoreError):
-        record(store, [win(99)])
-    with pytest.raises(StoreError):
-        store.add_pairs([{"custom_id": "x", "ID1": "a", "ID2": "nobody", "columns": {}}])
-
-
-def test_conditions_are_kept_apart(store):
-    other = store.add_condition(ps.Condition("judge", model="m", settings={"t": 2}))
-    assert other != store.condition
-    record(store, [win(1)])
-    assert store.progress(other).answered == frozenset()
-    record(store, [win(1, 2, "b")], other)
-    assert store.results(store.condition)["better_id"].to_list() == ["a"]
-    assert store.results(other)["better_id"].to_list() == ["b"]
-    assert store.results().height == 2
-
-
 def test_a_changed_text_is_an_error_that_names_it(store):
     with pytest.raises(StoreMismatchError, match="'b'"):
         store.add_items([ITEMS[0], {"ID": "b", "text": "another"}])
     store.add_items(ITEMS)  # the same again is fine
     assert store.counts()["items"] == 3
-
-
-def test_a_pair_uid_means_one_pair(store):
-    assert store.add_pairs(PAIRS) == [1, 2, 3]
-    with pytest.raises(StoreMismatchError, match="a:b#1"):
-        store.add_pairs([{"custom_id": "a:b#1", "ID1": "b", "ID2": "a", "columns": {}}])
-
-
-def test_logs_and_facts(store):
-    store.log("steps", [{"n": 1}, {"n": 2}])
-    store.log("steps", [{"n": 3, "x": None}])
-    store.log("steps", [])
-    assert store.read_log("steps") == [{"n": 1}, {"n": 2}, {"n": 3, "x": None}]
-    assert store.read_log("none") == []
-    store.set_meta("seed", {"a": 1})
-    store.set_meta("seed", {"a": 2})
-    assert store.get_meta("seed") == {"a": 2}
-    assert store.get_meta("nothing") is None
 
 
 DURABLE = {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1}
@@ -169,14 +104,6 @@ def pragmas(store) -> dict[str, object]:
 
 def test_durable_settings_are_on(tmp_path, store):
     assert pragmas(store) == DURABLE
-
-
-def test_readers_during_a_run_see_what_is_committed(tmp_path, store):
-    record(store, [win(1)])
-    with open_run(tmp_path / "run.db") as reader:
-        assert reader.results().height == 1
-        record(store, [win(2)])
-        assert reader.results().height == 2
 
 
 def test_one_writer_at_a_time_and_the_error_says_who(message_snapshot, tmp_path, store):
@@ -281,90 +208,11 @@ def test_something_else_is_left_as_it_is(message_snapshot, tmp_path, content):
     assert path.read_bytes() == content
 
 
-def test_a_table_is_refused_with_the_commands_that_take_tables(message_snapshot, tmp_path):
-    path = tmp_path / "results.csv"
-    path.write_text("ID1,ID2,better_id\na,b,a\n", "utf-8")
-    for verb in (ps.status, ps.audit, open_run):
-        with pytest.raises(StoreDamagedError) as told:
-            verb(path)
-        message_snapshot(told)
-        assert f"`pairscale import {path} RUN --samples TEXTS` makes one of a table" in str(told.value)
-
-
-def test_a_database_of_something_else(message_snapshot, tmp_path):
-    path = tmp_path / "other.db"
-    with sqlite3.connect(path) as connection:
-        connection.execute("CREATE TABLE birds (name TEXT)")
-    connection.close()
-    before = path.read_bytes()
-    for write in (True, False):
-        with pytest.raises(StoreDamagedError) as refused:
-            open_run(path, write=write)
-        message_snapshot(refused)
-    assert path.read_bytes() == before
-    assert [entry.name for entry in tmp_path.iterdir()] == ["other.db"]
-
-
-def test_an_empty_file_is_no_run_file_to_read_but_may_become_one(tmp_path):
-    path = tmp_path / "run.db"
-    path.touch()
-    with pytest.raises(StoreDamagedError):
-        open_run(path)
-    assert path.stat().st_size == 0
-    with open_run(path, write=True) as store:
-        assert store.counts()["items"] == 0
-
-
-def test_columns_of_any_kind_are_kept(tmp_path):
-    when = dt.date(2026, 1, 2)
-    with open_run(tmp_path / "run.db", write=True) as store:
-        store.add_items([{"ID": "a", "text": "t", "when": when, "n": decimal.Decimal("1.5"), "tags": ["x"]}])
-        assert store.items().row(0) == ("a", "t", "2026-01-02", "1.5", ["x"])
-
-
 @pytest.mark.parametrize("url", ["nosuchdialect://x", "postgresql+psycopg://u@h:port/d"])
 def test_an_address_that_is_none(message_snapshot, url):
     with pytest.raises(StoreError) as refused:
         open_run(url)
     message_snapshot(refused)
-
-
-@pytest.mark.parametrize("scheme", ["sqlite", "sqlite+pysqlite"])
-def test_the_address_of_a_file_is_that_file(message_snapshot, tmp_path, scheme):
-    path = tmp_path / "run.db"
-    with open_run(f"{scheme}:///{path}", write=True) as store:
-        store.add_items(ITEMS)
-        assert pragmas(store) == DURABLE
-        for where in (path, f"{scheme}:///{path}"):
-            with pytest.raises(StoreBusyError) as refused:
-                open_run(where, write=True)
-            message_snapshot(refused)
-            with open_run(where) as reader:
-                assert reader.counts()["items"] == 3
-    with pytest.raises(StoreError) as refused:
-        open_run(f"{scheme}:///{tmp_path / 'missing.db'}")
-    message_snapshot(refused)
-    (tmp_path / "letter.db").write_text("Dear all")
-    with pytest.raises(StoreDamagedError) as refused:
-        open_run(f"{scheme}:///{tmp_path / 'letter.db'}", write=True)
-    message_snapshot(refused)
-
-
-@pytest.mark.parametrize("url", ["sqlite://", "sqlite:///:memory:"])
-def test_the_address_of_no_file_is_memory(tmp_path, monkeypatch, url):
-    monkeypatch.chdir(tmp_path)
-    with open_run(url, write=True) as store:
-        assert store.name == "memory"
-        store.add_items(ITEMS)
-        assert store.counts()["items"] == 3
-        assert pragmas(store)["foreign_keys"] == 1
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_newer_schema_is_refused(tmp_path, store):
-    store.set_meta("schema_version", 99)
-    with pytest.raises(StoreDamagedError, match="schema version 99"):
-        open_run(tmp_path / "run.db")
 
 
 def test_a_damaged_file_is_an_error_never_a_fresh_start(tmp_path):
@@ -378,20 +226,6 @@ def test_a_damaged_file_is_an_error_never_a_fresh_start(tmp_path):
         with open_run(path, write=True) as store:
             store.items()
     assert path.read_bytes()[:16] == b"SQLite format 3\0"
-
-
-@pytest.mark.parametrize(
-    ("where", "message"),
-    [("no/such/folder/run.db", "does not exist"), ("", "is a folder"), ("missing.db", "no such run file")],
-)
-def test_places_that_cannot_be_used(tmp_path, where, message):
-    with pytest.raises(StoreError, match=message):
-        open_run(tmp_path / where, write=where != "missing.db")
-
-
-def test_a_place_that_may_not_be_written():
-    with pytest.raises(StoreError, match="cannot be"):
-        open_run("/proc/run.db", write=True)
 
 
 def test_a_full_disk_is_said_and_loses_nothing(tmp_path):
@@ -437,169 +271,3 @@ def test_export_and_import_go_round(tmp_path, store, suffix):
         ours, theirs = store.results(), other.results()
         assert theirs.drop("received_at").equals(ours.drop("received_at"))
         assert other.conditions()["condition_id"].to_list() == [store.condition]
-
-
-def test_import_needs_the_texts(tmp_path):
-    with pytest.raises(TableError, match="'b'"):
-        ps.import_run([{"ID1": "a", "ID2": "b", "better_id": "a"}], tmp_path / "run.db", [{"ID": "a", "text": "t"}])
-
-
-def test_import_of_a_file_that_r_wrote(tmp_path):
-    path = tmp_path / "r.csv"
-    path.write_text(
-        "custom_id,ID1,ID2,model,object_type,status_code,error_message,thoughts,content,better_sample,better_id,"
-        "prompt_tokens,completion_tokens,total_tokens\n"
-        "LIVE_a_vs_b,a,b,gpt-4o,chat.completion,200,NA,NA,<BETTER_SAMPLE>SAMPLE_1</BETTER_SAMPLE>,SAMPLE_1,a,100,5,105\n"
-        "LIVE_a_vs_c,a,c,gpt-4o,NA,500,server error,NA,NA,NA,NA,NA,NA,NA\n"
-    )
-    assert ps.import_run(path, tmp_path / "run.db", ITEMS) == 2
-    with open_run(tmp_path / "run.db") as store:
-        frame = store.results().select("ID1", "ID2", "model", "better_id", "outcome", "prompt_tokens", "status_code")
-        assert frame.rows() == [
-            ("a", "b", "gpt-4o", "a", "win", 100, 200),
-            ("a", "c", "gpt-4o", None, "abstention", None, 500),
-        ]
-
-
-def test_no_sql_of_one_database_outside_its_module():
-    from pathlib import Path
-
-    folder = Path(ps.__file__).parent / "store"
-    for path in folder.glob("*.py"):
-        if path.name != "database.py":
-            text = path.read_text("utf-8")
-            assert "PRAGMA" not in text
-            assert "dialects" not in text
-            assert not re.search(r"\btext\(", text)
-
-
-@pytest.mark.parametrize("name", ["run?.db", "50%20.db", "a#b.db", "run.db?mode=ro", "ü &=+.db"])
-def test_any_name_that_a_file_may_have(tmp_path, name):
-    with open_run(tmp_path / name, write=True) as store:
-        store.add_items(ITEMS)
-    assert sorted(path.name for path in tmp_path.iterdir() if path.suffix != ".lock") == [name]
-    with open_run(tmp_path / name) as store:
-        assert store.items()["ID"].to_list() == ["a", "b", "c"]
-
-
-def test_a_snapshot_is_of_one_moment(store, tmp_path):
-    with open_run(tmp_path / "run.db") as reader:
-        with reader.snapshot() as same, reader.snapshot():  # one may stand in another
-            assert same is reader
-            assert reader.counts()["comparisons"] == 0
-            record(store, [win(1)])
-            assert reader.counts()["comparisons"] == reader.results().height == 0
-        assert reader.counts()["comparisons"] == reader.results().height == 1
-        with contextlib.suppress(ZeroDivisionError), reader.snapshot():
-            reader.counts()
-            raise ZeroDivisionError
-        record(store, [win(2)])
-        assert reader.counts()["comparisons"] == 2
-
-
-def test_threads_take_turns_with_a_snapshot(store):
-    def look() -> None:
-        found.append(store.counts()["pairs"])
-
-    found: list[int] = []
-    with store.snapshot():
-        thread = threading.Thread(target=look)
-        thread.start()
-        assert store.counts()["pairs"] == 3
-    thread.join()
-    assert found == [3]
-
-
-def test_columns_that_do_not_exist_or_are_missing_are_refused(message_snapshot, store):
-    with pytest.raises(InputError) as refused:
-        record(store, [win(1, nonsense=1)])
-    message_snapshot(refused)
-    with pytest.raises(StoreError, match="received_at"):
-        record(store, [replace(win(1), comparison={"outcome": "win"})])
-    assert store.counts()["attempts"] == 0
-
-
-def test_the_schema_compiles_for_postgresql():
-    from sqlalchemy.dialects import postgresql
-    from sqlalchemy.schema import CreateTable
-
-    from pairscale.store.schema import tables
-
-    statements = [str(CreateTable(table).compile(dialect=postgresql.dialect())) for table in tables.sorted_tables]
-    assert {statement.split()[2] for statement in statements} == {
-        "metadata", "items", "pairs", "conditions", "attempts", "comparisons", "logs", "blobs", "labellers",
-        "label_cases", "label_questions", "labels", "chain",
-    }  # fmt: skip
-
-
-def test_closing_waits_for_a_thread_that_is_writing(tmp_path):
-    with open_run(tmp_path / "run.db", write=True) as store:
-        store.add_items(ITEMS)
-        store.add_pairs(PAIRS)
-        condition = store.add_condition(ps.Condition("judge"))
-        inside, go = threading.Event(), threading.Event()
-
-        @event.listens_for(store._engine, "begin")
-        def hold(_connection):
-            inside.set()
-            go.wait()
-
-        writer = threading.Thread(target=record, args=(store, [win(1)], condition))
-        writer.start()
-        inside.wait()
-        closer = threading.Thread(target=store.close)
-        closer.start()
-        closer.join(0.3)  # however long: it must not have closed anything
-        go.set()
-        writer.join()
-        closer.join()
-    with open_run(tmp_path / "run.db") as store:
-        assert store.results().height == 1
-
-
-def test_a_log_takes_half_a_character_as_an_answer_does(store):
-    from pairscale.collect.batch.registry import append
-    from pairscale.collect.batch.registry import event as batch_event
-
-    store.log("notes", [{"said": "so\ud800"}, {"said": "on"}])
-    store.log("notes", [{"said": "and on"}])
-    assert [row["said"] for row in store.read_log("notes")] == ["so\ufffd", "on", "and on"]
-    append(store, [batch_event("dropped", "ps1", message="\udc00, said the provider")])
-    assert store.read_log("batches")[0]["message"] == "\ufffd, said the provider"
-
-
-def test_a_log_that_json_cannot_hold_is_refused_rather_than_kept_as_something_else():
-    with ps.open_run(None, write=True) as store:
-        with pytest.raises((TypeError, ps.errors.PairscaleError)):
-            store.log("mine", [{"a": {("b", "c"): 1}}])
-        assert store.read_log("mine") == []
-
-
-@pytest.mark.parametrize("run", [5, True, math.nan, [1], b"run.db", "", " ", "a\0b"])
-def test_what_is_no_name_of_a_file_is_no_run_in_any_function(message_snapshot, run, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    texts = [{"ID": str(at), "text": "text " * at} for at in range(1, 6)]
-    pairs = ps.make_pairs(texts)
-    answers = {str(at): "text " * at for at in range(3)}
-    calls = [
-        lambda: ps.open_run(run, write=True),
-        lambda: ps.judge(pairs, judge="lexical", run=run, progress=False),
-        lambda: ps.rank(texts, judge="lexical", run=run, progress=False),
-        lambda: ps.adaptive_rank(texts, judge="lexical", run=run, progress="none"),
-        lambda: ps.adaptive_rank_resume(run=run),
-        lambda: ps.ab(answers, answers, criterion="better", judge="lexical", run=run, progress=False),
-        lambda: ps.check_judge(texts, "lexical", n_pairs=3, run=run, progress=False),
-        lambda: ps.template_study(pairs, templates=["default"], judge=lambda _: "lexical", run=run, progress=False),
-    ]
-    for call in calls:
-        with pytest.raises(InputError) as refused:
-            call()
-        message_snapshot(refused)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_name_that_is_too_long_is_told_in_words(message_snapshot, tmp_path):
-    for write in (True, False):
-        with pytest.raises(StoreError) as refused:
-            ps.open_run(tmp_path / ("x" * 300), write=write)
-        message_snapshot(refused)

@@ -28,24 +28,6 @@ from pairscale.core.tables import listed
 from pairscale.models.bayes.diagnostics import DiagnosticsGate
 from pairscale.models.bayes.settings import Answer, Judges, MCMCSettings, Repeats, Variant, require_repeats
 
-__all__ = [
-    "DOCUMENT",
-    "ORDER",
-    "OURS",
-    "PRESETS",
-    "STOP_SETTINGS",
-    "AdaptiveConfig",
-    "BTLConfig",
-    "Preset",
-    "RoundQuotas",
-    "other_settings",
-    "require_goal",
-    "resolve_preset",
-    "stopping_at",
-    "top_of",
-    "with_goal",
-]
-
 SMALL = 30
 """Below this many items the document is silent, and rules of our own hold (docs/adaptive.md)."""
 
@@ -151,11 +133,6 @@ def _checked(cls: type, field_name: str, known: Mapping[str, Any], value: Any) -
         return require_choice(value, name, get_args(kind))
     require: Any = require_int if kind is int else require_number
     return require(value, name, least=known["low"], most=known["high"])
-
-
-def other_settings(one: AdaptiveConfig | BTLConfig, two: AdaptiveConfig | BTLConfig) -> list[str]:
-    """The fields in which two configurations of the same kind differ."""
-    return [entry.name for entry in fields(one) if getattr(one, entry.name) != getattr(two, entry.name)]
 
 
 # How pairs are chosen

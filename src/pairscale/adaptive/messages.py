@@ -10,25 +10,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pairscale.adaptive.session import AdaptiveState
 
-__all__ = [
-    "NOTHING_LEFT",
-    "STOPS",
-    "TO_CONTINUE",
-    "flips",
-    "how_it_stands",
-    "judge_health",
-    "panel_slopes",
-    "provisional",
-    "shown_figure",
-    "shown_limit",
-    "stop_in_words",
-    "stop_meaning",
-    "top_sought",
-    "verdict",
-    "weak_judges",
-    "why_stopped",
-]
-
 STOPS = {
     "btl_converged": "the scores are reliable and stable",
     "candidate_starvation": "no pair is left that may be asked",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,19 +52,6 @@ if TYPE_CHECKING:
     from pairscale.models.bayes.settings import Answer
     from pairscale.providers.catalog import Price
     from pairscale.store.reading import Comparisons
-
-__all__ = [
-    "AdaptiveResult",
-    "adaptive_rank_resume",
-    "adaptive_rank_run_live",
-    "adaptive_rank_start",
-    "load_adaptive_session",
-    "rank",
-    "rank_samples",
-    "save_adaptive_session",
-    "summarize_adaptive",
-    "validate_session_dir",
-]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -256,12 +242,10 @@ def rank_samples(
     """
     gone = [without] if isinstance(without, str) else [str(name) for name in without]
     selector = named_selector(selector)
-    adaptive, btl = resolve_preset(preset, adaptive_config, btl_config)
     settings: dict[str, Any] = {"seed": require_int(seed, "seed", least=0), "preset": preset}
-    configs = {
-        "adaptive_config": plain_settings(adaptive, "adaptive_config"),
-        "btl_config": plain_settings(btl, "btl_config"),
-    }
+    names = ("adaptive_config", "btl_config")
+    resolved = resolve_preset(preset, adaptive_config, btl_config)
+    configs = {name: plain_settings(given, name) for name, given in zip(names, resolved, strict=True)}
     if session_exists(run):
         if not resume:
             raise InputError(f"{run} holds a run already; give resume=True to continue with it, or name another file")
@@ -281,13 +265,13 @@ def rank_samples(
         more: dict[str, Any] = {**settings, **configs, "persist_item_log": persist_item_log}
         state = start_session(samples, run, selector=selector, **more)
     withdraw_items(state, gone)
-    result = partial(_result, state, keep_columns=keep_columns, include_raw=include_raw)
+    shown = {"keep_columns": keep_columns, "include_raw": include_raw}
     try:
         adaptive_rank_run_live(state, judge, n_steps, fit_fn, persist_item_log=persist_item_log, **options)
     except JudgeError as error:
-        error.result = result()
+        error.result = _result(state, **shown)
         raise
-    out = result()
+    out = _result(state, **shown)
     if save_outputs or output_file is not None:
         return replace(out, output_file=_save(out, output_file))
     return out
@@ -320,19 +304,20 @@ def _result(state: AdaptiveState, *, keep_columns: bool, include_raw: bool) -> A
 
 def _raw_responses(state: AdaptiveState) -> pl.DataFrame:
     """The raw replies of the judge, one row per step that has an answer, from the run file."""
+    step_id = pl.col("custom_id").str.extract(r"^step-(\d+)$").cast(pl.Int64)
     with state.reading() as store:
-        found = store.results(raw=True).filter(pl.col("custom_id").str.contains(r"^step-\d+$"))
-    step_id = pl.col("custom_id").str.strip_prefix("step-").cast(pl.Int64)
-    return found.select(step_id.alias("step_id"), "ID1", "ID2", "better_id", "outcome", "raw_response")
+        answers = store.results(raw=True).with_columns(step_id=step_id).drop_nulls("step_id")
+    return answers.select("step_id", "ID1", "ID2", "better_id", "outcome", "raw_response")
 
 
 def _save(out: AdaptiveResult, target: str | os.PathLike[str] | None) -> Path:
     """Every table as a file of a folder, or the ranking alone as the file that was named."""
-    if target is not None and Path(target).suffix:
-        return write_table(out.items, target)
-    where = out.state.where
-    folder = Path.cwd() if where is None or "://" in where else Path(where).parent
-    folder = folder / "adaptive_outputs" if target is None else Path(target)
+    if target is None:
+        where = out.state.where
+        target = (Path.cwd() if where is None or "://" in where else Path(where).parent) / "adaptive_outputs"
+    folder = Path(target)
+    if folder.suffix:
+        return write_table(out.items, folder)
     folder.mkdir(parents=True, exist_ok=True)
     for name in ("summary", "refits", "items"):
         write_table(getattr(out, name), folder / f"{name}.csv")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pairscale.store.runfile import RunFile
-
-__all__ = ["adaptive_status", "has_begun", "n_items"]
 
 
 def has_begun(store: RunFile) -> bool:
@@ -31,8 +30,9 @@ def adaptive_status(store: RunFile) -> dict[str, Any] | None:
     with store.snapshot():
         if not has_begun(store):
             return None
-        status = store.log_counts("step_log", "status")
-        last = (store.read_log("step_log", last=1) or [{"round_stage": "warm_start", "round_id": 0}])[0]
+        steps = store.read_log("step_log")
+        status = Counter(str(step["status"]) for step in steps)
+        last = (steps or [{"round_stage": "warm_start", "round_id": 0}])[-1]
         rounds, events = store.read_log("round_log"), store.read_log("adaptive_events")
     has_ended, stop_reason = _ended(events, rounds)
     return {

@@ -20,7 +20,7 @@ _STATES = {
 
 
 @from_verb(
-    "gate",
+    "evaluate.gate.gate",
     "A [B]",
     "pairscale gate a.jsonl b.jsonl --criterion helpful --judge openai:gpt-5.1",
     "pairscale gate a.jsonl b.jsonl --criterion helpful --margin 0.1",
@@ -29,6 +29,7 @@ _STATES = {
     "pairscale gate b.jsonl --baseline a.json --criterion helpful --run gate.db",
     "pairscale gate tasks.csv --variant-b app:run --baseline a.json --criterion c",
     "pairscale gate a.jsonl b.jsonl --criterion c --junit g.xml --summary g.md",
+    hidden="timeout repeats seed suite encoding",
 )
 def command(arguments: dict[str, Any], emit: Output) -> int:
     """May B take the place of A?
@@ -58,54 +59,47 @@ def command(arguments: dict[str, Any], emit: Output) -> int:
     if not is_recording:
         opening(*judges, saved=arguments["run"] is not None)
     try:
-        found = ps.gate(**arguments)
+        result = ps.gate(**arguments)
     except JudgeError as error:
         if not isinstance(error.result, ps.GateResult):
             raise
-        found = error.result
-    run = found.result
+        result = error.result
+    run = result.result
+    cases = result.frame()
     if run is not None:
+        cases = run.frame()
         say_cases(run)
-        _say_failures(found, run)
-    lines = _verdicts(found)
-    cases = found.frame() if run is None else run.frame()
-    if found.problem is None or not emit.is_screen:
-        emit({**found.to_dict(), "cases": cases}, cases, lambda: _show(found, lines))
-    if found.problem is not None:
-        complain("error", found.problem)
+        for criterion in result.criteria:
+            if criterion.unanswered:
+                say(f"note: {criterion.key}: the judge gave no answer to {criterion.unanswered:,} cases")
+    lines = _verdicts(result)
+    if result.problem is None or not emit.is_screen:
+        emit({**result.to_dict(), "cases": cases}, cases, lambda: _show(result, lines))
+    if result.problem is not None:
+        complain("error", result.problem)
     elif not emit.is_screen:
-        for line in lines:
-            say(line)
+        say("\n".join(lines))
+    state = _STATES[result.exit_code]
     if run is not None:
         say_judged(*judges)
-    state = _STATES[found.exit_code]
-    if run is None and found.problem is None:
+    elif result.problem is None:
         state = "the baseline is recorded, and nothing was compared"
-    say(f"exit code {found.exit_code}: {state}")
-    return found.exit_code
+    say(f"exit code {result.exit_code}: {state}")
+    return result.exit_code
 
 
-def _say_failures(found: ps.GateResult, run: ps.PairwiseRunResult) -> None:
-    """Which answers are missing."""
-    for one in found.criteria:
-        if one.unanswered:
-            say(f"note: {one.key}: the judge gave no answer to {one.unanswered:,} cases")
-    for name, failed in ((run.variant_a, found.criteria[0].failures_a), (run.variant_b, found.criteria[0].failures_b)):
-        if failed:
-            say(f"note: {name} failed in {failed:,} cases, counted as --failures {run.failures} says")
-
-
-def _verdicts(found: ps.GateResult) -> list[str]:
-    lines = [f"{one.verdict}: {one.sentence}; {in_shell(one.advice)}" for one in found.criteria]
-    if len(lines) > 1:
-        lines = [f"{one.key}: {line}" for one, line in zip(found.criteria, lines, strict=True)]
+def _verdicts(result: ps.GateResult) -> list[str]:
+    lines = []
+    for criterion in result.criteria:
+        line = f"{criterion.verdict}: {criterion.sentence}; {in_shell(criterion.advice)}"
+        lines.append(line if len(result.criteria) == 1 else f"{criterion.key}: {line}")
     return lines
 
 
-def _show(found: ps.GateResult, lines: list[str]) -> None:
-    if found.result is None:
-        echo(str(found))
+def _show(result: ps.GateResult, lines: list[str]) -> None:
+    if result.result is None:
+        echo(str(result))
         return
     for line in (*lines, ""):
         echo(line)
-    show_table(found.frame())
+    show_table(result.frame())

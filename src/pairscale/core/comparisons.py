@@ -24,31 +24,6 @@ from pairscale.core.tables import CANONICAL, Table, row_numbers, times_of, to_fr
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = [
-    "AS_NEW",
-    "BY_ADDED",
-    "DROP_COPIES",
-    "ERROR_CODES",
-    "OF_ITS_PAIR",
-    "PANEL",
-    "Condition",
-    "Outcome",
-    "as_comparisons",
-    "build_bt_data",
-    "build_btl_results_data",
-    "build_elo_data",
-    "decided",
-    "is_bare",
-    "key_expressions",
-    "occurrence",
-    "ordered_key",
-    "panel_member",
-    "say_copies",
-    "say_left_out",
-    "says_who_stood_first",
-    "with_members",
-]
-
 ERROR_CODES = (
     "http_error",
     "timeout",

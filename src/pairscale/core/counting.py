@@ -20,8 +20,6 @@ from pairscale.core.tables import TIMES, first_line
 if TYPE_CHECKING:
     import narwhals as nw
 
-__all__ = ["collected", "count_rows", "is_many", "is_pattern", "scanned"]
-
 IN_MEMORY = 200_000
 """Up to so many rows, results are read whole, whatever they come from."""
 

@@ -11,8 +11,6 @@ import re
 
 import polars as pl
 
-__all__ = ["guarded", "guarded_frame", "unguarded", "unguarded_frame"]
-
 _FORMULA = r"^('*[=+\-@\t\r])"
 _GUARDED = r"^'('*[=+\-@\t\r])"
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"

@@ -21,8 +21,6 @@ from pairscale.core.notices import notice
 from pairscale.core.options import require_int
 from pairscale.core.tables import first_line
 
-__all__ = ["Done", "require_jobs", "run_tasks", "values_of"]
-
 Task = TypeVar("Task")
 Value = TypeVar("Value")
 

@@ -6,7 +6,6 @@ import hashlib
 import json
 import math
 import re
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -19,12 +18,7 @@ from pairscale.core.errors import InputError
 
 def utc_now() -> str:
     """The time as every table of pairscale writes it: ISO 8601, UTC, microseconds."""
-    return utc_text(time.time())
-
-
-def utc_text(seconds: float) -> str:
-    """A moment, in seconds since 1970, in the same way."""
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds")
+    return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
 def text_hash(text: str) -> str:

@@ -17,19 +17,6 @@ from pairscale.core.errors import TableError
 from pairscale.core.notices import notice, plural
 from pairscale.core.tables import TIMES, Table, as_text, id_text, listed, require_ids, row_numbers, times_of, to_frame
 
-__all__ = [
-    "NO_COLUMNS",
-    "ORDER_KNOWN",
-    "ResultColumns",
-    "Results",
-    "as_comparisons",
-    "form_columns",
-    "read_form",
-    "read_probabilities",
-    "text_columns",
-    "usual_names",
-]
-
 _SETTLE = " with `a_col=`, `b_col=` and `winner_col=`"
 ORDER_KNOWN = "order_known"
 """The column that says, where it is false, that ``ID1`` need not be the text that stood first."""

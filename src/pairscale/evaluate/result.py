@@ -101,9 +101,9 @@ def agreement_of(run: PairwiseRunResult, x: str, y: str) -> PairwiseAgreement:
         return PairwiseAgreement(left_out=len(shared), graded=graded, correlation=correlation)
     winners = [(str(case_x.winner), str(case_y.winner)) for case_x, case_y in both]
     with without_notices():  # the result carries them
-        measured = agreement(two_raters(*map(list, zip(*winners, strict=True))), seed=1)
+        measured = agreement(two_raters(*(list(side) for side in zip(*winners, strict=True))), seed=1)
     kappa = measured.table.filter(statistic="cohen_kappa").row(0, named=True)
-    notices = [words for words in measured.notices if words.startswith("few ")]
+    notices: list[str] = []
     if len(both) < LEAST_UNITS:
         notices.insert(0, f"no interval of kappa: {len(both)} cases are too few, it takes {LEAST_UNITS}")
     if graded:

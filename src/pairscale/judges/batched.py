@@ -32,17 +32,6 @@ def require_batches(judge: Judge) -> BatchJudge:
     return judge
 
 
-def is_both_orders(judge: BatchJudge) -> bool:
-    """Whether a judge is asked about every pair in both orders."""
-    return isinstance(judge, BothOrders)
-
-
-def max_batch_cost(judge: BatchJudge, n_bytes: int, n_requests: int) -> float | None:
-    """What requests of so many bytes may cost in a batch, on the safe side; None when the price is not known."""
-    cost: float | None = judge._cost_of_bytes(n_bytes, n_requests, batch=True)
-    return cost
-
-
 def with_batch_cost(judge: BatchJudge, asked: JudgePair, verdict: Verdict) -> Verdict:
     """A verdict that does not say its cost, at the most that the question may cost in a batch."""
     return verdict.with_cost_at_most(judge.request_cost(judge.request(asked), batch=True))
@@ -66,7 +55,7 @@ def restored(description: Mapping[str, Any], api_key: str | None = None, base_ur
 
 def calls_of(judge: BatchJudge, pair: JudgePair) -> list[HTTPCall]:
     """What live judging would send for a pair: one call, or two when the judge asks in both orders."""
-    asked = [pair, swapped(pair)] if is_both_orders(judge) else [pair]
+    asked = [pair, swapped(pair)] if isinstance(judge, BothOrders) else [pair]
     return [judge.client.prepared(judge.request(one)) for one in asked]
 
 

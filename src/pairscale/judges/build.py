@@ -5,9 +5,8 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 
 from pairscale.core.errors import InputError, UnknownNameError
 from pairscale.core.files import read_table
@@ -23,7 +22,7 @@ from pairscale.judges.orders import BothOrders
 from pairscale.judges.panel import PanelJudge, split_panel
 from pairscale.judges.replay import ReplayJudge
 from pairscale.judges.simulated import SimulatedJudge
-from pairscale.providers.catalog import PROVIDERS, split_model
+from pairscale.providers.catalog import EMBEDDED, PROVIDERS, split_model
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,8 +33,6 @@ if TYPE_CHECKING:
 
 _ALTERNATIVES = 20
 _KNOWN = "provider:model (such as openai:gpt-5.1), lexical, simulated:COLUMN, replay:FILE, human, or module:function"
-_MODELS = {"gpt-": "openai", "claude-": "anthropic", "gemini-": "gemini"}
-"""How names of models begin whose provider is clear, for suggestions."""
 
 
 @checked
@@ -84,17 +81,17 @@ def make_judge(
     made = None
     if isinstance(judge, str):
         made = _provided(judge, trait, prompt, {**settings, **call_args})
-        if made is None:
+    if made is None:
+        if isinstance(judge, str):
             module, _, name = judge.partition(":")
             judge = imported(module, name, judge)
-    if isinstance(judge, type):
-        raise InputError(f"judge: {judge.__name__} is a class; give an object of it, such as {judge.__name__}()")
-    if isinstance(judge, Judge):
-        if trait or template or settings or call_args or both_orders:
-            raise InputError("this judge already has its settings; set its trait and template when you create it")
-        return judge
-    if made is None:
-        made = _called(cast("Callable[..., Any]", judge), trait, prompt, settings, call_args)
+        if isinstance(judge, type):
+            raise InputError(f"judge: {judge.__name__} is a class; give an object of it, such as {judge.__name__}()")
+        if isinstance(judge, Judge):
+            if trait or template or settings or call_args or both_orders:
+                raise InputError("this judge already has its settings; set its trait and template when you create it")
+            return judge
+        made = _called(judge, trait, prompt, settings | call_args)
     return BothOrders(made) if both_orders else made
 
 
@@ -103,7 +100,7 @@ def _provided(
 ) -> Judge | None:
     """A provider's model or an embedded judge; None for the name of something else."""
     kind, _, rest = judge.partition(":")
-    if kind in PROVIDERS:
+    if kind not in EMBEDDED and kind in PROVIDERS:  # to ask for a provider reads what is installed
         from pairscale.judges.llm import LLMJudge
 
         provider, model = split_model(judge)
@@ -253,7 +250,6 @@ def _called(
     trait: Trait | None,
     prompt: tuple[str, str] | None,
     settings: dict[str, Any],
-    call_args: Mapping[str, Any],
 ) -> FunctionJudge:
     name = settings.pop("name", None)
     offered: dict[str, Any] = {}
@@ -267,7 +263,7 @@ def _called(
         if takes(function, "prompt_template"):
             template_id = prompt[0]
     taken = {key: value for key, value in offered.items() if takes(function, key)}
-    return FunctionJudge(function, name, label, template_id, taken | settings | dict(call_args))
+    return FunctionJudge(function, name, label, template_id, taken | settings)
 
 
 def imported(module: str, name: str, text: str, what: str = "judge") -> Callable[..., Any]:
@@ -294,15 +290,6 @@ def imported(module: str, name: str, text: str, what: str = "judge") -> Callable
     function = getattr(found, name, None)
     if not callable(function) and not (what == "judge" and isinstance(function, Judge)):
         where = f": no module {module!r} here has a function {name!r}" if name else ""
-        known = _suggested(text) if what == "judge" else ""
-        raise UnknownNameError(f"no {what} is called {text!r}{where}{known}")
+        ways = f". A judge is {_KNOWN}" if what == "judge" else ""
+        raise UnknownNameError(f"no {what} is called {text!r}{where}{ways}")
     return function  # type: ignore[no-any-return]
-
-
-def _suggested(judge: str) -> str:
-    """What a judge may be called, and what the user may have meant by this name."""
-    kind, colon, model = judge.partition(":")
-    meant = [f"{name}{colon}{model}" for name in get_close_matches(kind, [*PROVIDERS, "lexical", "human"], n=1)]
-    meant += [f"{provider}:{judge}" for start, provider in _MODELS.items() if judge.startswith(start)]
-    suggestion = f". Did you mean {meant[0]!r}?" if meant else "."
-    return f"{suggestion} A judge is {_KNOWN}"

@@ -17,10 +17,10 @@ from typing import Any
 from uuid import uuid4
 
 from pairscale.core.comparisons import ERROR_CODES, Condition
-from pairscale.core.errors import InputError
+from pairscale.core.errors import InputError, PairscaleError
 from pairscale.core.options import optional, require_probability
 from pairscale.core.provenance import fingerprint
-from pairscale.judges.base import JudgePair, Verdict
+from pairscale.judges.base import Judge, JudgePair, Verdict
 
 _PACKAGE = str(Path(__file__).parents[1])
 
@@ -111,6 +111,25 @@ class FunctionJudge:
             if ends_run(error):
                 raise
             return Verdict.fail("judge_error", raised(error))
+
+
+async def verdict_of(judge: Judge, pair: JudgePair) -> Verdict:
+    """Ask a judge; an exception of its own is a verdict, too: a failed judgement is data.
+
+    Raises:
+        PairscaleError: the judge cannot judge these pairs at all, so that asking about others is pointless.
+    """
+    try:
+        verdict = await judge.compare(pair)
+        if not isinstance(verdict, Verdict):
+            raise TypeError(f"the judge gave a {type(verdict).__name__}, not a Verdict")
+    except PairscaleError:
+        raise
+    except BaseException as error:
+        if ends_run(error):
+            raise
+        return Verdict.fail("judge_error", raised(error))
+    return verdict
 
 
 def ends_run(error: BaseException) -> bool:

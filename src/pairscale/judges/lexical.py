@@ -30,35 +30,24 @@ MAX_CHARS = 20_000
 """Characters of a text that are read; the rest has no effect. It bounds the time that any text can take."""
 
 
-class Weight(NamedTuple):
-    """How a feature enters the score: ``weight * (value - mean) / sd``.
-
-    Attributes:
-        weight: log-odds for one standard deviation of the feature; negative where more of it is worse.
-        mean: of the feature, in the texts that the weights were fitted to.
-        sd: its standard deviation there, but at least 0.1.
-    """
-
-    weight: float
-    mean: float
-    sd: float
-
-
-WEIGHTS: Mapping[str, Weight] = {
-    "length": Weight(0.49, 0.47, 0.19),
-    "diversity": Weight(0.47, 0.9, 0.1),
-    "word_length": Weight(0.52, 0.25, 0.1),
-    "rare_words": Weight(0.55, 0.23, 0.16),
-    "academic_words": Weight(0.59, 0.09, 0.13),
-    "vague_words": Weight(-0.55, 0.11, 0.14),
-    "sentence_length": Weight(0.5, 0.81, 0.21),
-    "subordination": Weight(0.48, 0.38, 0.19),
-    "connectives": Weight(0.39, 0.41, 0.27),
-    "misspelling": Weight(-0.64, 0.09, 0.13),
-    "mechanics": Weight(-0.73, 0.13, 0.24),
-    "repetition": Weight(-0.54, 0.01, 0.1),
+WEIGHTS: Mapping[str, tuple[float, float, float]] = {
+    "length": (0.49, 0.47, 0.19),
+    "diversity": (0.47, 0.9, 0.1),
+    "word_length": (0.52, 0.25, 0.1),
+    "rare_words": (0.55, 0.23, 0.16),
+    "academic_words": (0.59, 0.09, 0.13),
+    "vague_words": (-0.55, 0.11, 0.14),
+    "sentence_length": (0.5, 0.81, 0.21),
+    "subordination": (0.48, 0.38, 0.19),
+    "connectives": (0.39, 0.41, 0.27),
+    "misspelling": (-0.64, 0.09, 0.13),
+    "mechanics": (-0.73, 0.13, 0.24),
+    "repetition": (-0.54, 0.01, 0.1),
 }
-"""The fixed weights, by feature, made by ``python -m benchmarks.fit_lexical``."""
+"""How each feature enters the score, ``weight * (value - mean) / sd``, as made by ``python -m benchmarks.fit_lexical``.
+
+The weight is in log-odds for one standard deviation of the feature in the texts that it was fitted to, at least 0.1.
+"""
 
 
 def lexical_features(text: str) -> dict[str, float]:
@@ -72,12 +61,13 @@ def lexical_features(text: str) -> dict[str, float]:
         0.047619047619047616
     """
     lists = _word_lists()
-    sentences = list(_sentences(text[:MAX_CHARS]))
+    stretches = _BOUNDARY.sub(r"\g<0>\0", _MARKUP.sub(" ", text[:MAX_CHARS])).split("\0")
+    sentences = [sentence for stretch in stretches for sentence in _sentence(stretch.strip())]
     words = [word for sentence in sentences for word in sentence.words]
     checked = [word for sentence in sentences for word in sentence.checked]
     n = len(words)
     if not n:
-        return {name: float(weight.weight < 0) for name, weight in WEIGHTS.items()}
+        return {name: float(weight < 0) for name, (weight, _, _) in WEIGHTS.items()}
     unusual = {word for word in set(words) if not _is_common(word)}
     misspelt = {word for word in checked if _looks_misspelt(word)}
     academic = {word for word in unusual - misspelt if _is_academic(word)}
@@ -116,7 +106,7 @@ def lexical_score(text: str) -> float:
     A text without words has the lowest score there is.
     """
     features = lexical_features(text)
-    return math.fsum(w.weight * (features[name] - w.mean) / w.sd for name, w in WEIGHTS.items())
+    return math.fsum(weight * (features[name] - mean) / sd for name, (weight, mean, sd) in WEIGHTS.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,11 +169,6 @@ class _Sentence(NamedTuple):
     checked: tuple[str, ...]
     breaks: int
     slips: int
-
-
-def _sentences(text: str) -> Iterator[_Sentence]:
-    for stretch in _BOUNDARY.sub(r"\g<0>\0", _MARKUP.sub(" ", text)).split("\0"):
-        yield from _sentence(stretch.strip())
 
 
 def _sentence(text: str) -> Iterator[_Sentence]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from pairscale.core.comparisons import Condition
@@ -27,7 +27,7 @@ from pairscale.judges.answers import (
 from pairscale.judges.base import JudgePair, Verdict
 from pairscale.providers.base import CHOICE_KEY, LLMRequest, Usage
 from pairscale.providers.cache import call_key, is_deterministic, open_cache
-from pairscale.providers.catalog import cost_of, price_date, price_note, price_of, provider_named
+from pairscale.providers.catalog import cost_of, price_of, provider_named
 from pairscale.providers.client import LLMClient, ProviderError, joined
 from pairscale.providers.limits import RateLimiter
 
@@ -91,22 +91,6 @@ def _by_our_names(provider: str, given: Mapping[str, Any]) -> dict[str, Any]:
     return settings
 
 
-@dataclass(slots=True)
-class Reused:
-    """How many answers came from the cache, and the US dollars that asking for them would have cost.
-
-    ``prices`` says in words of which date the prices are.
-    """
-
-    prices: str
-    answers: int = 0
-    saved: float = 0.0
-
-    def __str__(self) -> str:
-        saved = f", ${self.saved:.4f} saved{self.prices}" if self.saved else ""
-        return f"{self.answers:,} {'answer' if self.answers == 1 else 'answers'} from the cache{saved}"
-
-
 class Model:
     """A model of a provider with its settings: it makes requests, asks, and knows what they cost.
 
@@ -140,12 +124,12 @@ class Model:
         self._cache = open_cache(reached["cache"], self.client.base_url)
         self._keeps_all = reached["cache"] != "auto"
         self.price = price_of(provider, model, reached["price"])
-        self.reused = Reused(price_note([price_date(self.price)]))
+        self._has_told_of_reuse = False
         try:
             self.client.provider.call(self.question("", choices))
+        except InputError:
+            raise
         except (TypeError, AttributeError, ValueError) as error:
-            if isinstance(error, InputError):
-                raise
             raise InputError(f"a setting of {provider}:{model} has a wrong value: {error}") from None
 
     @property
@@ -170,9 +154,9 @@ class Model:
         Long answers cost more than this where ``max_tokens`` is not set.
         """
         sent = f"{request.system or ''}{request.prompt}".encode("utf-8", "surrogatepass")
-        return self._cost_of_bytes(len(sent), 1, batch=batch)
+        return self.cost_of_bytes(len(sent), 1, batch=batch)
 
-    def _cost_of_bytes(self, n_bytes: int, n_requests: int, *, batch: bool) -> float | None:
+    def cost_of_bytes(self, n_bytes: int, n_requests: int, *, batch: bool) -> float | None:
         """What requests of so many bytes may cost, on the safe side; None when the price is not known."""
         prompt = n_bytes // _FEWEST_BYTES_PER_TOKEN + 100 * n_requests
         answers = n_requests * (self._request.get("max_tokens") or _USUAL_ANSWER_TOKENS)
@@ -226,15 +210,14 @@ class Model:
         """Remember an answer that was read for other runs, or say once that answers of other runs are used."""
         if self._cache is None or key is None:
             return
-        if reply.first_asked is None:
-            sent = {} if reply.call is None else reply.call.body
-            if self._keeps_all or is_deterministic(sent):  # the model may have refused a temperature
-                self._cache.keep(key, reply.raw, reply.status or 200)
+        if reply.first_asked is not None:
+            if not self._has_told_of_reuse:
+                notice(f"{self.provider}:{self.model}: answers of earlier runs are used again; cache=False asks again")
+            self._has_told_of_reuse = True
             return
-        if not self.reused.answers:
-            notice(f"{self.provider}:{self.model}: answers of earlier runs are used again; cache=False asks again")
-        self.reused.answers += 1
-        self.reused.saved += self._cost(reply) or 0.0
+        sent = {} if reply.call is None else reply.call.body
+        if self._keeps_all or is_deterministic(sent):  # the model may have refused a temperature
+            self._cache.keep(key, reply.raw, reply.status or 200)
 
     def known_of(self, reply: Reply, request: LLMRequest, *, batch: bool = False) -> dict[str, Any]:
         """What a reply says, under the names that a verdict has for it; without keys and texts.
@@ -249,36 +232,32 @@ class Model:
         usage = reply.usage
         body = {} if reply.call is None else reply.call.body
         sent = {name: value for name, value in body.items() if name not in _TEXT_FIELDS}
-        cost = self._cost(reply, batch=batch)
-        is_estimate = False
-        if cost is None:
-            cost = self.request_cost(request, batch=batch)
-            is_estimate = bool(cost)
-        content = reply.text
-        if not content and reply.stop_reason == "refusal":
-            content = reply.refusal or ""
         known = {
-            "content": content,
+            "content": reply.text,
             "thoughts": reply.thoughts,
             "model": reply.model or self.model,
             "object_type": reply.object_type,
-            "status_code": reply.status,
             "prompt_tokens": usage.prompt,
             "completion_tokens": usage.completion,
             "total_tokens": usage.total,
             "prompt_cached_tokens": usage.cached,
             "reasoning_tokens": usage.reasoning,
             "latency_s": reply.seconds,
-            "cost": cost,
-            "cost_is_estimate": is_estimate,
+            "cost": self._cost(reply, batch=batch),
+            "cost_is_estimate": False,
             "prompt_hash": text_hash(request.prompt),
             "request": self.client.redactor.value(sent),
             "raw_response": reply.raw,
         }
+        if not reply.text and reply.stop_reason == "refusal":
+            known["content"] = reply.refusal or ""
         if reply.first_asked is not None:  # nothing is sent now, so that there is no status, and no cost
-            known["request"] = {**known["request"], "from_cache_of": reply.first_asked}
-            known |= {"status_code": None, "cost": 0.0, "cost_is_estimate": False, "cached": True}
-            known["saved"] = self._cost(reply)
+            known["request"]["from_cache_of"] = reply.first_asked
+            return known | {"saved": known["cost"], "cost": 0.0, "cached": True}
+        known["status_code"] = reply.status
+        if known["cost"] is None:
+            known["cost"] = self.request_cost(request, batch=batch)
+            known["cost_is_estimate"] = bool(known["cost"])
         return known
 
     def _cost(self, reply: Reply, *, batch: bool = False) -> float | None:

@@ -9,9 +9,8 @@ from dataclasses import replace
 from typing import Any, TypeVar, cast
 
 from pairscale.core.comparisons import Condition, Outcome
-from pairscale.core.errors import PairscaleError
 from pairscale.judges.base import Judge, JudgePair, Verdict, judge_member
-from pairscale.judges.function import ends_run, raised
+from pairscale.judges.function import verdict_of
 
 T = TypeVar("T")
 
@@ -156,16 +155,9 @@ class BothOrders:
         kept = self._halves.pop(_question(pair), None)
         if kept is not None:
             return kept
-        try:
-            verdict = await self.judge.compare(pair)
-            if not isinstance(verdict, Verdict):
-                raise TypeError(f"the judge gave a {type(verdict).__name__}, not a Verdict")
-        except PairscaleError:
-            raise
-        except BaseException as error:  # a failed judgement is data
-            if ends_run(error):
-                raise
-            return Verdict.fail("judge_error", raised(error))
+        verdict = await verdict_of(self.judge, pair)
+        if verdict.error_code == "judge_error":
+            return verdict
         most = judge_member(self.judge, "max_cost_of")
         if most is not None and verdict.cost is None:
             with suppress(Exception):  # with max_cost, it was raised before the question was asked

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from pairscale.core.comparisons import Condition, Outcome, as_comparisons, ordered_key
+from pairscale.core.comparisons import Condition, Outcome, ordered_key
 from pairscale.core.provenance import fingerprint
+from pairscale.core.results import as_comparisons
 from pairscale.core.tables import Table
 from pairscale.judges.base import FreeJudge, JudgePair, Verdict
 

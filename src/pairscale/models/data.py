@@ -16,11 +16,11 @@ import numpy.typing as npt
 import polars as pl
 
 from pairscale.core.arrays import Floats, Ints
-from pairscale.core.comparisons import as_comparisons, say_left_out
+from pairscale.core.comparisons import say_left_out
 from pairscale.core.errors import FitError, TableError
 from pairscale.core.notices import plural
 from pairscale.core.provenance import fingerprint
-from pairscale.core.results import Results
+from pairscale.core.results import Results, as_comparisons
 from pairscale.core.tables import Table, as_text, listed, require_columns, times_of, to_frame
 from pairscale.pairing.edges import linked_groups, numbered
 

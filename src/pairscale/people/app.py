@@ -18,7 +18,7 @@ from pairscale.people._guard import Guard, is_signed, signature
 from pairscale.people._markdown import shown
 from pairscale.people._pages import STATIC, Signature, Token, add_errors, page, problem, see
 from pairscale.people.overview import FAST_LETTERS, Overview, label_table, overview
-from pairscale.people.queue import Labeller, LabelQuestion, LabelQuestions, LabelStore
+from pairscale.people.queue import Labeller, LabelQuestion, LabelStore
 
 SKIP_REASONS = (
     "I cannot tell which is better",
@@ -37,12 +37,12 @@ _WAIT_SECONDS = {True: 15, False: 2}  # for others' held cases; for the next pai
 
 
 def create_app(
-    source: LabelQuestions, *, instructions: str = "", plain: bool = False, hosts: Iterable[str] = ()
+    source: LabelStore, *, instructions: str = "", plain: bool = False, hosts: Iterable[str] = ()
 ) -> FastAPI:
     """The labelling page as an ASGI application.
 
     Args:
-        source: where questions come from and answers go to; a :class:`LabelStore` has an owner's page, too.
+        source: where questions come from and answers go to; all but the questions of a run have an owner's page, too.
         instructions: for labellers, in Markdown.
         plain: show texts as they are written, not as Markdown.
         hosts: names that it is served under, besides ``localhost`` and addresses in numbers.
@@ -52,7 +52,7 @@ def create_app(
     app.add_middleware(Guard, hosts=tuple(hosts))
     add_errors(app, _HEADING, _not_saved)
     _add_labelling(app, source, instructions, plain)
-    if isinstance(source, LabelStore):
+    if source.undoes:
         _add_owner(app, source)
     return app
 
@@ -65,7 +65,7 @@ def _not_saved(error: PairscaleError) -> str:
 # Labelling
 
 
-def _add_labelling(app: FastAPI, source: LabelQuestions, instructions: str, plain: bool) -> None:
+def _add_labelling(app: FastAPI, source: LabelStore, instructions: str, plain: bool) -> None:
     @app.get("/")
     def without_link() -> Response:
         return problem(_HEADING, "To label, open the link that you were given. It is yours alone.")

@@ -165,9 +165,8 @@ def _from_run(run: str | os.PathLike[str], criterion: str | None) -> list[Case]:
     """The cases that are labelled in a run file, and its own pairs under the trait that its judges were asked about."""
     from sqlalchemy import select
 
-    from pairscale.store.labels import label_cases
     from pairscale.store.runfile import open_run
-    from pairscale.store.schema import conditions, pairs
+    from pairscale.store.schema import conditions, label_cases, pairs
 
     with open_run(run) as store, store.snapshot(), store.transaction() as connection:
         texts = dict(store.items().select("ID", "text").iter_rows())

@@ -109,7 +109,7 @@ class Overview:
 def overview(store: LabelStore) -> Overview:
     """Everything that the owner's page shows."""
     cases = store.cases
-    rows = store.rows()
+    rows = store.run.labels().to_dicts()
     labels, wanted = store.totals()
     by_name = _grouped(rows, "labeller")
     by_criterion = _grouped(rows, "criterion")

@@ -4,31 +4,34 @@ from __future__ import annotations
 
 import hmac
 import random
+import re
 import secrets
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
-from sqlalchemy import func, select, update
+from sqlalchemy import func, or_, select, update
 
 from pairscale.core.errors import InputError, StoreError, StoreMismatchError
 from pairscale.core.options import optional, require_int, require_number, require_seed
 from pairscale.core.provenance import utc_now
 from pairscale.core.tables import listed
-from pairscale.people.cases import clean_text
+from pairscale.core.traits import Trait
+from pairscale.judges.base import Verdict
+from pairscale.people.cases import Case, clean_text
 from pairscale.store import labels as tables
 from pairscale.store.runfile import open_run
+from pairscale.store.schema import label_cases, label_questions, labellers, labels
 
 if TYPE_CHECKING:
     import os
 
     from sqlalchemy.engine import Connection, Row
 
-    from pairscale.core.traits import Trait
     from pairscale.judges.human import QuestionQueue
-    from pairscale.people.cases import Case
     from pairscale.store.chain import Change
 
 Choice: TypeAlias = Literal["1", "2", "tie"]
@@ -39,20 +42,18 @@ LABEL_COLUMNS = (
 """The fields of exported labels; ``preferred`` is 1, 2 or tie in the manifest's order, null where it was skipped."""
 
 HOLD_SECONDS = 30 * 60.0
+_LIVE_HOLD_S = 10 * 60.0
+_MODULUS = 2**31 - 1  # a prime: by it, a factor and a shift, every labeller has an order of their own
 _QUEUE_WAIT_S = 1.5  # a run needs some hundredths of a second to choose its next pair
-_SHORTEST_TOKEN = 16
+_TOKEN = re.compile(r"[A-Za-z0-9_-]{16,}")
 _LONGEST_NAME = 100
-_CASES = tables.label_cases.c
-_QUESTIONS = tables.label_questions.c
-_LABELS = tables.labels.c
-_WHO = tables.labellers.c
+_CASES = label_cases.c
+_QUESTIONS = label_questions.c
+_LABELS = labels.c
+_WHO = labellers.c
 _LABELLER = (_WHO.labeller_id, _WHO.name, _WHO.token)
+_CASE_FIELDS = ("case_id", "task_id", "criterion", "ID1", "ID2", "digest")
 _OTHER: dict[str, Choice] = {"1": "2", "2": "1", "tie": "tie"}
-
-
-def other_side(choice: Choice) -> Choice:
-    """The same choice in the other order of the two texts."""
-    return _OTHER[choice]
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +148,7 @@ class LabelStore:
     """
 
     undoes = True
+    shuffles = True
 
     def __init__(
         self,
@@ -165,8 +167,8 @@ class LabelStore:
         labels_per_case = optional(require_int, labels_per_case, "labels_per_case", least=1)
         seed = require_seed(seed)
         hold = require_number(hold, "hold", least=0)
-        if owner_token is not None and (len(owner_token) < _SHORTEST_TOKEN or not _is_token(owner_token)):
-            raise InputError(f"an owner's token is {_SHORTEST_TOKEN} letters, digits, - and _ or more")
+        if owner_token is not None and not _TOKEN.fullmatch(owner_token):
+            raise InputError("an owner's token is 16 letters, digits, - and _ or more")
         names = [_checked_name(name) for name in labellers]
         self.cases = {case.case_id: case for case in cases}
         self._write = write
@@ -224,7 +226,6 @@ class LabelStore:
         with self.run.transaction() as connection:
             kept = connection.execute(select(_CASES.case_id, _CASES.digest))
             known = {row.case_id: row.digest for row in kept}
-            numbered = connection.execute(select(func.max(_CASES.case_number))).scalar() or 0
         changed = [name for name, digest in known.items() if name in given and given[name].digest != digest]
         if changed:
             raise StoreMismatchError(
@@ -242,11 +243,25 @@ class LabelStore:
                 raise InputError(f"{self.name} holds no labels yet; `pairscale label` collects them")
             self.cases = {name: given[name] for name in known}
             return
-        new = [case for name, case in given.items() if name not in known]
+        self.add(case for name, case in given.items() if name not in known)
+
+    def add(self, cases: Iterable[Case]) -> None:
+        """Add new cases."""
+        new = list(cases)
+        if not new:
+            return
         self._enter_items(new)
-        rows = [_row(case) | {"case_number": at, "n_labels": 0} for at, case in enumerate(new, start=numbered + 1)]
+        rows = []
+        with self.run.transaction() as connection:
+            numbered = connection.execute(select(func.max(_CASES.case_number))).scalar() or 0
+        for number, case in enumerate(new, start=numbered + 1):
+            self.cases[case.case_id] = case
+            row = {name: getattr(case, name) for name in _CASE_FIELDS}
+            if case.ID1 is None:  # texts that are samples are in the table of samples
+                row |= {name: getattr(case, name) for name in ("task_input", "response_1", "response_2")}
+            rows.append(row | {"case_number": number, "n_labels": 0})
         with self._changing() as change:
-            change.insert(tables.label_cases, rows)
+            change.insert(label_cases, rows)
 
     def _enter_items(self, cases: Iterable[Case]) -> None:
         """Add the samples that cases are about, as far as the run file does not know them."""
@@ -280,7 +295,7 @@ class LabelStore:
                 number = (connection.execute(select(func.max(_WHO.labeller_id))).scalar() or 0) + 1
                 token = tables.new_token()
                 made = {"labeller_id": number, "name": name, "token": token, "joined_at": utc_now()}
-                change.insert(tables.labellers, [made])
+                change.insert(labellers, [made])
                 return Labeller(number, name, token)
         return Labeller(*found)
 
@@ -305,22 +320,41 @@ class LabelStore:
         me = labeller.labeller_id
         with self._changing() as change:
             connection = change.connection
-            for row in connection.execute(tables.OPEN_QUESTIONS, {"me": me, "now": now}).all():
-                if row.held_until > now or row.taken < self.labels_per_case:
+            asked = connection.execute(
+                select(label_questions)
+                .where(or_(_QUESTIONS.labeller_id == me, _QUESTIONS.done.is_(False)))
+                .order_by(_QUESTIONS.question_id)
+            ).all()
+            mine = {row.case_number: row for row in asked if row.labeller_id == me}
+            held = Counter(row.case_number for row in asked if not row.done and row.held_until > now)
+            cases = connection.execute(select(_CASES.case_number, _CASES.case_id, _CASES.n_labels)).all()
+            names = {case.case_number: case.case_id for case in cases}
+            lacking = {case.case_number: case.n_labels for case in cases if case.n_labels < self.labels_per_case}
+            taken = {number: n + held[number] for number, n in lacking.items()}
+            free = {number: n for number, n in taken.items() if n < self.labels_per_case}
+            for number, row in mine.items():
+                if not row.done and (row.held_until > now or number in free):
                     self._keep(connection, row, now)
-                    return self._question(row.question_id, row.case_id, row.swapped)
-            draw = random.Random(f"{self._seed}|{labeller.name}")  # noqa: S311 - an order, not a secret
-            order = {"factor": draw.randrange(1, tables.ORDER_MODULUS), "shift": draw.randrange(tables.ORDER_MODULUS)}
-            wanted = {"me": me, "k": self.labels_per_case}
-            new = connection.execute(tables.NEXT_CASE, wanted | order | {"now": now}).first()
-            if new is None:
-                return "waiting" if connection.execute(tables.MISSING_CASE, wanted).first() else "done"
-            swapped = self._is_swapped(labeller.name, new.case_id)
-            number = (connection.execute(select(func.max(_QUESTIONS.question_id))).scalar() or 0) + 1
-            made = {"question_id": number, "labeller_id": me, "case_number": new.case_number, "swapped": swapped}
+                    return self._question(row.question_id, names[number], row.swapped)
+            new = free.keys() - mine.keys()
+            if not new:
+                is_missing = any(number not in mine or not mine[number].done for number in lacking)
+                return "waiting" if is_missing else "done"
+            place = self._order(labeller.name)
+            number = min(new, key=lambda number: (-free[number], place(number)))
+            swapped = self._is_swapped(labeller.name, names[number])
+            question_id = (connection.execute(select(func.max(_QUESTIONS.question_id))).scalar() or 0) + 1
+            made = {"question_id": question_id, "labeller_id": me, "case_number": number, "swapped": swapped}
             made |= {"shown_at": now, "held_until": now + self._hold, "done": False}
-            change.insert(tables.label_questions, [made])
-            return self._question(number, new.case_id, swapped)
+            change.insert(label_questions, [made])
+            return self._question(question_id, names[number], swapped)
+
+    def _order(self, name: str) -> Callable[[int], int]:
+        """A labeller's own order of the cases, by their numbers."""
+        draw = random.Random(f"{self._seed}|{name}")  # noqa: S311 - an order, not a secret
+        factor = draw.randrange(1, _MODULUS) if self.shuffles else 1
+        shift = draw.randrange(_MODULUS) if self.shuffles else 0
+        return lambda number: (number * factor + shift) % _MODULUS
 
     def _question(self, question_id: int, case_id: str, swapped: bool) -> LabelQuestion:
         """The texts of a case, on the sides that were drawn for a labeller."""
@@ -337,7 +371,8 @@ class LabelStore:
         _change_question(connection, row.question_id, held_until=now + self._hold, shown_at=shown)
 
     def _is_swapped(self, name: str, case_id: str) -> bool:
-        return random.Random(f"{self._seed}|{name}|{case_id}").random() < 0.5  # noqa: S311 - a side, not a secret
+        draw = random.Random(f"{self._seed}|{name}|{case_id}").random()  # noqa: S311 - a side, not a secret
+        return self.shuffles and draw < 0.5
 
     # Labels
 
@@ -371,7 +406,7 @@ class LabelStore:
             raise InputError("choose 1, 2 or tie, or skip with a reason")
         if choice == "tie" and not self.ties:
             raise InputError("there are no ties here; choose 1 or 2, or skip with a reason")
-        theirs = select(tables.label_questions).where(
+        theirs = select(label_questions).where(
             _QUESTIONS.question_id == question_id, _QUESTIONS.labeller_id == labeller.labeller_id
         )
         with self._changing() as change:
@@ -385,13 +420,13 @@ class LabelStore:
             label = {
                 "label_id": (connection.execute(select(func.max(_LABELS.label_id))).scalar() or 0) + 1,
                 "question_id": question_id,
-                "preferred": other_side(choice) if choice is not None and found.swapped else choice,
+                "preferred": _OTHER[choice] if choice is not None and found.swapped else choice,
                 "skipped": None if skipped is None else clean_text(skipped),
                 "comment": clean_text(comment) if comment else None,
                 "decision_ms": since if elapsed_ms is None else min(max(0, elapsed_ms), since),
                 "labelled_at": utc_now(),
             }
-            change.insert(tables.labels, [label])
+            change.insert(labels, [label])
             _change_question(connection, question_id, done=True)
             if choice is not None:
                 _count(connection, found.case_number, 1)
@@ -405,9 +440,9 @@ class LabelStore:
             last = connection.execute(tables.LAST_LABEL, {"me": labeller.labeller_id}).first()
             if last is None:
                 return False
-            taken_back = update(tables.labels).where(_LABELS.label_id == last.label_id).values(undone_at=utc_now())
+            taken_back = update(labels).where(_LABELS.label_id == last.label_id).values(undone_at=utc_now())
             connection.execute(taken_back)
-            change.changed(tables.labels, [last.label_id])
+            change.changed(labels, [last.label_id])
             _change_question(connection, last.question_id, done=False, shown_at=now, held_until=now + self._hold)
             if last.preferred is not None:
                 _count(connection, last.case_number, -1)
@@ -432,29 +467,18 @@ class LabelStore:
 
     def state(self) -> tuple[int, ...]:
         """Numbers that differ whenever anything has changed that an overview shows."""
-        people = select(func.count()).select_from(tables.labellers).scalar_subquery()
-        query = select(func.count(), func.count(_LABELS.undone_at), people).select_from(tables.labels)
+        people = select(func.count()).select_from(labellers).scalar_subquery()
+        query = select(func.count(), func.count(_LABELS.undone_at), people).select_from(labels)
         with self.run.transaction() as connection:
             return tuple(connection.execute(query).one())
 
-    def rows(self) -> list[dict[str, Any]]:
-        """Every standing label and skip, in order, with the columns of :meth:`RunFile.labels`."""
-        return self.run.labels().to_dicts()
-
-
-def _row(case: Case) -> dict[str, Any]:
-    """A case as a row; texts that are samples are in the table of samples."""
-    texts = ("task_input", "response_1", "response_2")
-    row = {name: getattr(case, name) for name in ("case_id", "task_id", "criterion", "ID1", "ID2", "digest")}
-    return row | {name: getattr(case, name) if case.ID1 is None else None for name in texts}
-
 
 def _change_question(connection: Connection, question_id: int, **values: Any) -> None:
-    connection.execute(update(tables.label_questions).where(_QUESTIONS.question_id == question_id).values(**values))
+    connection.execute(update(label_questions).where(_QUESTIONS.question_id == question_id).values(**values))
 
 
 def _count(connection: Connection, case_number: int, step: int) -> None:
-    counted = update(tables.label_cases).where(_CASES.case_number == case_number)
+    counted = update(label_cases).where(_CASES.case_number == case_number)
     connection.execute(counted.values(n_labels=_CASES.n_labels + step))
 
 
@@ -465,12 +489,10 @@ def _checked_name(name: str) -> str:
     return name
 
 
-def _is_token(text: str) -> bool:
-    return text.isascii() and text.replace("-", "").replace("_", "").isalnum()
+class LiveQuestions(LabelStore):
+    """The questions that a run asks people: the same queue in memory, to which a case is added for every question.
 
-
-class LiveQuestions:
-    """The questions that a run asks people, and who answers them: the same queue to a page, without a run file.
+    They come in the order of the run, with the two texts on the sides that it chose.
 
     Args:
         queue: that of the judge.
@@ -479,39 +501,66 @@ class LiveQuestions:
     """
 
     undoes = False  # the run has used an answer as soon as it is given
+    shuffles = False
 
     def __init__(self, queue: QuestionQueue, people: Sequence[str], trait: Trait | None = None) -> None:
-        self.secret = tables.new_token()
-        self.queue = queue
-        self._trait = trait
-        self._labellers = [Labeller(number, name, tables.new_token()) for number, name in enumerate(people, start=1)]
-
-    @property
-    def ties(self) -> bool:
-        """Whether a tie is allowed: the run that asks decides."""
-        return self.queue.ties
-
-    def labellers(self) -> list[Labeller]:
-        """Those who answer."""
-        return self._labellers
-
-    def labeller_of(self, token: str) -> Labeller | None:
-        """Whose link it is."""
-        return whose(token, self._labellers)
+        super().__init__(None, [], labellers=people, labels_per_case=1, hold=_LIVE_HOLD_S)
+        self._queue = queue
+        self._trait = trait or Trait("", "")
+        self._asked: dict[int, str] = {}
 
     def next(self, labeller: Labeller) -> LabelQuestion | Literal["waiting", "done"]:
-        """The question that the run asks, in the run's own order of the two texts."""
-        queued = self.queue.take(labeller.name, _QUEUE_WAIT_S)
-        if queued is None:
-            return "waiting" if self.queue.is_open else "done"
-        question = LabelQuestion(queued.number, queued.first, queued.second)
-        if self._trait is None:
-            return question
-        return replace(question, criterion=self._trait.name, definition=self._trait.description)
+        """The oldest question that is free, which may take a moment to come."""
+        self.ties = self._queue.ties
+        deadline = time.monotonic() + _QUEUE_WAIT_S
+        with self._queue.changed:
+            while self._queue.is_open:
+                question = self._free(labeller)
+                if question is not None:
+                    self._asked[question.question_id] = question.case_id
+                    return replace(question, definition=self._trait.description)
+                if not self._queue.changed.wait(deadline - time.monotonic()):
+                    return "waiting"
+        return "done"
+
+    def _free(self, labeller: Labeller) -> LabelQuestion | None:
+        new = {str(number): pair for number, pair in self._queue.waiting.items() if str(number) not in self.cases}
+        about = (self._trait.name, "")
+        self.add(
+            Case(name, name, *about, clean_text(pair.first["text"]), clean_text(pair.second["text"]))
+            for name, pair in new.items()
+        )
+        question = super().next(labeller)
+        while isinstance(question, LabelQuestion):
+            if int(question.case_id) in self._queue.waiting:
+                return question
+            super().answer(labeller, question.question_id, None, skipped="the run has given up")
+            question = super().next(labeller)
+        return None
 
     def answer(self, labeller: Labeller, question_id: int, choice: Choice | None, **more: Any) -> bool:
-        """Give an answer to the run; the queue refuses a tie where the choice is forced."""
-        return self.queue.answer(labeller.name, question_id, choice, **more)
+        """Give an answer to the run; a question that all have skipped is an abstention."""
+        if not super().answer(labeller, question_id, choice, **more):
+            return False
+        name = self._asked[question_id]
+        given = [label for label in self.run.labels().to_dicts() if label["case_id"] == name]
+        skips = {label["labeller"]: label["skipped"] for label in given if label["skipped"]}
+        if choice is None and len(skips) < len(self.labellers()):
+            with self._queue.changed:
+                self._queue.changed.notify_all()
+            return True
+        last = given[-1]
+        raw = {name: last[name] for name in ("labeller", "comment", "decision_ms")} | {"skips": skips}
+        known: dict[str, Any] = {"model": labeller.name, "content": last["comment"], "raw_response": raw}
+        known["latency_s"] = last["decision_ms"] / 1000
+        if choice is None:
+            verdict = Verdict.abstain("; ".join(f"{who}: {reason}" for who, reason in skips.items()), **known)
+        elif choice == "tie":
+            verdict = Verdict.tie(**known)
+        else:
+            verdict = Verdict.win(1 if choice == "1" else 2, **known)
+        self._queue.settle(int(name), verdict)
+        return True
 
     def undo(self, _labeller: Labeller) -> bool:
         """Take nothing back: the run has used the answer already."""
@@ -519,8 +568,4 @@ class LiveQuestions:
 
     def standing(self, labeller: Labeller) -> Standing:
         """How much was answered; only the run knows how much is left."""
-        return Standing(self.queue.answered(labeller.name), self.queue.answered(), None)
-
-
-LabelQuestions: TypeAlias = LabelStore | LiveQuestions
-"""Where a page gets its questions, and where answers go."""
+        return replace(super().standing(labeller), wanted=None)

@@ -8,8 +8,9 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from pairscale.core.traits import Trait
     from pairscale.judges.human import QuestionQueue
-    from pairscale.people.queue import LabelQuestions, LabelStore
+    from pairscale.people.queue import LabelStore
 
 DEFAULT_PORT = 8484
 _START_S = 30.0
@@ -106,8 +107,7 @@ def serve_labels(
         InputError: the port is taken, or there is no such address.
         MissingExtraError: the packages of the extra ``web`` are not installed.
     """
-    app = _labelling(store, instructions, plain)
-    with _serving(app, address or Address(), "the labelling page") as url:
+    with _serving(_labelling(store, instructions, plain), address or Address()) as url:
         yield LabelSite(url, _links(url, store), f"{url}/owner/{store.owner_token}")
 
 
@@ -139,18 +139,15 @@ def serve_questions(
     """
     from pairscale.people.queue import LiveQuestions
 
-    questions = LiveQuestions(queue, people, trait)
     queue.open(people)
-    try:
-        with _serving(_labelling(questions, instructions, plain), address or Address(), "the labelling page") as url:
+    with closing(queue), LiveQuestions(queue, people, trait) as questions:
+        with _serving(_labelling(questions, instructions, plain), address or Address()) as url:
             yield LabelSite(url, _links(url, questions))
             queue.close()
             time.sleep(linger)
-    finally:
-        queue.close()
 
 
-def _links(url: str, questions: LabelQuestions) -> dict[str, str]:
+def _links(url: str, questions: LabelStore) -> dict[str, str]:
     return {labeller.name: f"{url}/l/{labeller.token}" for labeller in questions.labellers()}
 
 
@@ -171,12 +168,11 @@ def serve_run(run: str, *, address: Address | None = None) -> Iterator[str]:
 
     open_run(run).close()
 
-    def made(hosts: Sequence[str]) -> FastAPI:
+    try:
         from pairscale.people.watch import create_watch_app
-
-        return create_watch_app(run, hosts)
-
-    with _serving(made, address or Address(), "the page of a run") as url:
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("the page of a run", "web") from error
+    with _serving(partial(create_watch_app, run), address or Address()) as url:
         yield url
 
 
@@ -195,25 +191,19 @@ def require_page() -> None:
         raise MissingExtraError("the labelling page", "web") from error
 
 
-def _labelling(questions: LabelQuestions, instructions: str, plain: bool) -> Callable[[Sequence[str]], FastAPI]:
-    def made(hosts: Sequence[str]) -> FastAPI:
-        require_page()
-        from pairscale.people.app import create_app
+def _labelling(questions: LabelStore, instructions: str, plain: bool) -> Callable[..., FastAPI]:
+    require_page()
+    from pairscale.people.app import create_app
 
-        return create_app(questions, instructions=instructions, plain=plain, hosts=hosts)
-
-    return made
+    return partial(create_app, questions, instructions=instructions, plain=plain)
 
 
 @contextmanager
-def _serving(make_app: Callable[[Sequence[str]], FastAPI], address: Address, what: str) -> Iterator[str]:
+def _serving(make_app: Callable[..., FastAPI], address: Address) -> Iterator[str]:
     """A server in a thread, for as long as the block runs."""
-    try:
-        import uvicorn
+    import uvicorn
 
-        app = make_app(address.names())
-    except ModuleNotFoundError as error:
-        raise MissingExtraError(what, "web") from error
+    app = make_app(hosts=address.names())
     listening = _bound(address)
     port = listening.getsockname()[1]
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)

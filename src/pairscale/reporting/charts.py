@@ -301,7 +301,8 @@ def _fitted_shares(fit: Any, draws: Any, parts: Any) -> Any:
 
 def _observed_shares(results: Any, ids: Sequence[str]) -> Any:
     """The share of their comparisons that a row won of a column."""
-    from pairscale.core.comparisons import OF_ITS_PAIR, as_comparisons
+    from pairscale.core.comparisons import OF_ITS_PAIR
+    from pairscale.core.results import as_comparisons
 
     frame = as_comparisons(results).filter(OF_ITS_PAIR, pl.col("ID1") != pl.col("ID2"))
     place = {name: at for at, name in enumerate(ids)}

@@ -20,7 +20,7 @@ from pairscale.reporting.page import Report, origin_of, sheets_of, write_page
 from pairscale.reporting.results import comparisons_of, named, require_none
 from pairscale.store.labels import LABELLING
 from pairscale.store.marks import RESULTS, RUNS, STUDY_MARK, VARIANTS
-from pairscale.store.reading import PEOPLE, condition_of, is_run, labels_variants, read_comparisons
+from pairscale.store.reading import PEOPLE, choose_condition, is_run, labels_variants, read_comparisons
 from pairscale.store.runfile import RunFile, open_run
 from pairscale.store.several import named_runs
 
@@ -346,7 +346,7 @@ def _chosen(store: RunFile, kind: str | None, condition: str | None) -> str | No
     kind = kind or kind_of(store)
     if condition == PEOPLE or kind in {"ab", "variants"} or not store.counts()["comparisons"]:
         return condition
-    return None if kind == "bias" and condition is None else condition_of(store, condition)
+    return None if kind == "bias" and condition is None else choose_condition(store.conditions(), condition)
 
 
 def _card_of(path: str) -> Report | None:
@@ -476,7 +476,7 @@ def _status_of_several(files: Sequence[str]) -> RunStatus:
     texts: set[str] = set()
     for file in files:
         with open_run(file) as store:
-            texts.update(store.item_ids())
+            texts.update(store.items()["ID"])
     tables = [part.conditions.insert_column(0, pl.lit(part.run).alias("run")) for part in parts]
     spending = pl.concat([part.spending for part in parts], how="vertical_relaxed")
     by = ["model", "template_id", "day"]

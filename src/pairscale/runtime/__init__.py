@@ -1,6 +1,6 @@
 """Ask judges: retries, budget, recording, progress, interrupts and resuming, for every kind of run."""
 
-from pairscale.runtime.asking import Stopwatch, ask_once, ask_unrecorded, close, comparison_of
+from pairscale.runtime.asking import ask_once, ask_unrecorded, close
 from pairscale.runtime.budget import (
     Budget,
     BudgetExceeded,
@@ -32,7 +32,6 @@ __all__ = [
     "RunOptions",
     "Runtime",
     "Source",
-    "Stopwatch",
     "Terminated",
     "Wait",
     "ask_once",
@@ -40,7 +39,6 @@ __all__ = [
     "awaitable",
     "blocking",
     "close",
-    "comparison_of",
     "max_cost_of",
     "record_prices",
     "recorded_prices",

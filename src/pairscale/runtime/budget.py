@@ -16,16 +16,6 @@ from pairscale.providers.catalog import price_date, price_note
 from pairscale.store.queries import PRICES_MARK
 from pairscale.store.runfile import RunFile
 
-__all__ = [
-    "Budget",
-    "BudgetExceeded",
-    "Reservation",
-    "max_cost_of",
-    "record_prices",
-    "recorded_prices",
-    "require_prices",
-]
-
 _ROUNDING = 1 + 1e-9  # ten times ten cents are a dollar
 
 
@@ -107,11 +97,6 @@ class Budget:
         reservation = Reservation(who, most)
         return not self._is_too_much(reservation) and not (self._open and self._must_learn(reservation))
 
-    @property
-    def has_open(self) -> bool:
-        """Whether questions are open that may turn out to cost less than is reserved."""
-        return bool(self._open)
-
     def pay(self, reservation: Reservation, verdict: Verdict | None) -> None:
         """Settle a judge's verdict; None when the question was given up.
 
@@ -154,14 +139,12 @@ class Budget:
             self.highest[reservation.who] = max(self.highest.get(reservation.who, 0.0), cost or 0.0)
         self._settled.set()
 
-    def _is_used_up(self, reservation: Reservation) -> bool:
-        return self.spent * _ROUNDING >= (self.limit or 0.0) and not self._is_free(reservation)
-
     def _is_too_much(self, reservation: Reservation) -> bool:
-        reserved = sum(map(self._may_cost, (*self._open, reservation)))
         if self.limit is None:
             return False
-        return self.spent + reserved > self.limit * _ROUNDING or self._is_used_up(reservation)
+        reserved = sum(map(self._may_cost, (*self._open, reservation)))
+        is_used_up = self.spent * _ROUNDING >= self.limit and not self._is_free(reservation)
+        return is_used_up or self.spent + reserved > self.limit * _ROUNDING
 
     def _may_cost(self, reservation: Reservation) -> float:
         return max(self.highest.get(reservation.who, 0.0), reservation.most or 0.0)
@@ -223,13 +206,16 @@ def record_prices(store: RunFile, judges: Iterable[Judge], variants: Mapping[str
     asked: list[tuple[str, object]] = [
         (one.condition.model or one.condition.judge_id, one) for one in members_of(*judges)
     ]
-    found = []
+    rows = list(known)
     for model, one in (*asked, *(variants or {}).items()):
         price = judge_member(one, "price")
-        if (date := price_date(price)) is not None:
-            found.append({"model": model, "as_of": date, **{name: getattr(price, name) for name in _RECORDED}})
-    if new := [row for row in found if row not in known]:
-        store.set_meta(PRICES_MARK, [*known, *new])
+        date = price_date(price)
+        if date is not None:
+            row = {"model": model, "as_of": date, **{name: getattr(price, name) for name in _RECORDED}}
+            if row not in rows:
+                rows.append(row)
+    if rows != known:
+        store.set_meta(PRICES_MARK, rows)
 
 
 def recorded_prices(store: RunFile) -> str:

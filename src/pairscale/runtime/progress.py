@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from pairscale.judges.base import Verdict
 
-__all__ = ["Progress"]
-
 _FIRST_LINE_S, _LINE_S = 5.0, 30.0
 
 

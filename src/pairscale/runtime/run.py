@@ -15,25 +15,24 @@ from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 from pairscale.core.errors import JudgeError, PairscaleError
 from pairscale.core.notices import notice
 from pairscale.core.options import optional, require_int, require_number
+from pairscale.core.provenance import utc_now
 from pairscale.core.timelimit import TimeLimit
 from pairscale.judges.base import Verdict, judge_member
 from pairscale.providers.client import pause, say_wait
-from pairscale.runtime.asking import Stopwatch, ask_once, comparison_of
+from pairscale.runtime.asking import ask_once
 from pairscale.runtime.budget import Budget, BudgetExceeded, Reservation, max_cost_of
 from pairscale.runtime.progress import Progress
 from pairscale.runtime.source import LogRows, Question, Recorded, Source, Wait
 from pairscale.runtime.streak import MOST_ALIKE, FailureStreak
 from pairscale.runtime.sync import Interrupt, interrupt_of_call
 from pairscale.store.policies import AGAIN_S, GroupCommitWriter, JournalWriter
+from pairscale.store.schema import attempt_columns, comparison_columns
 from pairscale.store.writer import Asked, Entry
-
-__all__ = ["CONCURRENCY", "RETRIES", "TIMEOUT", "RunOptions", "Runtime"]
-
 
 CONCURRENCY = 8
 RETRIES = 3
@@ -42,6 +41,9 @@ TIMEOUT = 300.0
 _ANSWERED_LATELY_S = 60.0
 _REFUSED_AT_MOST_S = 600.0
 """For so long, refusals of a question (429) use up no retries while others are answered."""
+
+Attempt: TypeAlias = tuple[Verdict, Mapping[str, Any]]
+"""A verdict, and the columns of its attempt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,11 +245,10 @@ class Runtime:
         retries = self._options.retries if question.retries is None else question.retries
         turn = used = 0
         refused_since = math.inf
-        while (found := await self._attempt(question, turn)) is not None:
-            verdict, watch = found
-            number = question.attempt + turn
+        while (asked := await self._attempt(question, turn)) is not None:
+            verdict, values = asked
             if verdict.failure == "judge":
-                await self._record(question, watch.attempt(verdict, number))
+                await self._record(question, values)
                 message = verdict.error_message or "the judge cannot be asked"
                 self.stop("judge", JudgeError(f"{message}. Every answer is stored; run it again to continue"))
                 break
@@ -256,9 +257,9 @@ class Runtime:
                 refused_since = min(refused_since, self._clock())
                 is_free = self._are_others_answered(refused_since)
             if verdict.failure != "transient" or (used == retries and not is_free):
-                await self._finish(question, verdict, watch, number)
+                await self._finish(question, verdict, values)
                 return True
-            await self._record(question, watch.attempt(verdict, number))
+            await self._record(question, values)
             wait = pause(verdict.retry_after, turn, self._jitter, self._options.retry_wait)
             if self._deadline is not None and self._is_late(wait):
                 if self._open > 1:  # others have the time that is left
@@ -279,12 +280,12 @@ class Runtime:
         is_recent = now - self._answered_at < _ANSWERED_LATELY_S
         return self._open > 1 and is_recent and now - refused_since < _REFUSED_AT_MOST_S
 
-    async def _attempt(self, question: Question, turn: int) -> tuple[Verdict, Stopwatch] | None:
+    async def _attempt(self, question: Question, turn: int) -> Attempt | None:
         """Ask once, if the budget allows it; None when nothing may be asked any more."""
         if self.budget.limit is None:
-            found = await self._ask(question, turn)
-            self.budget.spent += (found[0].cost or 0.0) if found is not None else 0.0
-            return found
+            verdict, values = await self._ask(question, turn)
+            self.budget.spent += verdict.cost or 0.0
+            return verdict, values
         try:
             most = max_cost_of(question.judge, question.pair(turn))
             reserved = await self.budget.reserve(question.condition_id, most)
@@ -299,26 +300,29 @@ class Runtime:
             return None
         return await self._paid(question, turn, reserved)
 
-    async def _paid(self, question: Question, turn: int, reserved: Reservation) -> tuple[Verdict, Stopwatch] | None:
-        found = None
+    async def _paid(self, question: Question, turn: int, reserved: Reservation) -> Attempt:
+        attempt = None
         try:
-            found = await self._ask(question, turn)
+            attempt = await self._ask(question, turn)
         finally:
             try:
-                self.budget.pay(reserved, None if found is None else found[0])
+                self.budget.pay(reserved, None if attempt is None else attempt[0])
             except JudgeError as error:
                 self.stop("judge", error)
-        return found
+        return attempt
 
-    async def _ask(self, question: Question, turn: int) -> tuple[Verdict, Stopwatch] | None:
-        watch = Stopwatch()
+    async def _ask(self, question: Question, turn: int) -> Attempt:
+        """Ask the judge; the verdict, and the columns of the attempt."""
+        asked_at = utc_now()
+        began = time.perf_counter()
+        number = question.attempt + turn
         limit = None if judge_member(question.judge, "waits_for_people") else self._limit
         try:
             verdict = await ask_once(question.judge, question.pair(turn), limit)
         except asyncio.CancelledError:  # it may be paid for all the same
             stopped = Verdict.fail("cancelled", "interrupted before the answer came", failure="transient")
             stopped = self._with_cost(stopped, question, turn)
-            values = watch.attempt(stopped, question.attempt + turn)
+            values = attempt_columns(stopped, number, asked_at, time.perf_counter() - began)
             self._writer.put(self._entry(question, values, None, question.open_rows))
             raise
         except PairscaleError as error:  # the judge can judge none of these pairs
@@ -332,7 +336,7 @@ class Runtime:
             self.saved += verdict.saved or 0.0
         else:
             self.asked += 1
-        return verdict, watch
+        return verdict, attempt_columns(verdict, number, asked_at, time.perf_counter() - began)
 
     @staticmethod
     def _with_cost(verdict: Verdict, question: Question, turn: int) -> Verdict:
@@ -364,10 +368,9 @@ class Runtime:
         else:
             self._writer.put(entry)
 
-    async def _finish(self, question: Question, verdict: Verdict, watch: Stopwatch, number: int) -> None:
+    async def _finish(self, question: Question, verdict: Verdict, values: Mapping[str, Any]) -> None:
         """Write the attempt that settles a question, and hand its outcome over."""
-        values = watch.attempt(verdict, number)
-        comparison = comparison_of(verdict, str(question.first["ID"]), str(question.second["ID"]))
+        comparison = comparison_columns(verdict, str(question.first["ID"]), str(question.second["ID"]))
         recorded = Recorded(verdict, values, comparison)
         if isinstance(self._writer, GroupCommitWriter):
             await self._writer.write(self._entry(question, values, comparison))

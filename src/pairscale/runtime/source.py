@@ -8,8 +8,6 @@ from typing import Any, Protocol, TypeAlias
 
 from pairscale.judges.base import Item, Judge, JudgePair, Verdict
 
-__all__ = ["LogRows", "Question", "Recorded", "Source", "Wait"]
-
 LogRows: TypeAlias = Sequence[tuple[str, Mapping[str, Any]]]
 """Rows of logs that belong to an answer, as (log, row)."""
 

@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 
 from pairscale.judges.base import Verdict
 
-__all__ = ["MOST_ALIKE", "FailureStreak"]
-
 MOST_ALIKE = 10
 """The same failure on so many different questions, without a success between, concerns the judge."""
 

@@ -16,11 +16,6 @@ from typing import Any, Final, NoReturn, ParamSpec, TypeVar
 from pairscale.core.addresses import without_login
 from pairscale.core.notices import notice
 
-__all__ = [
-    "Interrupt", "Terminated", "awaitable", "blocking", "interrupt_of_call", "leave_sigterm", "resumable", "run_sync",
-    "terminable",
-]  # fmt: skip
-
 T = TypeVar("T")
 P = ParamSpec("P")
 _NO_RUN: Final = object()

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
     from pairscale.core.arrays import Floats, Ints
 
-__all__ = ["CURVE", "REFITS", "MapEstimate", "SimulatedRun", "simulate_all", "simulate_run"]
-
 CURVE: dict[str, pl.DataType] = {"comparisons": pl.Int64()} | dict.fromkeys(
     ("spearman_mu", "kendall_mu", "spearman_map", "kendall_map"), pl.Float64()
 )

@@ -34,14 +34,6 @@ if TYPE_CHECKING:
 
     from pairscale.store.runfile import RunFile
 
-__all__ = [
-    "Evidence",
-    "EvidenceProblem",
-    "check_evidence",
-    "closing_of",
-    "damage_behind",
-]
-
 _UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 _MAY_CHANGE = {"metadata", "label_cases", "labels"}  # a label is taken back, texts come after an import
 _DIFFERENCES = {

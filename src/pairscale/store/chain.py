@@ -45,12 +45,6 @@ if TYPE_CHECKING:
 
     from pairscale.store.runfile import RunFile
 
-__all__ = [
-    "CLOSED", "HASHED", "MAIN", "UNCOVERED", "UNHASHED_FACTS", "ChainWriter", "Change", "Links", "canonical",
-    "digest_of_closing", "digest_of_heads", "heads_of", "insert_rows", "log_ends", "recording", "row_hash", "sha256",
-    "stored_rows",
-]  # fmt: skip
-
 MAIN = "main"
 """The name of the chain."""
 
@@ -174,10 +168,10 @@ def insert_rows(
         written.append(values)
     if not written:
         return
+    connection.execute(insert(table).inline(), written)
     if links is not None:
         new = links.setdefault(table.name, [])
         new += (row_hash(table, [values[name] for name in hashed]) for values in written)
-    connection.execute(insert(table).inline(), written)
 
 
 # The chain

@@ -5,7 +5,6 @@ Everything that is particular to one of the two is here.
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import socket
@@ -39,12 +38,6 @@ if TYPE_CHECKING:
     from sqlalchemy import Select
     from sqlalchemy.engine import Connection, Engine
 
-__all__ = [
-    "DatabaseLock", "WriterLock", "copy_rows", "create_private", "explain", "following", "get_fact",
-    "has_null", "make_private", "open_address", "open_file", "open_memory", "parse_rows", "raw_rows",
-    "scrub_surrogates", "set_fact", "whoami", "write_json",
-]  # fmt: skip
-
 _BUSY_SECONDS = 30
 
 # Rows and facts
@@ -53,13 +46,6 @@ _BUSY_SECONDS = 30
 def following(connection: Connection, column: Any) -> int:
     """The number after the largest of a column."""
     return int(connection.execute(select(func.max(column))).scalar() or 0) + 1
-
-
-def parse_rows(texts: Sequence[str]) -> list[dict[str, Any]]:
-    """Rows from their JSON, which share their names."""
-    # A few at a time: one by one, every name is made again for every row; many at once, the cache overflows.
-    few = (f"[{','.join(texts[start : start + 20])}]" for start in range(0, len(texts), 20))
-    return [row for text in few for row in json.loads(text)]
 
 
 def scrub_surrogates(value: Any) -> Any:

@@ -10,8 +10,6 @@ from typing import Any
 from pairscale.core.errors import FileFormatError
 from pairscale.core.files import read_rows
 
-__all__ = ["key_path", "known_key", "read_key"]
-
 
 def key_path(path: str | os.PathLike[str]) -> Path:
     """Where the key of a manifest lies: beside it, called like it, with ``.key.jsonl`` behind the stem."""

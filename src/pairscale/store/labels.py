@@ -11,7 +11,7 @@ import secrets
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
-from sqlalchemy import BigInteger, Float, Integer, Select, bindparam, case, cast, func, select
+from sqlalchemy import Integer, Select, bindparam, case, func, select
 
 from pairscale.core.comparisons import Condition
 from pairscale.core.notices import notice
@@ -24,35 +24,11 @@ if TYPE_CHECKING:
 
     from pairscale.store.runfile import RunFile
 
-__all__ = [
-    "LABELLING",
-    "LABELS",
-    "LAST_LABEL",
-    "LINKS",
-    "MISSING_CASE",
-    "NEXT_CASE",
-    "OPEN_QUESTIONS",
-    "ORDER_MODULUS",
-    "TOTALS",
-    "label_cases",
-    "label_counts",
-    "label_questions",
-    "label_results",
-    "labellers",
-    "labels",
-    "labels_query",
-    "new_token",
-    "open_private",
-]
-
 LABELLING = "labelling"
 """The fact of the run file with the settings of labelling: ``labels_per_case ties seed``."""
 
 LINKS = "labelling_links"
 """The fact with the secrets of the labelling page: ``owner_token secret``. It is never exported."""
-
-ORDER_MODULUS = 2**31 - 1
-"""A prime: by it, a factor and a shift, every labeller has an order of the cases of their own."""
 
 _TEXT = pl.String()
 LABELS: dict[str, pl.DataType] = {
@@ -80,63 +56,8 @@ _Q = label_questions.c
 _L = labels.c
 _W = labellers.c
 _ME = bindparam("me", type_=Integer)
-_NOW = bindparam("now", type_=Float)
 _K = bindparam("k", type_=Integer)
 
-
-def _open_questions() -> Select[Any]:
-    other = label_questions.alias()
-    held = select(func.count()).where(
-        other.c.case_number == _C.case_number,
-        other.c.done.is_(False),
-        other.c.held_until > _NOW,
-        other.c.labeller_id != _ME,
-    )
-    taken = (_C.n_labels + held.scalar_subquery()).label("taken")
-    return (
-        select(_Q.question_id, _Q.swapped, _Q.shown_at, _Q.held_until, _C.case_id, taken)
-        .join_from(label_questions, label_cases)
-        .where(_Q.labeller_id == _ME, _Q.done.is_(False))
-        .order_by(_Q.question_id)
-    )
-
-
-OPEN_QUESTIONS = _open_questions()
-"""What a labeller (``me``) has begun, oldest first; ``taken`` counts labels of the case and what others hold now."""
-
-
-def _next_case() -> Select[Any]:
-    in_hand = (
-        select(_Q.case_number, func.count().label("n"))
-        .where(_Q.done.is_(False), _Q.held_until > _NOW)
-        .group_by(_Q.case_number)
-        .subquery()
-    )
-    taken = _C.n_labels + func.coalesce(in_hand.c.n, 0)
-    factor = bindparam("factor", type_=BigInteger)
-    shift = bindparam("shift", type_=BigInteger)
-    order = (cast(_C.case_number, BigInteger) * factor + shift) % ORDER_MODULUS
-    return (
-        select(_C.case_number, _C.case_id)
-        .select_from(label_cases.outerjoin(in_hand, in_hand.c.case_number == _C.case_number))
-        .where(taken < _K, _C.case_number.not_in(select(_Q.case_number).where(_Q.labeller_id == _ME)))
-        .order_by(taken.desc(), order)
-        .limit(1)
-    )
-
-
-NEXT_CASE = _next_case()
-"""The case that a labeller has not seen and that needs a label; those that others have begun first."""
-
-MISSING_CASE = (
-    select(_C.case_number)
-    .where(
-        _C.n_labels < _K,
-        _C.case_number.not_in(select(_Q.case_number).where(_Q.labeller_id == _ME, _Q.done.is_(True))),
-    )
-    .limit(1)
-)
-"""A case that the labeller may still get, once others let it go."""
 
 LAST_LABEL = (
     select(_L.label_id, _L.preferred, _Q.question_id, _Q.case_number)

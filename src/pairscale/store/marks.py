@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["ANSWERS", "COMMANDS", "HOLDER", "OUTCOMES", "RESULTS", "RUNS", "STUDY_MARK", "TASKS", "VARIANTS"]
-
 STUDY_MARK = "template_study"
 """Under this name a run file keeps what it studies: ``template_id judge condition_id`` of every combination."""
 

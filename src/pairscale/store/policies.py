@@ -33,8 +33,6 @@ from pairscale.store.writer import Entry
 if TYPE_CHECKING:
     from pairscale.store.runfile import RunFile
 
-__all__ = ["AGAIN_S", "PATIENCE_S", "GroupCommitWriter", "JournalWriter"]
-
 AGAIN_S = 1.0  # between two tries to write what could not be written
 PATIENCE_S = 120.0  # in all
 _SLOW_S = 0.25  # a transaction that takes longer keeps further questions from being asked

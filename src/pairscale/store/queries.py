@@ -17,12 +17,6 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
 
 
-__all__ = [
-    "PRICES_MARK", "SPENDING", "USAGE", "dated_spending", "failed_query", "frame_of", "panels_of",
-    "read_conditions", "repeats_query", "results_query", "spending_query", "usage_query",
-    "with_samples",
-]  # fmt: skip
-
 _BLOCK = 5_000
 
 
@@ -32,14 +26,11 @@ def results_query(condition_id: str | None, *, raw: bool) -> tuple[Select[Any], 
     c = comparisons.c
     p = pairs.c
     k = conditions.c
-    columns: list[Any] = [
-        p.custom_id, p.ID1, p.ID2, func.coalesce(a.model, k.model).label("model"), a.object_type, a.status_code,
-        a.error_message, a.thoughts, a.content, c.winner_pos.label("better_sample"), c.better_id, a.prompt_tokens,
-        a.completion_tokens, a.total_tokens, a.prompt_cached_tokens, a.reasoning_tokens, a.latency_s, a.cost,
-        c.outcome, k.judge_id, k.trait, k.template_id, c.condition_id, c.probability,
-    ]  # fmt: skip
+    made: dict[str, Any] = {
+        "model": func.coalesce(a.model, k.model).label("model"), "better_sample": c.winner_pos.label("better_sample"),
+    }  # fmt: skip
     schema = {**RESULTS, "better_sample": pl.Int64(), "received_at": pl.String(), "pair_id": pl.Int64()}
-    columns += [c.received_at, c.pair_id]
+    columns = [made[name] if name in made else _column_of(name) for name in schema]
     if raw:
         columns.append(type_coerce(a.raw_response, Text))
         schema["raw_response"] = pl.String()
@@ -53,6 +44,11 @@ def results_query(condition_id: str | None, *, raw: bool) -> tuple[Select[Any], 
     if condition_id is not None:
         query = query.where(c.condition_id == condition_id)
     return query, schema
+
+
+def _column_of(name: str) -> Any:
+    """The column of a result, from the first of the tables that has it."""
+    return next(table.c[name] for table in (comparisons, pairs, attempts, conditions) if name in table.c)
 
 
 def frame_of(connection: Connection, query: Select[Any], schema: Mapping[str, Any]) -> pl.DataFrame:

@@ -29,17 +29,6 @@ if TYPE_CHECKING:
 
     from pairscale.store.runfile import RunFile
 
-__all__ = [
-    "PEOPLE",
-    "Comparisons",
-    "condition_of",
-    "is_run",
-    "labels_variants",
-    "read_comparisons",
-    "read_criteria",
-    "read_results",
-]
-
 PEOPLE = "people"
 """The condition of people's labels in a run file that judges have answered in, too."""
 
@@ -374,11 +363,6 @@ def _of_people(stores: Sequence[RunFile], criterion: str | None) -> Comparisons 
 
 def _named(stores: Sequence[RunFile]) -> str:
     return "a run file" if len(stores) == 1 else f"{len(stores):,} run files"
-
-
-def condition_of(store: RunFile, wanted: str | None) -> str | None:
-    """The condition of a run file that is meant; see :func:`choose_condition`."""
-    return choose_condition(store.conditions(), wanted)
 
 
 def choose_condition(conditions: pl.DataFrame, wanted: str | None) -> str | None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import threading
 import time
 import weakref
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields
@@ -33,7 +33,7 @@ from pairscale.core.tables import listed
 from pairscale.store import database, queries
 from pairscale.store.audit import damage_behind
 from pairscale.store.chain import command_row_for, heads_of
-from pairscale.store.database import DatabaseLock, WriterLock, copy_rows, get_fact, parse_rows, set_fact
+from pairscale.store.database import DatabaseLock, WriterLock, copy_rows, get_fact, set_fact
 from pairscale.store.labels import LABELS, labels_query
 from pairscale.store.marks import HOLDER
 from pairscale.store.schema import SCHEMA_VERSION, attempts, blobs, comparisons, conditions, items, logs, pairs, tables
@@ -41,8 +41,6 @@ from pairscale.store.writer import Entry, Writer, item_row
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection, Engine
-
-__all__ = ["PairProgress", "RunFile", "open_run"]
 
 _ADDRESS = re.compile(r"\w[\w+.-]+:/?[^/\\\s][^\s]*@")  # one that lacks its slashes must not become the name of a file
 
@@ -424,11 +422,6 @@ class RunFile:
         """Every standing label and skip of people, in order; see :data:`pairscale.store.labels.LABELS`."""
         return self._frame(labels_query(), LABELS)
 
-    def item_ids(self) -> list[str]:
-        """The ids of all samples."""
-        with self.transaction() as connection:
-            return list(connection.execute(select(items.c.item_id)).scalars())
-
     def items(self) -> pl.DataFrame:
         """The samples, as they came in: ``ID text`` and their other columns."""
         with self.transaction() as connection:
@@ -444,11 +437,7 @@ class RunFile:
         """The rows of a named log, in order; all, or the last so many."""
         query = select(type_coerce(logs.c.data, Text)).where(logs.c.log == name).order_by(logs.c.row.desc()).limit(last)
         with self.transaction() as connection:
-            return parse_rows([data for (data,) in connection.execute(query)][::-1])
-
-    def log_counts(self, name: str, field: str) -> dict[str, int]:
-        """How many rows of a named log have each value of a text field."""
-        return Counter(str(row[field]) for row in self.read_log(name))
+            return [json.loads(data) for (data,) in connection.execute(query)][::-1]
 
     def log_length(self, name: str) -> int:
         """How many rows a named log has."""
@@ -474,12 +463,6 @@ class RunFile:
     def usage(self, condition_id: str) -> pl.DataFrame:
         """One row an attempt under a condition, in order: ``custom_id attempt outcome``, tokens and ``cost``."""
         return self._frame(queries.usage_query(condition_id), queries.USAGE)
-
-    def read_columns(self, name: str) -> dict[str, list[Any]]:
-        """The rows of a named log as columns; None where a row has no such value."""
-        rows = self.read_log(name)
-        names = dict.fromkeys(field for row in rows for field in row)
-        return {field: [row.get(field) for row in rows] for field in names}
 
     def read_blob(self, name: str, row: int) -> bytes | None:
         """The bytes that stand under a name and number, or None."""

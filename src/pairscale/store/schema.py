@@ -6,6 +6,8 @@ Times are ISO 8601 text in UTC: the same in every database, sortable, and readab
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from operator import attrgetter
 from typing import Any
 
 from sqlalchemy import (
@@ -27,26 +29,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-__all__ = [
-    "SCHEMA_VERSION",
-    "JsonText",
-    "Written",
-    "attempts",
-    "blobs",
-    "chain",
-    "comparisons",
-    "conditions",
-    "items",
-    "label_cases",
-    "label_questions",
-    "labellers",
-    "labels",
-    "logs",
-    "metadata",
-    "pairs",
-    "tables",
-    "write_json",
-]
+from pairscale.core.provenance import utc_now
 
 SCHEMA_VERSION = 5
 """The one version that is read and written."""
@@ -153,6 +136,35 @@ attempts = Table(
 )
 """Every time a judge was asked, also in vain: the record of what was paid for."""
 
+_FROM_VERDICT = (
+    "failure", "error_code", "error_message", "status_code", "prompt_hash", "request", "raw_response", "model",
+    "object_type", "thoughts", "content", "prompt_tokens", "completion_tokens", "total_tokens", "prompt_cached_tokens",
+    "reasoning_tokens", "latency_s", "cost",
+)  # fmt: skip
+_from_verdict = attrgetter(*_FROM_VERDICT)
+
+
+def attempt_columns(verdict: Any, number: int, asked_at: str, latency_s: float | None = None) -> dict[str, Any]:
+    """The columns of an attempt.
+
+    Args:
+        verdict: a :class:`pairscale.Verdict`.
+        number: 1 for the first attempt at its question.
+        asked_at: when the judge was asked.
+        latency_s: seconds that it took, where the verdict does not say.
+    """
+    values = dict(zip(_FROM_VERDICT, _from_verdict(verdict), strict=True))
+    if verdict.latency_s is None:
+        values["latency_s"] = latency_s
+    if verdict.cost_is_estimate:
+        sent = verdict.request
+        if not isinstance(sent, Mapping):
+            sent = {} if sent is None else {"request": sent}
+        values["request"] = {**sent, "cost_is_estimate": True}
+    values |= {"attempt": number, "attempted_at": asked_at, "outcome": str(verdict.outcome)}
+    return values
+
+
 comparisons = Table(
     "comparisons",
     tables,
@@ -168,6 +180,24 @@ comparisons = Table(
     UniqueConstraint("condition_id", "pair_id", name="one_outcome_a_pair"),
 )
 """The standing outcome of a pair under a condition, and the attempt that gave it."""
+
+
+def comparison_columns(verdict: Any, first: str, second: str) -> dict[str, Any]:
+    """The columns of an outcome that is recorded now.
+
+    Args:
+        verdict: a :class:`pairscale.Verdict`.
+        first: ID of the sample shown first.
+        second: ID of the other.
+    """
+    return {
+        "outcome": str(verdict.outcome),
+        "winner_pos": verdict.winner_pos,
+        "better_id": None if verdict.winner_pos is None else (first, second)[verdict.winner_pos - 1],
+        "probability": verdict.probability,
+        "received_at": utc_now(),
+    }
+
 
 logs = Table(
     "logs",

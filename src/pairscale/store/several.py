@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +18,6 @@ from pairscale.core.tables import listed
 
 if TYPE_CHECKING:
     from pairscale.store.runfile import RunFile
-
-__all__ = ["SHARD", "is_run_file", "joined_samples", "named_runs", "require_one_job", "shard_of"]
 
 SHARD = "shard"
 """The fact that makes a run file a shard: its ``number``, of how many (``of``), and which ``job`` it belongs to."""
@@ -72,12 +70,6 @@ def is_run_file(path: str | os.PathLike[str]) -> bool:
         return False
 
 
-def shard_of(store: RunFile) -> Mapping[str, Any] | None:
-    """Which shard of which job a run file is; None where it is none."""
-    shard: Mapping[str, Any] | None = store.get_meta(SHARD)
-    return shard
-
-
 def require_one_job(stores: Sequence[RunFile]) -> None:
     """Refuse copies of one run file and shards of different jobs; say which shards are missing.
 
@@ -89,7 +81,8 @@ def require_one_job(stores: Sequence[RunFile]) -> None:
         first = created.setdefault(str(store.get_meta("created_at")), store.name)
         if first != store.name:
             raise InputError(f"{first} and {store.name} are copies of one run file; name one of them")
-    shards = {store.name: shard for store in stores if (shard := shard_of(store)) is not None}
+    facts = {store.name: store.get_meta(SHARD) for store in stores}
+    shards = {name: shard for name, shard in facts.items() if shard is not None}
     if not shards:
         return
     first, shard = next(iter(shards.items()))

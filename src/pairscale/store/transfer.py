@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from sqlalchemy import Table as StoredTable
     from sqlalchemy.engine import Connection
 
-__all__ = ["asked_of", "export_results", "import_run"]
-
 _OURS = ("condition_id", "judge_id", "model", "trait", "template_id")
 _COPIED = ("error_message", "status_code", "model", "object_type", "thoughts", "content", "prompt_tokens",
            "completion_tokens", "total_tokens", "prompt_cached_tokens", "reasoning_tokens", "latency_s",

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from pairscale.store.runfile import RunFile
 
-__all__ = ["Asked", "Entry", "Writer", "item_row"]
-
 _WRITTEN = (items, pairs, attempts, comparisons, blobs, logs)  # each points to those before it
 
 

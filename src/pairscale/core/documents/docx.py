@@ -8,8 +8,6 @@ from pairscale.core.documents.kinds import Document, Unreadable
 from pairscale.core.documents.markup import Paragraphs, parse
 from pairscale.core.documents.parts import Parts
 
-__all__ = ["read_docx"]
-
 _BODY = "word/document.xml"
 _NOTES = ("word/footnotes.xml", "word/endnotes.xml")
 _OFF = {"0", "false", "off"}

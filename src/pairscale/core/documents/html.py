@@ -9,8 +9,6 @@ from pairscale.core.documents.kinds import LONGEST_TEXT, Document, Unreadable
 from pairscale.core.encodings import decode
 from pairscale.core.errors import InputError
 
-__all__ = ["read_html"]
-
 _LEFT_OUT = {"script", "style", "template", "noscript", "svg", "math", "iframe", "object", "select", "textarea"}
 _BLOCKS = {
     "address", "article", "aside", "blockquote", "body", "br", "caption", "center", "dd", "details", "dialog", "div",

@@ -7,18 +7,6 @@ from importlib.util import find_spec
 from pathlib import PurePath
 from typing import Final
 
-__all__ = [
-    "DOCUMENT_SUFFIXES",
-    "LARGEST_FILE",
-    "LONGEST_TEXT",
-    "PLAIN",
-    "Document",
-    "Unreadable",
-    "kind_of",
-    "missing_package",
-    "require_content",
-]
-
 LONGEST_TEXT: Final = 5_000_000
 """The longest text of one file, in bytes of UTF-8; beyond it, something other than a sample was read."""
 

@@ -9,8 +9,6 @@ from xml.sax.handler import ContentHandler, feature_namespaces
 
 from pairscale.core.documents.kinds import LONGEST_TEXT, Unreadable
 
-__all__ = ["Paragraphs", "parse"]
-
 
 class Paragraphs(ContentHandler):
     """Collects text; the handlers of formats say what is text.

@@ -9,8 +9,6 @@ from pairscale.core.documents.kinds import LONGEST_TEXT, Document, Unreadable
 from pairscale.core.documents.markup import Paragraphs, parse
 from pairscale.core.documents.parts import Parts
 
-__all__ = ["read_odt"]
-
 _BODY = "content.xml"
 _MANIFEST = "META-INF/manifest.xml"
 _SPACE = re.compile(r"[ \t\r\n]+")

@@ -18,8 +18,6 @@ if sys.version_info >= (3, 14):
 else:  # inspect_ai compresses its logs with zstd
     from backports.zstd import ZstdError, zipfile
 
-__all__ = ["Parts", "ZipInfo"]
-
 ZipInfo = zipfile.ZipInfo
 
 _ALWAYS: Final = 64 * 2**20

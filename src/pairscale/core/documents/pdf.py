@@ -15,8 +15,6 @@ from typing import Any
 
 from pairscale.core.documents.kinds import LONGEST_TEXT, Document, Unreadable
 
-__all__ = ["read_pdf"]
-
 MEMORY = 1536 * 2**20
 """Bytes of address space that reading a PDF file may use, where the system has such a limit."""
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import polars as pl
 
-from pairscale.core.comparisons import OF_ITS_PAIR, as_comparisons, say_left_out
+from pairscale.core.comparisons import OF_ITS_PAIR, say_left_out
 from pairscale.core.errors import FitError, InputError
 from pairscale.core.options import require_choice
-from pairscale.core.results import read_probabilities
+from pairscale.core.results import as_comparisons, read_probabilities
 from pairscale.core.tables import Table, listed, require_columns, require_ids, to_frame
 
 if TYPE_CHECKING:
