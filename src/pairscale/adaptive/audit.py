@@ -325,6 +325,6 @@ def item_columns(request: RefitRequest, items: Row) -> dict[str, Any]:
         "degree": request.degree.tolist(),
         "pos_count_A": request.first.tolist(),
         "pos_count_B": request.second.tolist(),
-        "pos_A_rate": np.where(request.degree > 0, rate, None).tolist(),
+        "pos_A_rate": [float(share) if np.isfinite(share) else None for share in rate],
         "rank": (1 + len(theta) - np.searchsorted(np.sort(theta), theta, side="right")).tolist(),
     }

@@ -333,7 +333,7 @@ def _row(request: RefitRequest, fit: Any, *, near_stop: bool) -> dict[str, Any]:
     diagnostics = btl.gate.judge(**figures, near_stop=near_stop)
     counted = request.of_counted(fit.posterior)
     keep = request.counted
-    near_ties = {"near_tie_p_low": btl.near_tie_p_low, "near_tie_p_high": btl.near_tie_p_high}
+    near_ties: dict[str, Any] = {"near_tie_p_low": btl.near_tie_p_low, "near_tie_p_high": btl.near_tie_p_high}
     exposure = (request.degree[keep], request.first[keep], request.second[keep])
     row: dict[str, Any] = {
         **request_columns(request),

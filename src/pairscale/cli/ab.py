@@ -129,4 +129,4 @@ def _document(result: ps.PairwiseRunResult) -> dict[str, Any]:
         figures["controlled"] = result.controlled
     document = {name: {key: figure(key) for key in result.keys} for name, figure in figures.items()}
     document["agreement"] = {f"{x} / {y}": result.agreement(x, y) for x, y in combinations(result.keys, 2)}
-    return result.to_dict() | document
+    return {**result.to_dict(), **document}

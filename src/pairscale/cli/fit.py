@@ -101,7 +101,7 @@ def command(
     results = read_comparisons(source, **reading, aloud=False, keep=keep, every_judge=every_judge)
     say(f"{source if isinstance(source, str) else ', '.join(source)}: {results.line}")
     is_ranked = chart is not None and chart_kind == "ranks" and model == "bt"
-    fit = ps.fit(**arguments | {"data": results}, rank_intervals=is_ranked, progress=True)
+    fit: Any = ps.fit(**arguments | {"data": results}, rank_intervals=is_ranked, progress=True)
     if model == "elo":
         facts, items, names = _elo(fit)
     elif model == "bt":

@@ -436,7 +436,7 @@ def _with_cache(rates: Rates, usage: pl.DataFrame) -> Rates:
     prompt = usage["prompt_tokens"].sum()
     if rates.batch or not prompt:
         return rates
-    return replace(rates, cached=usage["prompt_cached_tokens"].sum() / prompt)
+    return replace(rates, cached=float(usage["prompt_cached_tokens"].sum() / prompt))  # type: ignore[operator]
 
 
 def prompt_bytes(judge: Judge, pairs: pl.DataFrame) -> NDArray[np.int64]:
@@ -510,7 +510,7 @@ def _calibrated(
         output_mean=float(np.average(output, weights=weights)),
         output_max=float(output.max()),
     )
-    completion = likely_sum(output, weights - 1, left.sum(), quantile)
+    completion = likely_sum(output, weights - 1, int(left.sum()), quantile)
     prompt = fit.total(sizes[left.to_numpy()], quantile)
     if output.size > 1:
         calibration["output_sd"] = float(output.std(ddof=1))
