@@ -99,6 +99,8 @@ def test_a_comparator_that_raises_is_an_error():
         async def compare(self, *, task, trace_a, trace_b, reference_outputs):
             if task.task_id == "task-0003":
                 return "a"
+            if task.task_id == "task-0004":  # as AG2 writes it
+                return ps.PairwiseOutcome("tie", detail={"error": True})
             raise RuntimeError("no")
 
     found = run(comparators=[Broken(), judge()])
