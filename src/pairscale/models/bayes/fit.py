@@ -45,6 +45,7 @@ from pairscale.models.bayes.repeats import (
 )
 from pairscale.models.bayes.sampler import Warm, sampled, sampling_bar, warm_of, warmed_up
 from pairscale.models.bayes.settings import MCMCSettings, Repeats, Variant, require_repeats
+from pairscale.models.reliability import ReliabilityOfDraws, reliability_of_draws
 from pairscale.pairing.edges import linked_groups, numbered
 from pairscale.pairing.table import generator
 
@@ -87,6 +88,7 @@ class BTLFit(ReprMixin):
         judges: ``judge_id n slope lower upper position position_lower position_upper weak``, highest slope first; of
             judges with slopes.
         slopes: draws of the slopes, one column per judge, in the order of ``judges``.
+        evidence: the answers that it was fitted to.
     """
 
     posterior: Posterior
@@ -109,7 +111,15 @@ class BTLFit(ReprMixin):
     n_saturated: int = 0
     judges: pl.DataFrame | None = None
     slopes: Floats | None = None
+    evidence: FitEvidence | None = None
     _warm: Warm | None = None
+
+    def reliability(self) -> ReliabilityOfDraws:
+        """How reliable the scores are, and without texts that lost or won nearly everything."""
+        evidence = self.evidence
+        if evidence is None:
+            return reliability_of_draws(self.posterior.theta)
+        return reliability_of_draws(self.posterior.theta, evidence.cells, evidence.model)
 
     def __repr__(self) -> str:
         parts = [f"{self.posterior.n_items:,} items", f"{self.n_comparisons:,} comparisons"]
@@ -354,6 +364,7 @@ def _fit(
         n_saturated=0 if cells.z is None else int(((cells.kind != 0) & (cells.z != 0)).sum()),
         judges=judges,
         slopes=slopes,
+        evidence=evidence,
     )
 
 
