@@ -49,9 +49,9 @@ _POSITION = "preference for the first position, in logits"
     "pairscale fit gpt.db claude.db --model bayes --judges slopes",
     "pairscale fit run.db --model elo --json",
     "pairscale fit run.db --chart ranking.svg",
+    "pairscale fit people.jsonl --chart judges.pdf --chart-kind judges",
     "pairscale fit results.csv --engine mle --reference S01",
-    hidden="ids rank_intervals covariance variant prior_sd chosen cluster weights repeats runs position ties level "
-    "seed",
+    hidden="ids rank_intervals covariance variant prior_sd chosen cluster weights repeats runs position level seed",
 )
 def command(
     arguments: dict[str, Any],
@@ -59,7 +59,7 @@ def command(
     *,
     fit_statistics: bool = False,
     chart: str | Path | None = None,
-    chart_kind: Literal["scores", "ranks", "wins"] = "scores",
+    chart_kind: Literal["scores", "ranks", "wins", "judges"] = "scores",
     width: int | None = None,
     font_size: float | None = None,
     no_title: bool = False,
@@ -82,7 +82,7 @@ def command(
         fit_statistics: For bt: also show how well each text and each judge fits the scores (infit, outfit).
         chart: Draw the result: svg, png, pdf, html or json, by the ending.
         chart_kind: What to draw: scores; ranks (bt and bayes; adds rank intervals to the table of bt); wins: who beats
-            whom.
+            whom; judges (bt): how well each judge fits the scale.
         width: With --chart: its width in pixels.
         font_size: With --chart: the size of names and numbers in pixels.
         no_title: With --chart: neither title nor notes.
@@ -101,7 +101,7 @@ def command(
     source = arguments["data"]
     reading = {name: arguments.pop(name) for name in ("condition", "a_col", "b_col", "winner_col", "encoding", "key")}
     keep = None
-    if not fit_statistics and chart_kind != "wins":
+    if not fit_statistics and chart_kind not in {"wins", "judges"}:
         keep = counted_by(model, answer=arguments["answer"], judges=arguments["judges"])
     every_judge = arguments["judges"] == "slopes"
     results = read_comparisons(source, **reading, aloud=False, keep=keep, every_judge=every_judge)
@@ -150,7 +150,7 @@ def _elo(fit: EloFit) -> tuple[dict[str, Any], pl.DataFrame, list[str]]:
 
 
 def _bradley_terry(fit: BTFit, reference: str | None) -> tuple[dict[str, Any], pl.DataFrame, list[str]]:
-    facts = fields(fit, "engine reliability unjudged notices prior_sd repeat_agreement")
+    facts = fields(fit, "engine reliability unjudged notices prior_sd repeat_agreement ties")
     facts |= {"n_items": fit.theta.height, "n_comparisons": round(fit.theta["comparisons"].sum() / 2)}
     facts |= {"components": len(fit.components), "level": 0.95, "reference": reference or "the mean"}
     first = "component" if "component" in fit.theta.columns else "rank"
