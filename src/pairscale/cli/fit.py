@@ -205,6 +205,10 @@ def _lines(facts: Mapping[str, Any]) -> list[str]:
     for name, words in _FIGURES.items():
         if facts.get(name) is not None:
             lines.append(f"{words} {facts[name]:.3f}")
+    if facts.get("reliability_lower") is not None:
+        lower = facts["reliability_lower"]
+        upper = facts["reliability_upper"]
+        lines[1] += f" ({lower:.3f} to {upper:.3f}): the expected squared correlation with the true scores"
     if facts.get("b") is not None:
         lower, upper = facts["b_interval"]
         lines.append(f"{_POSITION} {facts['b']:.3f} ({lower:.3f} to {upper:.3f})")
