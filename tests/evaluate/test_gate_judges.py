@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,35 +10,81 @@ import pytest
 import pairscale as ps
 from pairscale.core.errors import InputError
 from pairscale.evaluate.gate import gate_criterion
-from pairscale.evaluate.inference.gate import GateRule
+from pairscale.evaluate.inference.cases import Scores
+from pairscale.evaluate.inference.gate import GateRule, RunningVerdict, fixed_bounds, shown_by, verdict_of_ways
 from pairscale.evaluate.result import flips_of
+from pairscale.evaluate.run import Look
 
 SEED = 20261207
 BOTH = {"orders": [{}, {}]}
 
 
-def gated(rng, *, sees, better, tasks, margin, fixed, ties=0.0, noise="order"):
-    """What a gate says whose judge sees the truth in a share of the tasks, and what it said if the judge could tell.
+def judged(rng, *, sees, better, tasks, ties=0.0, noise="order"):
+    """Outcomes of a judge that sees the truth in a share of the tasks: ``b``, ``a``, ``tie`` or ``flip``.
 
     Elsewhere, the judge goes by the order of the answers, which is a flip, or by chance, which is a flip half the time.
     """
-    truth = rng.random(tasks) < better
-    knows = rng.random(tasks) < sees
-    tied = rng.random(tasks) < ties
+    truth = np.where(rng.random(tasks) < better, "b", "a")
+    by_chance = np.where(rng.random(tasks) < 0.5, "b", "a")
     agrees = (rng.random(tasks) < 0.5) & (noise == "chance")
-    random_winner = rng.random(tasks) < 0.5
-    cases = []
-    for place in range(tasks):
-        b_wins = truth[place] if knows[place] else random_winner[place]
-        outcome, winner = ps.Outcome.WIN, "b" if b_wins else "a"
-        if tied[place]:
-            outcome, winner = ps.Outcome.TIE, "tie"
-        elif not knows[place] and not agrees[place]:
-            outcome, winner = ps.Outcome.FLIP, None
-        cases.append(ps.PairwiseCase(f"t{place}", "k", winner, "", BOTH, outcome))
-    run = ps.PairwiseRunResult("r", tuple(cases), ("k",), sequential=not fixed)
-    rule = GateRule(margin)
-    return gate_criterion(run, "k", rule), gate_criterion(run, "k", replace(rule, by_flips=False), {"k": True})
+    blind = np.where(agrees, by_chance, "flip")
+    outcomes = np.where(rng.random(tasks) < sees, truth, blind)
+    return np.where(rng.random(tasks) < ties, "tie", outcomes)
+
+
+SCORES = {"b": 1.0, "a": 0.0, "tie": 0.5, "flip": 0.5}
+FLIPS = {"b": 0.0, "a": 0.0, "flip": 1.0}
+
+
+def simulated(outcomes, margin, fixed):
+    """The verdict of a gate by its own functions, and what it said before the judge had to show that it can tell."""
+    scores = [SCORES[outcome] for outcome in outcomes]
+    flips = [FLIPS.get(outcome) for outcome in outcomes]
+    if fixed:
+        bounds = fixed_bounds(Scores(np.array(scores), len(scores)), margin, 0.95)
+        verdict = before = verdict_of_ways({"loss": shown_by(*bounds, margin)}, "loss")
+        looked = len(scores)
+    else:
+        rule, regardless, before = GateRule(margin), GateRule(margin, by_flips=False), None
+        look = SimpleNamespace(sequences={"loss": rule.sequence()}, flips=RunningVerdict(0.0))
+        looked = 0
+        for score, flip in zip(scores, flips, strict=True):
+            looked += 1
+            look.sequences["loss"].update(score)
+            if flip is not None:
+                look.flips.update(flip)
+            if before is None and regardless.decided(look, "loss"):
+                before = rule.verdict(look, "loss")
+            if rule.decided(look, "loss"):
+                break
+        verdict = rule.verdict(look, "loss")
+        before = before or verdict
+    named = np.array([flip for flip in flips[:looked] if flip is not None])
+    told = len(named) > 0 and fixed_bounds(Scores(named, len(named)), 0.0, 0.95)[1] < 0.5
+    return verdict if told or verdict in {"better", "worse"} else "untested", before
+
+
+@pytest.mark.parametrize("fixed", [True, False])
+@pytest.mark.parametrize("sees", [0.2, 0.5, 0.9])
+def test_the_simulated_gate_is_the_gate(sees, fixed):
+    for run in range(4):
+        outcomes = judged(np.random.default_rng([SEED, run]), sees=sees, better=0.5, tasks=40, ties=0.2)
+        verdict, _ = simulated(outcomes, 0.2, fixed)
+        cases = []
+        for n, word in enumerate(map(str, outcomes)):
+            winner = word if word in "ab" else None
+            outcome = ps.Outcome.WIN if winner else ps.Outcome(word)
+            cases.append(ps.PairwiseCase(f"t{n}", "k", winner, "", BOTH, outcome))
+        rule = GateRule(0.2)
+        if not fixed:  # as a run does that stops when it is decided
+            look = Look([case.task_id for case in cases], "loss", rule)
+            for place, case in enumerate(cases):
+                look.take(place, case)
+                if rule.decided(look, "loss"):
+                    cases = cases[: place + 1]
+                    break
+        result = ps.PairwiseRunResult("r", tuple(cases), ("k",), sequential=not fixed)
+        assert gate_criterion(result, "k", rule).verdict == verdict
 
 
 SUITES = [{"tasks": 200, "margin": 0.1, "fixed": False}, {"tasks": 60, "margin": 0.2, "fixed": False},
@@ -46,18 +93,14 @@ BLIND = [0.1, 0.2, 0.3]
 HONEST = [{"sees": 0.95}, {"sees": 0.85}, {"sees": 0.9, "ties": 0.4}, {"sees": 0.7, "noise": "chance"}]
 
 
-def passes(found):
-    return found.verdict not in {"worse", "untested"}
-
-
-def passed(runs, seed, **how):
+def passed(runs, seed, *, tasks, margin, fixed, **judge):
     """Gates that passed, and that would have passed whatever the judge can tell."""
-    found = []
+    verdicts = []
     for run in range(runs):
         rng = np.random.default_rng([SEED, seed, run])
-        better = rng.uniform(0.30, 0.35) if how["sees"] < 0.5 else 0.5
-        found.append(gated(rng, better=better, **how))
-    return sum(passes(now) for now, _ in found), sum(passes(before) for _, before in found)
+        better = rng.uniform(0.30, 0.35) if judge["sees"] < 0.5 else 0.5
+        verdicts.append(simulated(judged(rng, better=better, tasks=tasks, **judge), margin, fixed))
+    return tuple(sum(verdict not in {"worse", "untested"} for verdict in said) for said in zip(*verdicts, strict=True))
 
 
 @pytest.mark.parametrize("sees", BLIND)

@@ -4,6 +4,8 @@ The long version (``make validate``) prints the figures of docs/validation.md. T
 would do once in ten thousand runs.
 """
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy.special import gammaln, xlogy
@@ -208,17 +210,18 @@ def test_the_simulated_gate_is_the_gate(scenario):
     """Task by task, with the class that a run uses."""
     values, failed = drawn(scenario, 12, np.random.default_rng([SEED, 4]))
     simulated = sequential(scenario, values, failed)
-    rule = GateRule(scenario.margin)
+    rule = GateRule(scenario.margin, by_flips=False)
     for run in range(12):
         ways = {"loss": rule.sequence(), "excluded": rule.sequence()}
+        look = SimpleNamespace(sequences=ways)
         for at in range(scenario.tasks):
             score = scenario.values[values[run, at]]
             ways["loss"].update(score)
             if not failed[run, at]:
                 ways["excluded"].update(score)
-            if rule.decided(ways, "loss"):
+            if rule.decided(look, "loss"):
                 break
-        assert simulated.verdicts[run] == rule.verdict(ways, "loss")
+        assert simulated.verdicts[run] == rule.verdict(look, "loss")
         assert simulated.tasks[run] == at + 1
 
 

@@ -126,3 +126,20 @@ def test_a_gate_of_fixed_size_says_how_tasks_were_weighed():
     )  # fmt: skip
     assert found.verdict == "worse"
     assert "of 142 cases, every task counting once" in found.criteria[0].sentence
+
+
+def test_what_is_simulated_is_what_ab_says():
+    sizes = np.asarray(CELLS["4x8 + 8x1"])
+    rng = np.random.default_rng(SEED + 1)
+    said, simulated = [], []
+    for chances in rng.beta(3, 1.2, (12, len(sizes))):
+        wins = [rng.random(size) < chance for size, chance in zip(sizes, chances, strict=True)]
+        cases = tuple(
+            ps.PairwiseCase(f"t{task}", "k", "b" if won else "a", "", {}, ps.Outcome.WIN, repeat=repeat)
+            for task, outcomes in enumerate(wins)
+            for repeat, won in enumerate(outcomes, start=1)
+        )
+        said.append(" is better: it won " in ps.PairwiseRunResult("r", cases, ("k",)).verdict("k"))
+        simulated.append(excludes_half(rate_ends(Scores(np.array([np.mean(won) for won in wins]), len(cases)), 0.95)))
+    assert said == simulated
+    assert 0 < sum(said) < len(said)
