@@ -9,6 +9,7 @@ import pairscale as ps
 from pairscale.cli._common import Output, echo, fields, require_chart, say, show_table
 from pairscale.cli.from_verb import from_verb
 from pairscale.core.errors import InputError
+from pairscale.core.told import NOT_TOLD, is_told
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,11 +24,16 @@ if TYPE_CHECKING:
 _FIGURES = {
     "reliability": "reliability",
     "reliability_weighted": "reliability, weighted",
+    "reliability_eap": "EAP reliability",
+    "rank_correlation": "expected rank correlation with the true order",
+    "reliability_without_outliers": "reliability without texts that lost or won nearly everything",
     "prior_sd": "prior standard deviation of the scores",
     "epsilon": "lapse rate",
     "error": "error of the judge's probabilities, in logits",
 }
 """What is shown of a fit, where it has it."""
+
+_POSITION = "preference for the first position, in logits"
 
 
 @from_verb(
@@ -45,8 +51,7 @@ _FIGURES = {
     "pairscale fit run.db --chart ranking.svg",
     "pairscale fit people.jsonl --chart judges.pdf --chart-kind judges",
     "pairscale fit results.csv --engine mle --reference S01",
-    hidden="ids rank_intervals covariance variant prior_sd chosen cluster weights repeats runs position ties level "
-    "seed",
+    hidden="ids rank_intervals covariance variant prior_sd chosen cluster weights repeats runs position level seed",
 )
 def command(
     arguments: dict[str, Any],
@@ -145,7 +150,7 @@ def _elo(fit: EloFit) -> tuple[dict[str, Any], pl.DataFrame, list[str]]:
 
 
 def _bradley_terry(fit: BTFit, reference: str | None) -> tuple[dict[str, Any], pl.DataFrame, list[str]]:
-    facts = fields(fit, "engine reliability unjudged notices prior_sd repeat_agreement")
+    facts = fields(fit, "engine reliability unjudged notices prior_sd repeat_agreement ties")
     facts |= {"n_items": fit.theta.height, "n_comparisons": round(fit.theta["comparisons"].sum() / 2)}
     facts |= {"components": len(fit.components), "level": 0.95, "reference": reference or "the mean"}
     first = "component" if "component" in fit.theta.columns else "rank"
@@ -157,9 +162,10 @@ def _bayes(fit: BayesFit) -> tuple[dict[str, Any], pl.DataFrame, list[str]]:
     log = fit.round_log.row(0, named=True)
     items = ps.summarize_items(fit)
     error = getattr(last, "error", None)
-    facts = {
+    spread = None if last.prior_sd is None else float(last.prior_sd.mean())
+    facts: dict[str, Any] = {
         "engine": last.model_variant,
-        "reliability": log["reliability_EAP"],
+        **last.reliability().columns,
         "n_items": items.height,
         "n_comparisons": last.n_comparisons,
         "diagnostics": last.diagnostics.log_columns(),
@@ -167,12 +173,18 @@ def _bayes(fit: BayesFit) -> tuple[dict[str, Any], pl.DataFrame, list[str]]:
         "epsilon": log["epsilon_mean"],
         "b": log["b_mean"],
         "b_interval": (log["b_p2.5"], log["b_p97.5"]),
-        "prior_sd": last.provenance.settings["prior_sd"] if last.prior_sd is None else float(last.prior_sd.mean()),
+        "prior_sd": last.provenance.settings["prior_sd"] if spread is None else spread,
         "repeats": last.repeat_agreement,
         "notices": fit.notices,
         "error": None if error is None else float(error.mean()),
         "judges": fit.judges,
+        "not_told": [],
     }
+    told = {"epsilon": is_told(log, "epsilon"), "b": is_told(log, "b"), "prior_sd": spread is None or last.spread_told}
+    for name, is_known in told.items():
+        if facts[name] is not None and not is_known:
+            facts[name] = None
+            facts["not_told"].append(_FIGURES.get(name, _POSITION))
     return facts, items, ["rank", "ID", "theta_mean", "theta_p2.5", "theta_p97.5"]
 
 
@@ -185,7 +197,8 @@ def _lines(facts: Mapping[str, Any]) -> list[str]:
             lines.append(f"{words} {facts[name]:.3f}")
     if facts.get("b") is not None:
         lower, upper = facts["b_interval"]
-        lines.append(f"preference for the first position, in logits {facts['b']:.3f} ({lower:.3f} to {upper:.3f})")
+        lines.append(f"{_POSITION} {facts['b']:.3f} ({lower:.3f} to {upper:.3f})")
+    lines += [f"{words}: {NOT_TOLD}" for words in facts.get("not_told", ())]
     if facts["reliability"] is not None and facts["reliability"] < 0:
         lines[1] += ": the errors of the scores are larger than their spread, so that the order says little"
     if "level" in facts:

@@ -20,6 +20,7 @@ from pairscale.core.errors import InputError
 from pairscale.core.notices import plural
 from pairscale.core.results import ORDER_KNOWN, read_form
 from pairscale.core.samples import with_kept
+from pairscale.core.told import is_told
 from pairscale.judges.names import is_judge
 from pairscale.models.bayes.logs import ITEM_LOG
 from pairscale.models.bradley_terry import BTFit, fit_bt_model
@@ -362,6 +363,7 @@ def ranking_report(facts: RankingFacts, *, texts: bool) -> Report:
         "stop_reason": facts.stop_reason,
         "stop": _stop(facts.stop_reason, last),
         "last": last,
+        "told": [name for name in ("epsilon", "b") if is_told(last, name)],
         "top": top_sought(last),
         "n_groups": facts.n_groups,
         "items": items.to_dicts(),
