@@ -38,5 +38,7 @@ from pairscale.r.position import RPositionalBias as RPositionalBias
 from pairscale.reporting.verbs import RunStatus as RunStatus
 from pairscale.simulation.planning import ComparisonPlan as ComparisonPlan
 from pairscale.simulation.study import SimulationStudy as SimulationStudy
+from pairscale.validity.verb import Trust as Trust
+from pairscale.validity.verb import Validity as Validity
 
 TABLE: str

@@ -310,9 +310,7 @@ def test_labels_of_people_have_a_section(tmp_path):
                 else:  # always the first text of the case, but one tie
                     first = "tie" if at and case == 4 else "2" if asked.swapped else "1"
                     store.answer(person, asked.question_id, first)
-        table = ps.agreement(
-            [row for row in store.rows() if row["preferred"]], unit="case_id", rater="labeller", label="preferred"
-        ).table
+    table = ps.agreement(run, unit="case_id", rater="labeller", label="preferred").table
     alpha = table.filter(statistic="krippendorff_alpha")["estimate"].item()
     source = write_report(run).read_text("utf-8")
     require_valid(source)
