@@ -23,7 +23,7 @@ _MOST_SHOWN = 10
 
 
 @from_verb(
-    "trust",
+    "validity.verb.trust",
     "RUN",
     "pairscale trust essays.db --next 40 --out pairs.csv",
     "pairscale trust essays.db --labels people.csv",
