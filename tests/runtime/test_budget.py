@@ -11,7 +11,17 @@ from pairscale import Verdict
 from pairscale.core.errors import InputError, JudgeError
 from pairscale.judges.orders import BothOrders
 from pairscale.judges.panel import PanelJudge
-from pairscale.runtime import Budget, BudgetExceeded, close, record_prices, recorded_prices, require_prices
+from pairscale.runtime import (
+    Budget,
+    BudgetExceeded,
+    close,
+    max_cost_of,
+    record_prices,
+    recorded_prices,
+    require_prices,
+)
+
+PAIR = ps.JudgePair({"ID": "a", "text": "one"}, {"ID": "b", "text": "two"})
 
 
 def run(scene):
@@ -46,6 +56,21 @@ def test_what_is_open_may_cost_as_much_as_the_highest_cost_since_and_is_waited_f
             await budget.reserve("judge", 0.1)
 
     run(scene())
+
+
+@pytest.mark.parametrize("most", [None, 0, 0.005, 2])
+def test_what_a_question_may_cost_at_most(most):
+    judge = ps.FunctionJudge(lambda A, B: 1)
+    declared = type("Declared", (), {"condition": judge.condition, "max_cost_of": lambda self, pair: most})()
+    assert max_cost_of(declared, PAIR) == most
+    assert max_cost_of(judge, PAIR) is None
+
+
+@pytest.mark.parametrize("most", [-0.001, "much", float("nan")])
+def test_what_is_no_money_is_refused(most):
+    judge = type("Odd", (), {"condition": ps.Condition("odd"), "max_cost_of": lambda self, pair: most})()
+    with pytest.raises(JudgeError, match="max_cost_of of the judge odd: what it returns must be"):
+        max_cost_of(judge, PAIR)
 
 
 def test_ten_times_ten_cents_are_a_dollar():
