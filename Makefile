@@ -72,7 +72,7 @@ validate: $(STAMP) nutpie mock-servers integrations  ## the long statistical, lo
 	$(PYTEST) -n 2 -m 'not validate' --hypothesis-profile thorough
 
 validate-claims: $(STAMP)  ## what adaptive runs claim beside the truth, for judges of many kinds; runs again where it stopped
-	OPENBLAS_NUM_THREADS=1 POLARS_MAX_THREADS=1 $(BIN)/python -m validation.claims --write docs/validation.md
+	OPENBLAS_NUM_THREADS=1 POLARS_MAX_THREADS=1 $(BIN)/python -m validation.claims
 	OPENBLAS_NUM_THREADS=1 POLARS_MAX_THREADS=1 $(BIN)/python -m validation.screening
 
 validate-goals: $(STAMP)  ## what goals, criteria and columns known beforehand save; runs again where it stopped

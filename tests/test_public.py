@@ -20,14 +20,15 @@ example_writing_results example_writing_samples export fit fit_statistics Functi
 HumanJudge import_run inspect_samples judge Judge JudgePair label LexicalJudge list_prompt_templates list_traits
 LLMJudge make_judge make_pairs open_run Outcome PairscaleError plan randomize_pair_order rank read_results
 read_samples register_prompt_template register_provider ReplayJudge report sample_pairs sample_reverse_pairs simulate
-SimulatedJudge status submit_pairs summarize_pairs synthetic_essays template_study Trait trait_description Verdict
+SimulatedJudge status submit_pairs summarize_pairs synthetic_essays template_study Trait trait_description
+trust Verdict
 """.split()
 
 # Lowest first: a module imports only from its own layer's package and from the layers before it.
 LAYERS = (
     "_version", "core", "datasets", "pairing", "store", "providers", "judges", "runtime", "collect", "batch", "models",
-    "checks", "adaptive", "auditing", "evaluate", "simulation", "reporting", "people", "testing", "integrations",
-    "r", "ag2", "results", "cli",
+    "checks", "validity", "adaptive", "auditing", "evaluate", "simulation", "reporting", "people", "testing",
+    "integrations", "r", "ag2", "results", "cli",
     "__main__",
 )  # fmt: skip
 

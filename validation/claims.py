@@ -26,7 +26,6 @@ from validation.rows import DATA, KeptRows, is_present, signed, started
 
 FIRST_SEED = 10_000  # seeds below this one were used for tuning
 SELECTORS = ("pollitt", "information")
-_MARKS = "<!-- claims: begin -->", "<!-- claims: end -->"
 PRESETS = ("pairscale", "pairwiseLLM")
 COLUMNS = (
     "cell", "preset", "seed", "claimed", "true", "theta", "rank", "theta_width", "rank_width", "comparisons", "pairs",
@@ -141,15 +140,6 @@ def run_all(chosen: list[Cell], rows: KeptRows, until: float, presets: tuple[str
                 rows.append(run_once(cell, preset, FIRST_SEED + number), signed(preset, cell.selector))
 
 
-def _replaced(page: str, told: str) -> str:
-    """The page with new tables between its two marks."""
-    before, _, rest = page.partition(_MARKS[0])
-    _, mark, after = rest.partition(_MARKS[1])
-    if not mark:
-        raise SystemExit(f"the page has no {_MARKS[0]} ... {_MARKS[1]}")
-    return f"{before}{_MARKS[0]}\n\n{told}\n\n{mark}{after}"
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cells", nargs="*", default=[""], help="cells whose name contains one of these")
@@ -157,7 +147,6 @@ def main() -> None:
     parser.add_argument("--rows", type=Path, default=DATA / "claims.csv", help="where runs are kept")
     parser.add_argument("--preset", choices=PRESETS, action="append", help="one preset alone")
     parser.add_argument("--drop-stale", action="store_true", help="delete the rows of an earlier code")
-    parser.add_argument("--write", type=Path, help="a page whose tables are written again, docs/validation.md")
     given = parser.parse_args()
     rows = KeptRows(given.rows, COLUMNS)
     chosen = [cell for cell in cells() if any(part in cell.name for part in given.cells)]
@@ -166,8 +155,6 @@ def main() -> None:
     run_all(chosen, rows, time.time() + given.seconds, tuple(given.preset or PRESETS))
     fresh, stale = kept(rows)
     print(tables(chosen, fresh))
-    if given.write is not None:
-        given.write.write_text(_replaced(given.write.read_text(), tables(list(cells()), fresh)))
     if stale:
         print(f"{len(stale)} rows were made by other settings or another engine and are left out (--drop-stale)")
 

@@ -57,5 +57,6 @@ from .simulation.study import simulate as simulate
 from .store.reading import read_results as read_results
 from .store.runfile import open_run as open_run
 from .store.transfer import import_run as import_run
+from .validity.verb import trust as trust
 
 def __getattr__(name: str): ...  # type: ignore[no-untyped-def]  # names of pairscale.r, .results and .ag2

@@ -168,8 +168,7 @@ def collect(run: str | os.PathLike[str]) -> BatchAnswers:
         A :class:`BatchAnswers` with ``results``, ``failed_attempts``, ``rest`` and ``batches``.
 
     Raises:
-        JudgeError: If the provider refuses the key, or the model failed in the same way on ten different questions in a
-            row; all of it is stored.
+        JudgeError: If the provider refuses the key.
         StoreError: If the run file cannot be used.
 
     Example:
@@ -203,7 +202,7 @@ def resume(
 
     Args:
         run: The run file.
-        interval: Seconds between two looks; longer while nothing changes.
+        interval: Seconds between two looks.
         max_minutes: Minutes that this call may wait; what has ended by then is collected, and a later call continues.
         again: First submit again what failed, expired or was cancelled.
         on_look: Called after each look with the table of all batches.
@@ -214,8 +213,7 @@ def resume(
 
     Raises:
         InputError: If a setting is out of range.
-        JudgeError: If the provider refuses the key, or the model failed in the same way on ten different questions in a
-            row; all of it is stored.
+        JudgeError: If the provider refuses the key.
         StoreError: If the run file cannot be used.
 
     Example:

@@ -33,9 +33,11 @@ pairing: PairSummary
 people.verbs: Labelling
 r.batches: BatchResult
 r.multi: MultiBatch MultiBatchResult
+r.position: RPositionalBias
 reporting.verbs: RunStatus
 simulation.planning: ComparisonPlan
 simulation.study: SimulationStudy
+validity.verb: Trust Validity
 """
 """Where the classes live."""
 

@@ -34,6 +34,7 @@ from pairscale.people.verbs import Labelling as Labelling
 from pairscale.r.batches import BatchResult as BatchResult
 from pairscale.r.multi import MultiBatch as MultiBatch
 from pairscale.r.multi import MultiBatchResult as MultiBatchResult
+from pairscale.r.position import RPositionalBias as RPositionalBias
 from pairscale.reporting.verbs import RunStatus as RunStatus
 from pairscale.simulation.planning import ComparisonPlan as ComparisonPlan
 from pairscale.simulation.study import SimulationStudy as SimulationStudy

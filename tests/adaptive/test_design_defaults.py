@@ -251,32 +251,6 @@ def test_every_setting_may_be_at_either_end_of_its_range(kind: type[AdaptiveConf
                 assert getattr(btl if kind is BTLConfig else ours, field["name"]) == value
 
 
-def test_a_long_way_between_refits_is_not_refused_as_another_setting(message_snapshot) -> None:
-    far = Engine(names(40), btl_config={"refit_pairs_target": 10**7})
-    assert (far.btl.refit_pairs_target, far.config.round_pairs_target, far.config.W_cap) == (10**7, 5 * 10**6, 2000)
-    assert far.config.round_pairs_effective(40) == 21  # what a round of 40 items can hold at most
-    assert BTLConfig.for_items(40, {"refit_pairs_target": 10**9}).refit_pairs_target == 10**9
-    with pytest.raises(InputError) as refused:
-        Engine(names(40), btl_config={"refit_pairs_target": 10**9 + 1})
-    message_snapshot(refused)
-
-
-def test_settings_are_kept_as_plain_numbers() -> None:
-    given = {"K_base": np.int64(6), "explore_rate": np.float32(0.25), "cap_frac": 1, "k_total": 12.0}
-    ours = config(50, **given)
-    kept = {name: getattr(ours, name) for name in given}
-    assert kept == {"K_base": 6, "explore_rate": 0.25, "cap_frac": 1.0, "k_total": 12}
-    assert [type(value) for value in kept.values()] == [int, float, float, int]
-
-
-def test_settings_are_a_mapping(message_snapshot) -> None:
-    with pytest.raises(InputError) as refused:
-        Engine(names(4), adaptive_config="fast")  # type: ignore[arg-type]
-    message_snapshot(refused)
-    whole = AdaptiveConfig.for_items(4)
-    assert Engine(names(4), adaptive_config=whole).config == whole  # type: ignore[arg-type]
-
-
 def test_defaults_follow_what_is_given() -> None:
     """§4.5: defaults that are functions of others follow those."""
     ours = config(200, K_base=6, k_total=31)
@@ -285,14 +259,3 @@ def test_defaults_follow_what_is_given() -> None:
     assert config(50, K_base=2).mid_max_dist == 1
     assert [config(50, dup_max_obs=n).dup_max_obs_relaxed for n in (1, 2, 3, 4, 100)] == [3, 3, 3, 4, 100]
     assert Engine(names(300), btl_config={"refit_pairs_target": 3000}).config.W_cap == 2000
-
-
-@pytest.mark.parametrize("seed", [-1, 1.5, True, "1"])
-def test_a_seed_is_a_whole_number(seed: Any) -> None:
-    with pytest.raises(InputError, match="seed"):
-        Engine(names(3), seed=seed)
-
-
-def test_one_item_cannot_be_ranked() -> None:
-    with pytest.raises(InputError, match="two texts"):
-        Engine(["a"])

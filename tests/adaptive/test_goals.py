@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import subprocess
-import sys
 import zlib
 
 import numpy as np
@@ -16,14 +14,12 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 
 import pairscale as ps
-from pairscale.adaptive.config import require_goal, resolve_preset, top_of
+from pairscale.adaptive.config import require_goal, top_of
 from pairscale.adaptive.engine import Engine, Starved
 from pairscale.adaptive.gates import may_stop, stop_decision
-from pairscale.adaptive.refits import refit
 from pairscale.adaptive.selection.goal_errors import expected_wrong, rank_errors, top_errors, top_probabilities
 from pairscale.adaptive.selection.information import InformationSelector, expected_information
 from pairscale.adaptive.selection.ledger import Ledger
-from pairscale.adaptive.selectors import selector_for
 from pairscale.core.errors import InputError, StoreMismatchError
 from pairscale.models.bayes.posterior import Posterior
 
@@ -131,30 +127,6 @@ def test_the_selector_chooses_the_best_pair(aim):
         selector.committed(ledger, found.i, found.j, y)
 
 
-def test_many_texts_are_scored_by_rows_and_withdrawn_ones_do_not_count():
-    n = 120  # more pairs than are scored at once
-    ledger, selector, rng = Ledger(n, 200), InformationSelector(), np.random.default_rng(1)
-    ledger.top = 5
-    ledger.withdraw([0, 1, 2])
-    selector.joined(ledger)
-    truth = np.linspace(3, -3, n)
-    for _ in range(300):
-        found = selector.choose(ledger, 2, rng)
-        assert found is not None
-        assert min(found.i, found.j) > 2
-        ledger.open(found.i, found.j)
-        selector.opened(ledger, found.i, found.j)
-        y = int(rng.random() < 1 / (1 + math.exp(truth[found.j] - truth[found.i])))
-        ledger.commit(found.i, found.j, y)
-        selector.committed(ledger, found.i, found.j, y)
-    assert ledger.degree[3:23].mean() > 1.5 * ledger.degree[60:].mean()  # the questions go where the cut is
-
-
-def test_when_all_texts_belong_to_the_top_nothing_special_counts():
-    mean, covariance = believed(1, 5)
-    assert top_errors(mean, covariance, 3, np.array([True, True, True, False, False])) is None
-
-
 # Figures
 
 
@@ -211,51 +183,6 @@ def paused(folder):
     return run
 
 
-def test_a_stricter_limit_continues_the_run(tmp_path):
-    run = tmp_path / "run.db"
-    options = {"judge": judge, "goal": "top:5", "run": run, "fit": "laplace", "progress": "none"}
-    first = ps.rank(texts(), btl_config={"top_wrong_max": 0.3}, **options)
-    more = ps.rank(texts(), btl_config={"top_wrong_max": 0.1}, **options)
-    assert more.summary["committed_pairs"][0] > first.summary["committed_pairs"][0]
-    assert ps.audit(run).passed
-
-
-def test_an_audit_recomputes_wrong_members_from_the_probabilities():
-    from pairscale.adaptive.audit import round_columns
-
-    adaptive, btl = resolve_preset("pairscale", {"goal": "top:5"})
-    engine = Engine([row["ID"] for row in texts()], selector="information", adaptive_config=adaptive, btl_config=btl)
-    while engine.pending is None:
-        found = engine.propose()
-        assert not isinstance(found, Starved)
-        assert found is not None
-        made = judge({"ID": engine.ids[found.first]}, {"ID": engine.ids[found.second]})
-        engine.record(found.step_id, made["Y"])
-    outcome = refit(engine.pending, "laplace")
-    items = outcome.items.to_dict(as_series=False)
-    again = round_columns(engine.pending, outcome.row, items)
-    assert again["top_wrong"] == pytest.approx(outcome.row["top_wrong"])
-    items["top_prob"][0] = 0.0 if items["top_prob"][0] > 0.5 else 1.0
-    at_top = items["rank"][0] <= 5
-    assert (
-        round_columns(engine.pending, outcome.row, items)["top_wrong"] != pytest.approx(again["top_wrong"])
-    ) == at_top
-
-
-def test_withdrawn_texts_are_no_members():
-    engine = Engine([row["ID"] for row in texts()], selector="information", adaptive_config={"goal": "top:5"})
-    best = f"t{int(np.argmax(TRUTH)):02d}"
-    while engine.pending is None:
-        found = engine.propose()
-        assert found is not None
-        made = judge({"ID": engine.ids[found.first]}, {"ID": engine.ids[found.second]})
-        engine.record(found.step_id, made["Y"])
-    engine.withdraw([best])
-    outcome = refit(engine.pending, "laplace")
-    assert outcome.items.filter(pl.col("ID") == best)["top_prob"].to_list() == [None]
-    assert outcome.items["top_prob"].sum() == pytest.approx(5)
-
-
 ROW = {
     "goal": "top:10", "top_wrong": 0.9, "top_wrong_allowed": 1.0, "divergences": 0, "divergences_max_allowed": 0,
     "max_rhat": 1.0, "max_rhat_allowed": 1.01, "min_ess_bulk": 500, "ess_bulk_required": 400, "reliability": 0.2,
@@ -276,25 +203,6 @@ def test_the_stop_of_a_run_for_the_top(changed, stops):
 @pytest.mark.parametrize(("wrong", "may"), [(1.0, True), (1.25, True), (1.3, False)])
 def test_the_approximation_rules_a_stop_out_only_when_it_is_far(wrong, may):
     assert may_stop({**ROW, "top_wrong": wrong}) is may
-
-
-# Settings
-
-
-def test_settings_that_do_not_fit_the_goal(message_snapshot):
-    with pytest.raises(InputError) as refused:
-        ps.rank(texts(), judge=judge, goal="top:30", steps=1, progress="none")
-    message_snapshot(refused)
-    with pytest.raises(InputError, match="top_wrong_max"):
-        ps.rank(texts(), judge=judge, goal="top:3", reliability=0.9, steps=1, progress="none")
-    with pytest.raises(InputError) as refused:
-        ps.plan(5, goal="top:5", progress=False)
-    message_snapshot(refused)
-
-
-def test_the_selector_follows_the_goal():
-    assert (selector_for(None, "order"), selector_for(None, "top:3")) == ("pollitt", "information")
-    assert selector_for("pollitt", "top:3") == "pollitt"
 
 
 def start_of(n: int, goal: str, selector: str, refuses: int = -1) -> list[tuple[int, int]]:
@@ -322,23 +230,6 @@ def test_a_run_for_the_top_begins_with_half_of_the_chain(n):
         assert len(start_of(n, "top:2", selector)) == n - 1
 
 
-def test_a_text_without_an_answer_does_not_hold_up_the_start_of_a_run_for_the_top():
-    asked = start_of(10, "top:2", "information", refuses=4)
-    assert len(asked) == 5
-    assert sum(4 in pair for pair in asked) == 1
-
-
-@pytest.mark.slow
-def test_a_plan_for_the_top():
-    found = ps.plan(20, goal="top:3", sd=2.5, seeds=2, progress=False)
-    assert found.goal == "top:3"
-    assert found.reliability is None
-    assert found.selector == "information"
-    assert found.top_right is not None
-    assert found.top_right >= 2
-    assert "goal top:3" in str(found)
-
-
 KILLED = """
 import os, sys, tests.adaptive.test_goals as these, pairscale as ps
 count = 0
@@ -351,15 +242,3 @@ def judge(A, B):
 judge.__module__, judge.__qualname__ = "tests.adaptive.test_goals", "judge"
 ps.rank(these.texts(), judge=judge, goal="top:5", run=sys.argv[1], fit="laplace", progress="none")
 """
-
-
-@pytest.mark.slow
-def test_a_killed_run_for_the_top_continues_as_if_it_had_not_been(tmp_path):
-    run = tmp_path / "run.db"
-    done = subprocess.run([sys.executable, "-c", KILLED, str(run)], timeout=600, check=False, cwd=".")
-    assert done.returncode == 9
-    options = {"judge": judge, "goal": "top:5", "fit": "laplace", "progress": "none"}
-    resumed, whole = ps.rank(texts(), run=run, **options), ps.rank(texts(), **options)
-    columns = ["step_id", "A_id", "B_id", "Y"]
-    assert resumed.logs["step_log"].select(columns).equals(whole.logs["step_log"].select(columns))
-    assert ps.audit(run).passed

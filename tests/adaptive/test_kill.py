@@ -17,7 +17,7 @@ import polars as pl
 import pytest
 
 import pairscale as ps
-from pairscale.adaptive.replay import uid_of
+from pairscale.adaptive.engine import uid_of
 from pairscale.adaptive.session import session_exists
 from tests.adaptive.running import asked, audited
 

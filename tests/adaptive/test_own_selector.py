@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +10,8 @@ import pytest
 
 import pairscale as ps
 from pairscale.adaptive.engine import Engine
-from pairscale.adaptive.selectors import SELECTORS, OwnSelector, Situation, named_selector, selector_name
+from pairscale.adaptive.selectors import OwnSelector, Situation, selector_name
 from pairscale.core.errors import InputError, StoreMismatchError, UnknownNameError
-from pairscale.simulation.run import simulate_run
-from pairscale.simulation.study import simulate
 from tests.adaptive.driving import drive, finish_warm_start, judge, names
 from tests.adaptive.running import FAST, LATE, audited, better, rank, samples, simulated, steps
 
@@ -51,29 +48,6 @@ def with_margin(now: Situation, margin: float) -> tuple[int, int] | None:
     return None if not len(near) else (first[near[0]], second[near[0]])
 
 
-# By name
-
-
-def test_the_names_there_are() -> None:
-    assert [named_selector(name) for name in ("pollitt", *SELECTORS)] == ["pollitt", *SELECTORS]
-    with pytest.raises(UnknownNameError, match=r"'best'.*pollitt.*random.*nearest.*information.*module:function"):
-        named_selector("best")
-
-
-@pytest.mark.parametrize(
-    ("selector", "name"),
-    [
-        (most_uncertain, NAME),
-        (Named(), "closest pair"),
-        (partial(with_margin, margin=2), f"{__name__}.with_margin(margin=2)"),
-        (partial(with_margin, margin=Named()), f"{__name__}.with_margin(margin=<{__name__}.Named object>)"),
-        (f"{__name__}:most_uncertain", NAME),
-    ],
-)
-def test_what_the_log_calls_it(selector: Any, name: str) -> None:
-    assert selector_name(named_selector(selector)) == name
-
-
 def test_by_module_and_function_also_from_the_current_folder(
     message_snapshot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -87,12 +61,6 @@ def test_by_module_and_function_also_from_the_current_folder(
     message_snapshot(refused)
     with pytest.raises(UnknownNameError, match="no module 'nowhere_at_all'"):
         rank(5, selector="nowhere_at_all:first")
-
-
-@pytest.mark.parametrize("wrong", [None, 7, [], Named, "", ":", "pollitt:"])
-def test_what_is_no_selector(wrong: Any) -> None:
-    with pytest.raises(InputError, match="selector"):
-        ps.adaptive_rank_start(["a", "b"], selector=wrong)
 
 
 # What it is shown
@@ -150,33 +118,6 @@ def test_an_answer_that_is_none_is_refused(answer: Any, words: str) -> None:
     finish_warm_start(engine)
     with pytest.raises(InputError, match=f"selector .*<lambda> .*{words}"):
         engine.propose()
-
-
-@pytest.mark.slow
-def test_nothing_is_lost_when_it_errs(message_snapshot, tmp_path: Path) -> None:
-    def bad(now: Situation) -> tuple[int, int]:
-        return (0, 0) if len(now.history) >= 6 else by_chance(now)
-
-    bad.name = "mended"  # type: ignore[attr-defined]
-    good = partial(by_chance)
-    good.name = "mended"  # type: ignore[attr-defined]
-    run = tmp_path / "run.db"
-    with pytest.raises(InputError) as refused:
-        rank(5, selector=bad, n_steps=12, run=run)
-    message_snapshot(refused)
-    assert ps.validate_session_dir(run)["steps"] == 6
-    result = rank(5, selector=good, n_steps=6, run=run)
-    assert steps(result.state).equals(steps(rank(5, selector=good, n_steps=12).state))
-    assert ps.audit(run, selector=good).passed
-
-
-def test_what_it_raises_reaches_the_user(tmp_path: Path) -> None:
-    def broken(now: Situation) -> tuple[int, int]:
-        raise ZeroDivisionError("oh")
-
-    with pytest.raises(ZeroDivisionError, match="oh"):
-        rank(5, selector=broken, n_steps=12, run=tmp_path / "run.db")
-    assert ps.validate_session_dir(tmp_path / "run.db")["steps"] == 4
 
 
 def test_one_that_wants_none_is_shown_more_and_then_the_run_ends(tmp_path: Path) -> None:
@@ -248,14 +189,6 @@ def test_another_one_is_refused_and_without_it_a_run_can_be_looked_at(tmp_path: 
     audited(pollitt)
 
 
-def test_one_that_stopped_is_closed_without_it(tmp_path: Path) -> None:
-    run = tmp_path / "run.db"
-    rank(4, better, selector=by_chance, run=run, btl_config=LATE)
-    state = ps.adaptive_rank_resume(run=run)
-    assert state.stop_reason == "candidate_starvation"
-    assert ps.adaptive_rank_run_live(state, better, None, **FAST) is state
-
-
 def test_an_audit_tells_of_a_selector_that_remembers(tmp_path: Path) -> None:
     class Forgetting:
         name = "moody"
@@ -271,17 +204,3 @@ def test_an_audit_tells_of_a_selector_that_remembers(tmp_path: Path) -> None:
     report = ps.audit(tmp_path / "run.db", selector=Forgetting())
     assert not report.passed
     assert report.steps >= 12
-
-
-# Studies
-
-
-def test_it_is_simulated_like_the_others() -> None:
-    run = simulate_run(8, most_uncertain, 3, max_comparisons=24)
-    assert (run.selector, run.comparisons) == (NAME, 24)
-    study = simulate(6, selector=("random", Named()), seeds=2, per_item=3, progress=False)
-    assert study.runs["selector"].unique(maintain_order=True).to_list() == ["random", "closest pair"]
-    assert study.settings["selector"] == ["random", "closest pair"]
-    assert study.baseline == "random"
-    plan = ps.plan(6, reliability=0.3, selector=Named(), seeds=1, progress=False)
-    assert plan.selector == "closest pair"

@@ -13,8 +13,6 @@ import pytest
 import pairscale as ps
 from pairscale.core.comparisons import panel_member
 from pairscale.core.errors import InputError
-from pairscale.judges.names import no_grading
-from pairscale.judges.panel import PanelJudge
 from tests.adaptive.running import Tamper, audited
 
 N = 16
@@ -63,16 +61,6 @@ def test_every_pair_belongs_to_one_judge_who_is_in_the_log(run: Path) -> None:
 
 
 @pytest.mark.slow
-def test_results_name_the_judge_who_answered(run: Path) -> None:
-    with ps.open_run(run) as store:
-        results = store.results()
-    log = ps.load_adaptive_session(run).step_log.filter(pl.col("status") == "committed")
-    assert results.filter(outcome="win")["judge_id"].to_list() == log["judge"].to_list()
-    fit = ps.fit(run, "bayes", judges="slopes", seed=1)
-    assert set(fit.judges["judge_id"]) == set(SLOPES)
-
-
-@pytest.mark.slow
 def test_refits_have_slopes_and_the_weak_judge_is_named(run: Path, tmp_path: Path) -> None:
     state = ps.load_adaptive_session(run)
     last = state.round_log.row(-1, named=True)
@@ -84,12 +72,6 @@ def test_refits_have_slopes_and_the_weak_judge_is_named(run: Path, tmp_path: Pat
     assert json.loads(status.adaptive["judge"]["weak_judges"]) == ["coin"]
     page = ps.report(run, out=tmp_path / "run.html").read_text("utf-8")
     assert "weak: it says little about the texts" in page
-
-
-@pytest.mark.slow
-def test_the_call_says_who_is_weak(caplog: pytest.LogCaptureFixture) -> None:
-    ranked()
-    assert "'coin' is a weak judge" in caplog.text
 
 
 @pytest.mark.slow
@@ -114,18 +96,6 @@ def test_the_audit_finds_a_judge_that_was_changed(tmp_path: Path) -> None:
     assert "judge" in str(report)
 
 
-@pytest.mark.slow
-def test_another_panel_is_another_judge(run: Path) -> None:
-    with pytest.raises(ps.StoreMismatchError, match="another judge"):
-        ps.rank(SAMPLES, judge=panel()[:2], run=run, fit="laplace", progress="none", seed=2, max_comparisons=170)
-
-
-def test_pooled_judges_have_no_slopes() -> None:
-    out = ranked(max_comparisons=40, btl_config={"judges": "pooled"})
-    assert out.refits["judge_slopes"].null_count() == out.refits.height
-    assert out.logs["step_log"]["judge"].null_count() == 0
-
-
 @pytest.mark.parametrize(
     ("more", "message"),
     [
@@ -137,28 +107,3 @@ def test_pooled_judges_have_no_slopes() -> None:
 def test_what_is_refused(more: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         ranked(**more)
-
-
-def test_members_must_differ_and_be_judges(message_snapshot) -> None:
-    with pytest.raises(InputError, match="twice"):
-        PanelJudge([Named("good", 1), Named("good", 1)])
-    with pytest.raises(InputError) as refused:
-        PanelJudge([Named("good", 1)])
-    message_snapshot(refused)
-    assert PanelJudge([Named("good", 1), Named("good", 2)]).names == ("good", "good (2)")
-    with pytest.raises(InputError, match="empty list"):
-        ps.rank(SAMPLES, judge=[], progress="none")
-    with pytest.raises(InputError, match="people"):
-        ps.rank(SAMPLES, judge="lexical,human", progress="none")
-    with pytest.raises(InputError) as refused:
-        ps.rank(SAMPLES, judge="lexical,nobody", progress="none")
-    message_snapshot(refused)
-
-
-def test_a_panel_may_be_one_text() -> None:
-    out = ps.rank(
-        SAMPLES, judge="simulated:good,simulated:coin", fit="laplace", progress="none", max_comparisons=30
-    )  # fmt: skip
-    name = out.summary["judge_id"].item()
-    assert name == "panel of simulated, simulated (2)"
-    assert "Not for grading: simulated" in no_grading([name])

@@ -67,19 +67,6 @@ def test_the_audit_finds_a_probability_that_was_changed(tmp_path: Path, where: s
     assert "probability" in str(report)
 
 
-def test_winners_alone_leave_no_probability_in_the_log() -> None:
-    out = ps.rank(SAMPLES, judge=JUDGE, fit="laplace", progress="none", max_comparisons=30)
-    assert out.logs["step_log"]["probability"].null_count() == 30
-
-
-def test_a_function_may_give_a_probability_alone() -> None:
-    def judge(A: Any, B: Any) -> dict[str, Any]:
-        return {"is_valid": True, "p": 1 / (1 + np.exp(B["theta_true"] - A["theta_true"]))}
-
-    out = ps.rank(SAMPLES, judge=judge, answer="probability", fit="laplace", progress="none", max_comparisons=40)
-    assert out.items["ID"][0] == SAMPLES["ID"][int(np.argmax(TRUTH))]
-
-
 def test_what_is_refused(message_snapshot, tmp_path: Path) -> None:
     with pytest.raises(InputError) as refused:
         ps.rank(SAMPLES, judge=JUDGE, answer="odds", progress="none")  # type: ignore[arg-type]

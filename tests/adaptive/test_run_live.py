@@ -7,7 +7,6 @@ import logging
 import threading
 from collections import Counter
 from functools import partial
-from types import SimpleNamespace
 from typing import Any
 
 import polars as pl
@@ -18,12 +17,13 @@ from pairscale.adaptive import live
 from pairscale.adaptive.live import AdaptiveSource
 from pairscale.core.errors import InputError, UnknownNameError
 from pairscale.models.bayes.fit import fit_btl_laplace
-from pairscale.models.bayes.logs import ITEM_LOG
 from pairscale.runtime import Runtime
-from pairscale.testing import Behaviour, ProviderSimulator
 from tests.adaptive.running import FAST, LATE, SOON, answers, asked, audited, better, rank, samples, simulated, steps
 
 LONG = pytest.mark.validate
+
+
+# Limits
 
 
 def closed(result: ps.AdaptiveResult, reason: str | None) -> None:
@@ -43,9 +43,6 @@ def closed(result: ps.AdaptiveResult, reason: str | None) -> None:
     assert result.items["theta_mean"].is_sorted(descending=True)
 
 
-# Limits
-
-
 @pytest.mark.parametrize("concurrency", [1, 8])
 def test_n_steps_counts_invalid_answers_too(concurrency: int) -> None:
     result = rank(10, simulated(invalid_rate=0.3), n_steps=40, concurrency=concurrency)
@@ -55,38 +52,6 @@ def test_n_steps_counts_invalid_answers_too(concurrency: int) -> None:
     assert result.summary["steps_attempted"].item() == 40
     closed(result, None)
     assert result.logs["round_log"]["is_closing"][-1]
-
-
-@pytest.mark.parametrize("selector", ["pollitt", "random", "information"])
-def test_no_closing_refit_with_fewer_comparisons_than_the_model_needs(selector, caplog) -> None:
-    """With the sampler: two comparisons of four texts kept it busy for ever."""
-    few = ps.adaptive_rank(samples(4), judge=better, n_steps=2, selector=selector, progress="none")
-    assert (few.refits.height, few.items.height, few.summary["reliability"].item()) == (0, 0, None)
-    assert few.state.engine.committed == 2
-    assert "there are no scores yet: they need 3 comparisons, and there are 2" in caplog.text
-    caplog.clear()
-    two = ps.rank(samples(2), judge=better, steps=1, selector=selector, fit="laplace", progress="none")
-    assert (two.refits.height, two.items.height) == (1, 2)
-    for n, n_steps in ((4, 3), (3, 2), (20, 3)):  # three, or all that it takes to tie them together
-        enough = rank(n, better, n_steps=n_steps, selector=selector)
-        assert (enough.refits.height, enough.items.height) == (1, n)
-    assert "no scores yet" not in caplog.text
-
-
-def test_a_run_that_paused_before_its_scores_gets_them_when_it_goes_on(tmp_path) -> None:
-    run = tmp_path / "run.db"
-    assert rank(6, better, n_steps=2, run=run).items.height == 0
-    assert rank(6, better, n_steps=0, run=run).items.height == 0
-    more = rank(6, better, n_steps=2, run=run)
-    assert (more.items.height, more.refits["is_closing"].to_list()) == (6, [True])
-    audited(run)
-    assert rank(6, better, n_steps=0, run=run).refits.height == 1  # nothing is new
-
-
-def test_no_steps_at_all() -> None:
-    result = rank(10, n_steps=0)
-    assert result.items.is_empty()
-    assert result.summary.row(0)[:6] == (10, 0, 0, 0, False, None)
 
 
 @pytest.mark.slow_except("7")
@@ -138,35 +103,11 @@ def test_max_cost_is_never_passed(concurrency: int, tmp_path: Any) -> None:
     assert audited(given["run"]).steps == again.logs["step_log"].height
 
 
-def test_a_price_that_is_not_known_yet_is_asked_for_with_one_question() -> None:
-    judge = Priced(1.0)
-    result = rank(10, judge, max_cost=1.5, concurrency=64)
-    assert judge.asked == 1
-    assert (result.state.ended, result.refits.height) == ("max_cost", 0)  # one comparison is too few for a fit
-    assert rank(10, Priced(1.0), max_cost=0).logs["step_log"].is_empty()
-
-
 class Foretelling(Priced):
     """One that says beforehand what the longest texts may cost."""
 
     def max_cost_of(self, pair: ps.JudgePair) -> float:
         return 1e-4 * (len(pair.first["text"]) + len(pair.second["text"]))
-
-
-@pytest.mark.slow
-def test_a_price_that_is_said_beforehand_is_not_found_out_by_paying_it() -> None:
-    texts = [{"ID": f"t{n}", "text": "long " * (10 if n < 8 else 200)} for n in range(10)]  # at most 0.2 a question
-    for limit, questions in ((0.19, 0), (0.21, 1)):
-        judge = Foretelling(0.2)
-        result = ps.adaptive_rank(
-            texts, judge=judge, max_cost=limit, concurrency=8, seed=1, progress="none", n_steps=None
-        )
-        assert (judge.asked, result.state.ended) == (questions, "max_cost")
-    cheap = Foretelling(0.001)  # what is open may cost 0.2 each, and costs less: it continues until 0.2 is not left
-    ps.adaptive_rank(
-        texts, judge=cheap, max_cost=0.3, concurrency=8, seed=1, progress="none", max_comparisons=150, n_steps=None
-    )
-    assert cheap.spent == pytest.approx(0.1005, abs=0.0006)
 
 
 @pytest.fixture
@@ -196,29 +137,6 @@ def test_max_minutes_by_the_clock_of_this_call(now: list[float]) -> None:
     again = ps.adaptive_rank_run_live(result.state, slow, None, max_minutes=1, **FAST)
     assert again.engine.committed == 30
     assert again.stop_reason == "max_minutes"
-
-
-@pytest.mark.parametrize("concurrency", [1, 4])
-@pytest.mark.parametrize(("wait", "attempts"), [(0.0, 3), (3600.0, 1)])
-def test_when_the_time_is_up_nothing_is_asked_again(
-    wait: float, attempts: int, concurrency: int, now: list[float], tmp_path: Any
-) -> None:
-    """Nor is anything that would have to wait for longer than there is time; the next call asks the same question."""
-    given = {"run": tmp_path / "run.db", "concurrency": concurrency, "retries": 50, "retry_wait": wait}
-
-    def failing(A: Any, B: Any) -> dict[str, Any]:
-        now[0] += 20.0
-        raise ConnectionError("gone")
-
-    result = rank(10, ps.FunctionJudge(failing, name="mine"), max_minutes=1, **given)
-    assert result.state.ended == "max_minutes"
-    assert result.logs["step_log"].is_empty()
-    tried = Counter(uid for uid, _ in asked(given["run"]))
-    assert tried["step-000001"] == attempts if concurrency == 1 else len(tried) <= 4
-    assert attempts <= tried.total() <= attempts + 2 * concurrency
-    again = rank(10, ps.FunctionJudge(better, name="mine"), n_steps=12, **given)
-    assert sorted(again.logs["step_log"]["step_id"]) == list(range(1, 13))
-    audited(given["run"])
 
 
 @pytest.mark.parametrize(
@@ -286,15 +204,6 @@ def test_fifty_twice_is_a_hundred_once(selector: str) -> None:
     assert ps.adaptive_results_history(twice.state).equals(ps.adaptive_results_history(once.state))
 
 
-@pytest.mark.slow
-def test_one_step_at_a_time_is_the_same_run() -> None:
-    once = rank(5, n_steps=14)
-    state = ps.adaptive_rank_start(samples(5))
-    for _ in range(14):
-        assert ps.adaptive_rank_run_live(state, simulated(), fit_fn="laplace", progress="none") is state
-    assert steps(state).equals(steps(once.state))
-
-
 def test_a_statistical_stop_ends_the_run_and_a_stricter_rule_goes_on(caplog: pytest.LogCaptureFixture) -> None:
     result = rank(12, better, btl_config=SOON)
     closed(result, "btl_converged")
@@ -328,17 +237,6 @@ def test_what_comes_in_after_the_stop_cannot_take_it_back(concurrency: int, tmp_
     audited(run)
 
 
-def test_starvation_is_an_end_with_scores_and_more_answers_go_on(caplog: pytest.LogCaptureFixture) -> None:
-    result = rank(3, better, btl_config={"eap_reliability_min": 1.0})
-    closed(result, "candidate_starvation")
-    with caplog.at_level(logging.WARNING, "pairscale"):
-        ps.adaptive_rank_run_live(result.state, better, None, **FAST)
-    assert "this run has stopped (candidate_starvation)" in caplog.text
-    more = {"dup_max_obs": 6, "dup_max_obs_relaxed": 8, "dup_p_margin": 0.5}
-    state = ps.adaptive_rank_run_live(result.state, better, None, adaptive_config=more, **FAST)
-    assert state.engine.committed > result.summary["committed_pairs"].item()
-
-
 # Judges
 
 
@@ -356,97 +254,6 @@ def test_a_judge_sees_both_items_with_all_their_columns_and_the_run() -> None:
     assert second["ID"] == second["item_id"] == result.logs["step_log"]["B_id"][0]
     assert first["text"] == f"text {int(first['ID'][1:])} of s"
     assert state is result.state
-
-
-@pytest.mark.slow
-def test_judges_of_every_kind_give_the_same_run() -> None:
-    class Called:
-        def __call__(self, A: Any, B: Any, state: Any = None) -> dict[str, Any]:
-            assert isinstance(state, ps.AdaptiveState)
-            return better(A, B)
-
-    class Object:
-        condition = ps.Condition("object")
-
-        async def compare(self, pair: ps.JudgePair) -> ps.Verdict:
-            assert isinstance(pair.state, ps.AdaptiveState)
-            return ps.Verdict.win(1 if better(pair.first, pair.second)["Y"] else 2)
-
-    async def later(A: Any, B: Any) -> dict[str, Any]:
-        await asyncio.sleep(0)
-        return better(A, B)
-
-    def verdict(A: Any, B: Any) -> ps.Verdict:
-        return ps.Verdict.win(1 if A["theta_true"] > B["theta_true"] else 2)
-
-    def awaited(A: Any, B: Any) -> Any:
-        return later(A, B)
-
-    kinds = [better, later, verdict, awaited, Called(), Object(), ps.FunctionJudge(better, name="mine")]
-    kinds += ["tests.adaptive.running:better"]
-    runs = [steps(rank(6, judge, n_steps=15).state) for judge in kinds]
-    assert all(run.equals(runs[0]) for run in runs)
-    assert rank(6, "lexical", n_steps=5).logs["step_log"].height == 5
-
-
-def test_arguments_of_a_call_reach_the_judge() -> None:
-    seen: list[Any] = []
-
-    def judge(A: Any, B: Any, weight: float = 1.0, trait_name: str = "") -> dict[str, Any]:
-        seen.append((weight, trait_name))
-        return better(A, B)
-
-    rank(5, judge, n_steps=1, judge_call_args={"weight": 3.0}, trait="organization")
-    assert seen == [(3.0, ps.trait_description("organization").name)]
-    state = ps.adaptive_rank_start(samples(5))
-    ps.adaptive_rank_run_live(state, judge, 1, weight=2.0, **FAST)
-    assert seen[1] == (2.0, "")
-    with pytest.raises(InputError, match="has its settings"):
-        rank(5, simulated(), n_steps=1, judge_args={"bias": 3})
-    with pytest.raises(InputError, match="name a judge"):
-        ps.adaptive_rank(samples(5), **FAST, n_steps=None)
-
-
-def test_the_ranking_has_ranks_behind_the_columns_of_the_item_log() -> None:
-    items = rank(6, better, n_steps=20).items
-    assert items.columns == [*ITEM_LOG, "deg", "posA_prop"]
-    assert items["rank"].to_list() == [1, 2, 3, 4, 5, 6]
-    assert rank(6, better, n_steps=0).items.columns == items.columns
-
-
-@pytest.mark.parametrize("given", [{"backend": "openai", "model": "gpt-4.1"}, {"judge": "openai:gpt-4.1"}])
-def test_endpoint_and_key_are_those_of_the_model(given: dict[str, Any], tmp_path: Any) -> None:
-    """As in the manual: they reach the model that judges; the key is kept nowhere."""
-    run, key = tmp_path / "run.db", "sk-planted-0123456789"
-    with ProviderSimulator(Behaviour()) as server:
-        ps.adaptive_rank(
-            samples(4), endpoint="responses", api_key=key, include_raw=True, run=run, n_steps=3,
-            judge_args={"base_url": f"{server.url}/v1", "endpoint": "chat.completions"}, **given, **FAST,
-        )  # fmt: skip
-        paths = {request.path for request in server.journal}
-    assert paths == {"/v1/responses"}
-    assert key.encode() not in run.read_bytes()
-    with ps.open_run(run) as store:
-        assert store.results(raw=True)["raw_response"].is_not_null().all()
-
-
-def test_endpoint_and_key_are_ignored_by_other_judges() -> None:
-    for judge in ("lexical", better, simulated()):
-        assert rank(4, judge, n_steps=2, endpoint="responses", api_key="sk-none-needed-0").state.engine.rows == 2
-
-
-@pytest.mark.slow
-def test_a_judge_may_read_the_log_of_the_run_from_its_thread() -> None:
-    def judge(A: Any, B: Any, state: Any) -> dict[str, Any]:
-        log = state.step_log
-        done = log["pair_id"].drop_nulls().to_list()
-        assert done == list(range(1, len(done) + 1))
-        return better(A, B)
-
-    log = rank(10, judge, n_steps=80, concurrency=8).logs["step_log"]
-    assert log.height == 80
-    assert log["pair_id"].drop_nulls().to_list() == list(range(1, 1 + (log["status"] == "ok").sum()))
-    assert log["status"].is_in(["ok", "starved"]).all()
 
 
 # Many at once
@@ -514,12 +321,6 @@ def test_a_refit_runs_while_judging_goes_on_and_takes_effect_in_its_turn() -> No
     assert log.filter(pl.col("proposed_after") < effective)["belief_refit_id"].is_null().all()
 
 
-def test_in_sequence_a_refit_is_waited_for() -> None:
-    log = rank(6, n_steps=30).logs["step_log"]
-    assert log.filter(pl.col("belief_refit_id").is_not_null())["proposed_after"].min() == 6
-    assert log.filter(pl.col("proposed_after") >= 6)["belief_refit_id"].is_not_null().all()
-
-
 def test_a_fit_that_fails_ends_the_run_and_loses_nothing(tmp_path: Any) -> None:
     def fit(*args: Any, **options: Any) -> Any:
         raise ZeroDivisionError("no luck")
@@ -532,25 +333,6 @@ def test_a_fit_that_fails_ends_the_run_and_loses_nothing(tmp_path: Any) -> None:
     closed(result, None)
     assert steps(result.state).equals(steps(rank(6, n_steps=30).state))
     audited(run)
-
-
-# What is shown
-
-
-@pytest.mark.parametrize("mode", ["all", "refits", "steps", "line", "none"])
-def test_progress_goes_to_standard_error(mode: str, capsys: pytest.CaptureFixture[str]) -> None:
-    rank(10, simulated(invalid_rate=0.2), n_steps=60, progress=mode, progress_redraw_every=1)
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert ("refit 1: " in err) == (mode != "none")
-    assert ("no valid answer" in err) == (mode != "none")
-
-
-def test_events_and_errors_can_be_left_out(capsys: pytest.CaptureFixture[str]) -> None:
-    quiet = {"progress_errors": False, "progress_show_events": False}
-    rank(4, simulated(invalid_rate=0.4), n_steps=40, progress="steps", **quiet)
-    err = capsys.readouterr().err
-    assert "no valid answer" not in err
 
 
 # Small and larger runs
@@ -567,74 +349,3 @@ def test_a_consistent_judge_takes_runs_of_every_size_to_their_stop(n: int, tmp_p
     if n > 3:
         assert result.items["ID"].head(2).to_list() == [f"s{n - 1:02d}", f"s{n - 2:02d}"]
     audited(tmp_path / "run.db")
-
-
-def test_what_was_answered_when_ctrl_c_came_is_taken_in(tmp_path: Any) -> None:
-    """Answers that have come in are paid for, even if nobody has looked at them yet."""
-    run, turns = tmp_path / "run.db", iter(range(1, 1000))
-
-    async def judge(A: Any, B: Any) -> dict[str, Any]:
-        if next(turns) == 20:
-            raise KeyboardInterrupt
-        return better(A, B)
-
-    with pytest.raises(KeyboardInterrupt):
-        rank(9, ps.FunctionJudge(judge, name="mine"), run=run, concurrency=6)
-    log = ps.load_adaptive_session(run).step_log
-    assert log.height == next(turns) - 2  # all but the one that was the interruption
-    assert audited(run).steps == log.height
-
-
-@pytest.mark.parametrize("is_over", [False, True])
-def test_a_second_ctrl_c_leaves_a_run_that_is_storing_its_answers(is_over: bool) -> None:
-    """Else two threads would continue one run."""
-    closed, began, go = [], threading.Event(), threading.Event()
-
-    class Slow:
-        """A source and a runtime in one."""
-
-        stopped, is_running = None, False
-
-        async def run(self) -> None:
-            self.is_running = True
-            began.set()
-            await asyncio.to_thread(go.wait)
-            self.is_running = False
-
-        async def close(self) -> None:
-            closed.append(self.is_running)
-
-        async def finish(self) -> None:
-            pass
-
-        def start(self) -> None:
-            pass
-
-        def end(self, reason: str | None) -> None:
-            pass
-
-        def reason(self, stopped: str | None) -> str | None:
-            pass
-
-        def flush(self) -> None:
-            pass
-
-    def twice(make: Any) -> None:
-        thread = threading.Thread(target=lambda: asyncio.run(make()))
-        thread.start()
-        if make == slow.close:
-            return thread.join()
-        began.wait()
-        if is_over:
-            go.set()
-            thread.join()
-        raise KeyboardInterrupt
-
-    slow: Any = Slow()
-    view: Any = SimpleNamespace(note=lambda said: None)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(live, "run_sync", twice)
-        with pytest.raises(KeyboardInterrupt):
-            live._run(slow, slow, slow, slow, view, closing=True)
-    go.set()
-    assert closed == ([False] if is_over else [])

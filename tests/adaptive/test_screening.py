@@ -43,10 +43,6 @@ def test_a_figure_rules_a_stop_out_only_beyond_its_margin(figure: str, limit: st
     assert may_stop(PASSING | {figure: None})  # what is not known rules nothing out
 
 
-def test_without_a_lagged_refit_there_is_no_stop() -> None:
-    assert not may_stop(PASSING | {"lag_eligible": False})
-
-
 def test_far_from_the_stop_nothing_is_sampled() -> None:
     outcome = refit(request_after(15, lag=None))
     assert outcome.row["screened"]
@@ -65,16 +61,6 @@ def test_where_a_stop_is_possible_the_sampler_decides() -> None:
     assert "laplace" not in outcome.row["mcmc_engine_version"]
     assert outcome.row["stop_decision"]
     assert outcome.warm is not None
-
-
-@pytest.mark.slow
-def test_closing_refits_and_other_presets_are_sampled() -> None:
-    early = request_after(15, lag=None)
-    document = replace(early, btl=replace(early.btl, screen_refits=False))
-    for request in (replace(early, is_closing=True), document):
-        row = refit(request).row
-        assert not row["screened"]
-        assert "laplace" not in row["mcmc_engine_version"]
 
 
 @pytest.mark.validate

@@ -159,22 +159,6 @@ def test_d_optimal_pairs_need_fewer_calls_than_random_ones(sd: float) -> None:
     assert upper <= most
 
 
-@pytest.mark.slow
-def test_d_optimal_pairs_need_fewer_calls_with_few_items() -> None:
-    """The same, small: 40 items, eight paired seeds, texts far apart, where the gain is largest."""
-    marks, seeds = range(2, 11), range(200, 208)
-    mine, theirs = (paired(name, 2.5, seeds, marks, n=40) for name in ("information", "random"))
-    share, _ = share_of_calls(mine, theirs, 0.93, marks)
-    assert share < 0.95
-
-
-@pytest.mark.validate
-def test_information_keeps_the_gain_that_it_has() -> None:
-    assert gain_over_all("random") > 0.005
-    assert gain_at_4n("random") > 0.015
-    assert share_to_95("random") < 0.75
-
-
 @pytest.mark.validate
 @pytest.mark.parametrize("sd", [1.0, 2.5])
 def test_many_in_flight_lose_little(sd: float) -> None:

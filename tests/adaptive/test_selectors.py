@@ -113,53 +113,6 @@ def test_only_allowed_pairs_and_none_exactly_when_there_is_none(name: str, few: 
                 run.answer(at) if does == "answer" else run.refuse(at, item_limit=3)
 
 
-@pytest.mark.parametrize("name", SELECTORS)
-def test_the_same_calls_give_the_same_pairs(name: str) -> None:
-    one, two = (Run(selector_of(name), 30, 5).steps(150).ledger.history for _ in range(2))
-    assert (one == two).all()
-
-
-@pytest.mark.parametrize("name", SELECTORS)
-def test_runs_dry_after_every_pair_was_asked_as_often_as_it_may(name: str) -> None:
-    run = Run(selector_of(name), 6).steps(30)
-    assert run.choose() is None
-    run.steps(15, max_obs=3)
-    assert run.choose(3) is None
-    assert (run.ledger.seen[np.triu_indices(6, 1)] == 3).all()
-
-
-# random and nearest
-
-
-@pytest.mark.parametrize("name", ["random", "nearest"])
-def test_nobody_is_compared_much_more_often_than_others(name: str) -> None:
-    run = Run(selector_of(name), 40)
-    for _ in range(160):
-        run.steps(1)
-        assert np.ptp(run.ledger.degree) <= (2 if name == "random" else 6)
-
-
-def test_random_counts_comparisons_in_flight() -> None:
-    run = Run(selector_of("random"), 10)
-    for _ in range(5):
-        choice = run.choose()
-        assert choice is not None
-        run.ask(choice.i, choice.j)
-    assert (run.ledger.open_degree == 1).all()
-
-
-def test_random_is_random() -> None:
-    """Of six items, each of the 15 pairs comes first equally often (chi square with 14 degrees of freedom)."""
-    ledger, counts = Ledger(6, 10), np.zeros((6, 6))
-    for seed in range(1500):
-        choice = selector_of("random").choose(ledger, 2, rng(seed))
-        assert choice is not None
-        assert choice.n_candidates == 5
-        counts[min(choice.i, choice.j), max(choice.i, choice.j)] += 1
-    seen = counts[np.triu_indices(6, 1)]
-    assert ((seen - 100) ** 2 / 100).sum() < 36.1  # p = 0.001
-
-
 def test_nearest_takes_the_closest_it_has_not_met() -> None:
     ledger = Ledger(5, 10, mu=np.array([20.0, 25.0, 25.5, 27.0, 40.0]))
     ledger.degree[:] = [3, 1, 3, 3, 3]
@@ -310,46 +263,6 @@ def test_pairs_in_flight_leave_no_trace(seed: int, opened: list[tuple[int, int]]
     assert belief.covariance.variance == pytest.approx(variance, abs=1e-8)
 
 
-def test_an_answer_is_the_same_whether_it_was_in_flight_for_long_or_not() -> None:
-    beliefs = []
-    for wait in (False, True):
-        belief = Run(InformationSelector(), 10, 3).steps(20).selector.belief
-        belief.open(4, 1)
-        if wait:
-            belief.settle()
-            assert belief._open
-        belief.answer(4, 1, 0)
-        assert not belief._open
-        beliefs.append(belief)
-    assert beliefs[0].mean == pytest.approx(beliefs[1].mean, abs=1e-10)
-    assert beliefs[0].covariance.whole() == pytest.approx(beliefs[1].covariance.whole(), abs=1e-10)
-
-
-def test_solving_keeps_pairs_in_flight() -> None:
-    belief = Run(InformationSelector(), 10, 3).steps(20).selector.belief
-    belief.open(4, 1)
-    belief.open(2, 7)
-    belief.settle()
-    belief.solve()
-    belief.settle()
-    slow = np.linalg.inv(precision(belief, belief.mode, belief.sd, in_flight=True))
-    assert set(belief._open) == {(1, 4), (2, 7)}
-    assert belief.covariance.whole() == pytest.approx(slow, abs=1e-9)
-
-
-def test_items_that_join_start_from_the_prior() -> None:
-    run = Run(InformationSelector(), 8, 3).steps(30)
-    before = run.selector.belief.covariance.whole().copy()
-    run.join(2)
-    belief = run.selector.belief
-    assert belief.covariance.whole()[:8, :8] == pytest.approx(before)
-    assert belief.covariance.whole()[8:, 8:] == pytest.approx(belief.sd**2 * np.eye(2))
-    assert not belief.covariance.whole()[8:, :8].any()
-    choice = run.choose()
-    assert choice is not None
-    assert choice.j >= 8  # least is known of these
-
-
 # information: what is chosen
 
 
@@ -402,24 +315,6 @@ def test_the_covariance_is_the_explicit_inverse_all_along() -> None:
         explicit += weight * np.outer(unit, unit)
         assert belief.covariance.variance == pytest.approx(np.diag(np.linalg.inv(explicit)), abs=1e-8)
     assert belief.covariance.whole() == pytest.approx(np.linalg.inv(explicit), abs=1e-8)
-
-
-def test_equal_pairs_go_by_the_lowest_numbers() -> None:
-    run = Run(InformationSelector(), 6)
-    for expected in ((0, 1), (2, 3), (4, 5)):
-        choice = run.choose()
-        assert choice is not None
-        assert (choice.i, choice.j) == expected
-        run.ask(*expected)
-
-
-def test_pairs_in_flight_do_not_repeat_each_other() -> None:
-    run = Run(InformationSelector(), 40, 7).steps(80)
-    for _ in range(20):
-        choice = run.choose()
-        assert choice is not None
-        run.ask(choice.i, choice.j)
-    assert run.ledger.open_degree.max() <= 3  # 20 pairs with an item in common would be 20
 
 
 def test_with_many_items_the_pair_is_nearly_the_best() -> None:

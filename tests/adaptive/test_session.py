@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import sqlite3
 import subprocess
 import sys
@@ -14,11 +13,10 @@ import polars as pl
 import pytest
 
 import pairscale as ps
-from pairscale.adaptive.logs import STEP_LOG
 from pairscale.core.errors import InputError, StoreBusyError, StoreDamagedError, StoreError, StoreMismatchError
 from pairscale.models.bayes.fit import fit_btl_laplace
-from pairscale.models.bayes.logs import ITEM_LOG, ROUND_LOG
-from tests.adaptive.running import FAST, LATE, SOON, Tamper, asked, audited, better, rank, samples, simulated, steps
+from pairscale.models.bayes.logs import ITEM_LOG
+from tests.adaptive.running import FAST, asked, audited, better, rank, samples, simulated, steps
 
 
 def go(state: ps.AdaptiveState, n: int | None = 10, judge: Any = None, **given: Any) -> ps.AdaptiveState:
@@ -34,71 +32,6 @@ class Counting:
 
     def __call__(self, *args: Any, **given: Any) -> Any:
         return fit_btl_laplace(*args, **given)
-
-
-# The manual's names
-
-
-def test_the_examples_of_the_manual(tmp_path: Path) -> None:
-    folder = tmp_path / "session"
-    state = ps.adaptive_rank_start(["a", "b", "c"], seed=3)
-    new = ("pairwiseLLM", "order", None, None, None, None, None)
-    assert ps.summarize_adaptive(state).row(0) == (3, 0, 0, 0, False, None, *new)
-    assert ps.adaptive_item_log(state).drop("deg", "posA_prop").schema == ITEM_LOG
-    assert ps.adaptive_round_log(state).drop("mcmc_cmdstanr_version").schema == ROUND_LOG
-    assert ps.adaptive_step_log(state).schema == STEP_LOG
-    assert ps.adaptive_results_history(state).columns == ["object1", "object2", "result"]
-    assert list(ps.adaptive_get_logs(state)) == ["step_log", "round_log", "item_log"]
-    assert ps.save_adaptive_session(state, folder, overwrite=True) == folder
-    facts = ps.validate_session_dir(folder)
-    assert facts["n_items"] == 3
-    assert facts["package_version"] == ps.__version__
-    assert facts["schema_version"] == 2
-    restored = ps.load_adaptive_session(folder)
-    assert ps.summarize_adaptive(restored).equals(ps.summarize_adaptive(state))
-    assert ps.adaptive_rank_resume(folder).ids == ["a", "b", "c"]
-
-
-@pytest.mark.slow
-def test_the_workflow_of_the_manual(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    items = ps.example_writing_samples.head(8).select(pl.col("ID").alias("item_id"), "text", "quality_score")
-
-    def sim_judge(A: Any, B: Any, state: Any, **more: Any) -> dict[str, Any]:
-        y = int(A["quality_score"] >= B["quality_score"])
-        return {"is_valid": True, "Y": y, "invalid_reason": None}
-
-    session_dir = tmp_path / "session"
-    state = ps.adaptive_rank_start(
-        items=items,
-        seed=42,
-        adaptive_config={"global_identified_reliability_min": 0.85, "star_override_budget_per_round": 2},
-        session_dir=session_dir,
-        persist_item_log=True,
-    )
-    state = ps.adaptive_rank_run_live(
-        state=state,
-        judge=sim_judge,
-        n_steps=6,
-        btl_config={"refit_pairs_target": 50, "ess_bulk_min": 400, "eap_reliability_min": 0.90},
-        adaptive_config={"explore_taper_mult": 0.40, "boundary_frac": 0.20},
-        progress="steps",
-        progress_redraw_every=1,
-        progress_show_events=True,
-        progress_errors=True,
-    )
-    assert ps.adaptive_step_log(state).height == 6
-    resumed = ps.adaptive_rank_resume(session_dir)
-    assert resumed.settings["btl_config"]["refit_pairs_target"] == 50
-    assert resumed.settings["adaptive_config"]["star_override_budget_per_round"] == 2
-    assert resumed.engine.config == state.engine.config
-    assert resumed.engine.btl == state.engine.btl
-    resumed = ps.adaptive_rank_run_live(state=resumed, judge=sim_judge, n_steps=4, progress="none")
-    assert ps.summarize_adaptive(resumed).row(0, named=True)["committed_pairs"] == 10
-    assert ps.summarize_refits(resumed).height == 2
-    assert ps.summarize_items(resumed).height == 8
-    assert sorted(path.name for path in session_dir.glob("*.csv")) == [f"item_log_refit_000{n}.csv" for n in (1, 2)]
-    assert "10 comparisons" in str(resumed)
-    audited(session_dir / "run.db")
 
 
 def test_the_calls_of_the_contract(tmp_path: Path) -> None:
@@ -123,58 +56,6 @@ def test_the_calls_of_the_contract(tmp_path: Path) -> None:
     both = ps.adaptive_results_history(rank(5, simulated(invalid_rate=0.4), n_steps=9).state, committed_only=False)
     assert both.height == 9
     assert both["result"].null_count() > 0
-
-
-def test_the_example_of_adaptive_rank_in_the_manual() -> None:
-    out = ps.adaptive_rank(
-        data=ps.example_writing_samples.head(8).select("ID", "text", "quality_score"),
-        id_col="ID",
-        text_col="text",
-        model="gpt-5.1",
-        judge=lambda A, B, state: {"is_valid": True, "Y": int(A["quality_score"] >= B["quality_score"])},
-        n_steps=4,
-        progress="none",
-    )
-    assert out.summary["committed_pairs"].item() == 4
-    assert out.items.height == 8
-
-
-def test_an_item_log_by_its_number(message_snapshot, tmp_path: Path) -> None:
-    state = rank(6, n_steps=30).state
-    tables = ps.adaptive_get_logs(state)["item_log"]
-    assert ps.adaptive_item_log(state).equals(tables[-1])
-    assert ps.adaptive_item_log(state, 2).equals(tables[1])
-    stacked = ps.adaptive_item_log(state, stack=True)
-    assert stacked["refit_id"].unique(maintain_order=True).to_list() == list(range(1, len(tables) + 1))
-    with pytest.raises(InputError) as refused:
-        ps.adaptive_item_log(state, len(tables) + 1)
-    message_snapshot(refused)
-    for wrong in (0, "last"):
-        with pytest.raises(InputError) as refused:
-            ps.adaptive_item_log(state, wrong)
-        message_snapshot(refused)
-    with pytest.raises(InputError, match="stack"):
-        ps.adaptive_item_log(state, 1, stack=True)
-    with pytest.raises(InputError) as refused:
-        ps.adaptive_step_log("run.db")
-    message_snapshot(refused)
-
-
-# Where it is kept
-
-
-def test_data_from_frame_file_or_folder(tmp_path: Path) -> None:
-    table = samples(4).drop("theta_true")
-    table.write_csv(tmp_path / "texts.csv")
-    folder = tmp_path / "texts"
-    folder.mkdir()
-    for name, text in table.iter_rows():
-        (folder / f"{name}.txt").write_text(text, "utf-8")
-    runs = [
-        ps.adaptive_rank(data, judge="lexical", n_steps=5, **FAST)
-        for data in (table, table.to_dicts(), table.to_pandas(), tmp_path / "texts.csv", folder)
-    ]
-    assert all(steps(run.state).equals(steps(runs[0].state)) for run in runs)
 
 
 @pytest.mark.parametrize("by", ["session_dir", "run"])
@@ -211,27 +92,6 @@ def test_a_run_in_memory_is_saved_later_and_goes_on_there(tmp_path: Path) -> Non
     assert ps.load_adaptive_session(folder).ids == ["x", "y"]
     with pytest.raises(StoreMismatchError, match="has continued"):
         go(state, 2)
-
-
-def test_a_copy_of_a_run_is_a_run_of_its_own(tmp_path: Path) -> None:
-    original = rank(6, n_steps=10, run=tmp_path / "run.db")
-    ps.save_adaptive_session(original.state, tmp_path / "copy")
-    go(original.state, 5)
-    assert ps.validate_session_dir(tmp_path / "copy")["steps"] == 15
-    assert ps.validate_session_dir(tmp_path / "run.db")["steps"] == 10
-
-
-def test_start_refuses_a_file_that_holds_a_run(message_snapshot, tmp_path: Path) -> None:
-    ps.adaptive_rank_start(["a", "b"], session_dir=tmp_path)
-    with pytest.raises(StoreMismatchError) as refused:
-        ps.adaptive_rank_start(["a", "b"], session_dir=tmp_path)
-    message_snapshot(refused)
-    with pytest.raises(InputError, match="not both"):
-        ps.adaptive_rank_start(["a", "b"], session_dir=tmp_path, run=tmp_path / "x.db")
-    with pytest.raises(InputError, match="not both"):
-        ps.adaptive_rank_resume(tmp_path, run=tmp_path / "x.db")
-    with pytest.raises(StoreError, match="must be a folder"):
-        ps.adaptive_rank_start(["a", "b"], session_dir=tmp_path / "run.db")
 
 
 @pytest.mark.parametrize(
@@ -328,15 +188,6 @@ def test_late_items_join_a_run(tmp_path: Path, concurrency: int, caplog: pytest.
     assert rank(late, n_steps=5, **given).state.ids == result.state.ids
 
 
-def test_late_items_join_a_run_that_has_stopped(tmp_path: Path) -> None:
-    given = {"run": tmp_path / "run.db", "btl_config": SOON, "judge": better}
-    assert rank(8, **given).state.stop_reason == "btl_converged"
-    result = rank(samples(10), **given)
-    assert result.state.stop_reason == "btl_converged"
-    assert result.items.height == 10
-    audited(given["run"])
-
-
 # The wrong file, the wrong data, the wrong settings
 
 
@@ -346,7 +197,7 @@ def test_late_items_join_a_run_that_has_stopped(tmp_path: Path) -> None:
     [
         ({"seed": 2}, "seed=1, not 2"),
         ({"selector": "random"}, "selector='pollitt', not 'random'"),
-        ({"adaptive_config": {"cap_frac": 0.2}}, "cap_frac=0.08"),
+        ({"adaptive_config": {"cap_frac": 0.2}}, "cap_frac is 0.2, was 0.08"),
         ({"btl_config": {"refit_pairs_target": 7}}, "refit_pairs_target"),
         ({"judge": ps.make_judge("simulated:theta_true", judge_args={"seed": 6})}, "other settings (seed)"),
         ({"judge": "lexical"}, "judge_id was 'simulated', is 'lexical'"),
@@ -370,46 +221,6 @@ def test_what_has_changed_is_named_and_nothing_is_touched(tmp_path: Path, change
     assert rank(8, n_steps=1, run=run).logs["step_log"].height == 13
 
 
-@pytest.mark.slow
-def test_what_fits_is_known_by_its_function(tmp_path: Path) -> None:
-    """By any of its names; another object of a class, and a function that was made anew, are the same by name."""
-    run = tmp_path / "run.db"
-    rank(8, n_steps=12, run=run, fit_fn=fit_btl_laplace)
-    assert ps.adaptive_rank_resume(run=run).fit_fn == "laplace"
-    assert rank(8, n_steps=1, run=run, fit_fn="laplace").logs["step_log"].height == 13
-    own = tmp_path / "own.db"
-    rank(8, n_steps=12, run=own, fit_fn=Counting())
-    assert rank(8, n_steps=1, run=own, fit_fn=Counting()).state.fit_fn == "tests.adaptive.test_session.Counting"
-
-
-def test_until_something_was_fitted_the_fit_is_open(message_snapshot, tmp_path: Path) -> None:
-    state = ps.adaptive_rank_start(samples(8), run=tmp_path / "run.db")
-    go(state, 0, fit_fn=None)
-    go(state, 12, fit_fn="laplace")
-    with pytest.raises(ps.StoreMismatchError) as refused:
-        go(state, 1, fit_fn="exact")
-    message_snapshot(refused)
-    kept_in_memory = rank(8, n_steps=12).state
-    with pytest.raises(ps.StoreMismatchError) as refused:
-        go(kept_in_memory, 1, fit_fn=None)
-    message_snapshot(refused)
-
-
-def test_a_killed_run_still_knows_its_judge(tmp_path: Path) -> None:
-    """The judge is written down before the first answer, not at the end."""
-    run = tmp_path / "run.db"
-
-    def judge(A: Any, B: Any) -> Any:
-        raise KeyboardInterrupt
-
-    state = ps.adaptive_rank_start(samples(5), run=run)
-    go(state, 3)
-    with pytest.raises(KeyboardInterrupt):
-        go(state, 3, ps.FunctionJudge(judge, name="simulated"))
-    with pytest.raises(StoreMismatchError):
-        go(ps.adaptive_rank_resume(run=run), 3, "lexical")
-
-
 def test_a_function_that_was_edited_is_the_same_judge_and_that_is_said(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -429,46 +240,6 @@ def test_a_function_that_was_edited_is_the_same_judge_and_that_is_said(
     with ps.open_run(run) as store:
         assert store.conditions().height == 1  # so that `pairscale fit` need not be told which
     audited(run)
-
-
-def test_a_judge_without_a_name_is_said_to_be_unknown(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    bias = 0
-
-    def judge(A: Any, B: Any) -> dict[str, Any]:
-        return better(A, B) | {"bias": bias}
-
-    with caplog.at_level(logging.WARNING, "pairscale"):
-        rank(5, judge, n_steps=4, run=tmp_path / "run.db")
-        rank(5, judge, n_steps=4, run=tmp_path / "run.db")
-    assert "this judge has no name" in caplog.text
-    assert "changed" not in caplog.text
-
-
-def test_a_stopped_run_goes_on_with_other_limits_by_the_same_call(tmp_path: Path, caplog: Any) -> None:
-    given = {"run": tmp_path / "run.db", "judge": better}
-    before = rank(10, btl_config=SOON, **given)
-    assert before.state.stop_reason == "btl_converged"
-    with caplog.at_level(logging.WARNING, "pairscale"):
-        again = rank(10, btl_config=SOON, **given)
-    assert "this run has stopped (btl_converged)" in caplog.text
-    assert again.logs["step_log"].equals(before.logs["step_log"])
-    assert rank(10, btl_config=LATE, n_steps=7, **given).logs["step_log"].height == before.logs["step_log"].height + 7
-    assert rank(10, btl_config=LATE, n_steps=7, **given).logs["step_log"].height == before.logs["step_log"].height + 14
-    audited(given["run"])
-
-
-def test_starvation_is_remembered(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    given = {"run": tmp_path / "run.db", "judge": better, "btl_config": LATE}
-    before = rank(3, **given)
-    assert before.state.stop_reason == "candidate_starvation"
-    with caplog.at_level(logging.WARNING, "pairscale"):
-        again = rank(3, **given)
-    assert "this run has stopped (candidate_starvation)" in caplog.text
-    assert again.state.stop_reason == "candidate_starvation"
-    assert again.logs["step_log"].equals(before.logs["step_log"])
-    with ps.open_run(given["run"]) as store:
-        assert [event["event"] for event in store.read_log("adaptive_events")].count("call") == 1
-    audited(given["run"])
 
 
 def damaged(run: Path, kind: str) -> None:
@@ -520,38 +291,6 @@ def test_a_damaged_run_is_an_error_and_never_a_fresh_start(tmp_path: Path, kind:
         assert run.read_bytes() == before
     with pytest.raises(StoreError):
         ps.load_adaptive_session(run)
-
-
-def test_a_row_in_the_middle_that_was_changed_is_found_before_loading(tmp_path: Path) -> None:
-    run = tmp_path / "run.db"
-    rank(6, n_steps=20, run=run)
-    damaged(run, "row changed")
-    with pytest.raises(StoreDamagedError, match="row step_log 7"):
-        ps.validate_session_dir(run)
-    with pytest.raises(StoreDamagedError, match="row step_log 7"):
-        ps.load_adaptive_session(run)
-    with pytest.raises(StoreDamagedError, match="row step_log 7"):
-        ps.adaptive_rank_resume(run=run)
-
-
-def test_a_log_that_does_not_fit_together_is_damaged(message_snapshot, tmp_path: Path) -> None:
-    run = tmp_path / "run.db"
-    rank(5, n_steps=6, run=run)
-    with Tamper(run) as tamper:
-        del tamper.logs["step_log"][2]["Y"]
-    with pytest.raises(StoreDamagedError) as refused:
-        ps.adaptive_rank_resume(run=run)
-    message_snapshot(refused)
-
-
-@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="permissions do not bind everybody")
-def test_a_run_file_that_may_not_be_written(message_snapshot, tmp_path: Path) -> None:
-    run = tmp_path / "run.db"
-    rank(6, n_steps=20, run=run)
-    run.chmod(0o444)
-    with pytest.raises(StoreError) as refused:
-        rank(6, n_steps=20, run=run)
-    message_snapshot(refused)
 
 
 def test_no_session_is_no_session(message_snapshot, tmp_path: Path) -> None:
@@ -633,22 +372,3 @@ def test_a_state_that_is_behind_its_file_is_refused_even_when_no_step_came(tmp_p
     go(ps.adaptive_rank_resume(run=run), 0, btl_config={"eap_reliability_min": 0.95})
     with pytest.raises(StoreMismatchError, match="has continued since"):
         go(behind, 1)
-
-
-@pytest.mark.slow
-def test_open_questions_of_an_earlier_call_count_as_steps_of_this_one(tmp_path: Path) -> None:
-    run, left = tmp_path / "run.db", iter(range(10))
-
-    async def judge(A: Any, B: Any) -> dict[str, Any]:
-        if next(left, None) is None:
-            raise KeyboardInterrupt
-        return better(A, B)
-
-    with pytest.raises(KeyboardInterrupt):
-        rank(8, ps.FunctionJudge(judge, name="mine"), run=run, concurrency=5)
-    given = {"judge": ps.FunctionJudge(better, name="mine"), "run": run}
-    assert rank(8, n_steps=0, **given).logs["step_log"].height == 10  # nothing is asked unasked
-    assert rank(8, n_steps=2, **given).logs["step_log"].height == 12
-    assert rank(8, max_comparisons=13, **given).logs["step_log"].height == 13
-    assert rank(8, n_steps=4, concurrency=5, **given).logs["step_log"].height == 17
-    audited(run)

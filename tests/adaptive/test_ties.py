@@ -10,15 +10,9 @@ import polars as pl
 import pytest
 
 import pairscale as ps
-from pairscale.adaptive.engine import Engine
 from pairscale.adaptive.selection.information import Laplace
-from pairscale.adaptive.selection.ledger import TIE, Ledger
-from pairscale.core.errors import InputError
 from pairscale.judges.orders import BothOrders
-from pairscale.models import trueskill
-from pairscale.models.bayes.fit import fit_btl_laplace
-from tests.adaptive.driving import ask, names
-from tests.adaptive.running import FAST, answers, audited, better, rank, samples, steps
+from tests.adaptive.running import answers, audited, better, rank, steps
 
 HALF: dict[str, Any] = {"adaptive_config": {"ties": "half"}}
 
@@ -49,29 +43,6 @@ def test_a_tie_is_an_answer(selector: str, tmp_path: Any) -> None:
     audited(run)
 
 
-def test_ties_are_invalid_by_default(message_snapshot) -> None:
-    log = rank(8, close_calls, n_steps=12).logs["step_log"]
-    assert log["Y"].dtype == pl.Int64
-    assert "the judge said tie" in log["invalid_reason"].to_list()
-    engine = Engine(names(4))
-    with pytest.raises(InputError) as refused:
-        engine.record(ask(engine).step_id, 0.5)
-    message_snapshot(refused)
-
-
-def test_similar_texts_run_on(tmp_path: Any) -> None:
-    """A judge that finds no difference used to pause the run after twenty answers."""
-    texts = [{"ID": f"t{number}", "text": "The same words in every text of this folder."} for number in range(12)]
-    how: dict[str, Any] = {"judge": "lexical", "n_steps": 60, **FAST}
-    paused = ps.adaptive_rank(texts, **how)
-    assert paused.state.stop_reason == "judge_failing"
-    result = ps.adaptive_rank(texts, **how, **HALF, run=tmp_path / "run.db")
-    assert result.state.stop_reason != "judge_failing"
-    assert result.state.engine.committed == 60
-    assert result.items["theta_mean"].abs().max() < 0.5
-    audited(tmp_path / "run.db")
-
-
 def test_a_flip_between_orders_is_a_tie(tmp_path: Any) -> None:
     def first(A: Any, B: Any) -> dict[str, Any]:
         return better(A, B) if abs(A["theta_true"] - B["theta_true"]) > 1.5 else {"is_valid": True, "Y": 1}
@@ -99,30 +70,6 @@ def test_taken_up_a_run_with_ties_goes_on_as_one_in_a_piece(selector: str, concu
         assert steps(parts.state).equals(steps(whole.state))
 
 
-def test_another_answer_in_the_file_is_found(tmp_path: Any) -> None:
-    from tests.adaptive.running import Tamper, audit
-
-    run = tmp_path / "run.db"
-    rank(6, close_calls, n_steps=10, run=run, **HALF)
-    with Tamper(run) as log:
-        row = next(row for row in log.logs["step_log"] if row.get("Y") == 0.5)
-        row["Y"] = 1
-    report = audit(run)
-    assert not report.passed
-
-
-def test_a_tie_moves_trueskill_halfway_between_a_win_and_a_loss() -> None:
-    ledger = Ledger(2, 10, np.array([30.0, 24.0]), np.array([7.0, 4.0]))
-    ledger.open(0, 1)
-    ledger.commit(0, 1, 0.5)
-    won, lost = trueskill.update(30, 7, 24, 4), trueskill.update(24, 4, 30, 7)
-    assert ledger.mu.tolist() == [(won.mu_winner + lost.mu_loser) / 2, (won.mu_loser + lost.mu_winner) / 2]
-    assert ledger.sigma[0] == (won.sigma_winner + lost.sigma_loser) / 2
-    assert ledger.history.tolist() == [[0, 1, TIE]]
-    assert 24 < ledger.mu[1] < ledger.mu[0] < 30
-    assert (ledger.sigma < [7.0, 4.0]).all()
-
-
 def test_a_tie_is_half_a_win_for_each_to_the_information_selector() -> None:
     """The belief after ties, solved from scratch, has the mode of half wins; an even tie moves no mean."""
     ties, wins = Laplace(), Laplace()
@@ -147,31 +94,6 @@ def test_a_tie_is_half_a_win_for_each_to_the_information_selector() -> None:
     assert 0 < ties.mean[2] - ties.mean[3] < gap
     ties.answer(3, 2, 0.5)
     assert ties.mean[2] > ties.mean[3]
-
-
-def test_refits_get_a_tie_without_a_winner() -> None:
-    seen: list[pl.DataFrame] = []
-
-    def fit(rows: pl.DataFrame, ids: Any, **how: Any) -> Any:
-        seen.append(rows)
-        return fit_btl_laplace(rows, ids, **how)
-
-    result = rank(8, close_calls, n_steps=20, fit_fn=fit, **HALF)
-    history = ps.adaptive_results_history(result.state)
-    assert seen[-1]["better_id"].null_count() == (history["result"] == 0.5).sum() > 0
-    assert seen[-1]["ID1"].to_list() == history["object1"].to_list()
-
-
-def test_a_report_counts_ties_as_comparisons(tmp_path: Any) -> None:
-    run = tmp_path / "run.db"
-    result = rank(samples(8), close_calls, n_steps=30, run=run, **HALF)
-    from pairscale.reporting.verbs import report_of_result, report_of_run
-
-    with ps.open_run(run) as store:
-        content = report_of_run(store).content
-    alone = report_of_result(result).content
-    assert content["comparisons"] == result.state.engine.committed == alone["comparisons"]
-    assert content["outcomes"]["tie"] == alone["outcomes"]["tie"] > 0
 
 
 @pytest.mark.parametrize(("wins", "said"), [(0, True), (1, False)])

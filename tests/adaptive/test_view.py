@@ -9,11 +9,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from pairscale.adaptive.gates import stop_gates
 from pairscale.adaptive.live import RunLimits
-from pairscale.adaptive.view import View, comparisons_at_target
+from pairscale.adaptive.view import View
 from pairscale.core.errors import InputError
 from pairscale.models.bayes.logs import ROUND_LOG
 
@@ -28,25 +27,41 @@ FIGURES = {
 HOSTILE = "[bold red]x[/]\x1b[2J\x1b]0;owned\x07\r\nline\u202etwo\x9b31m :boom: [link=http://e.org]" + "y" * 10_000
 
 
+class Screen(io.StringIO):
+    """A standard error that may be a terminal."""
+
+    def __init__(self, *, terminal: bool) -> None:
+        super().__init__()
+        self._terminal = terminal
+
+    def isatty(self) -> bool:
+        return self._terminal
+
+
 class Run:
     """A run that continues by steps, and what it has shown."""
 
     def __init__(self, mode: Any = "all", *, terminal: bool = False, file: Any = None, **options: Any) -> None:
         self.now = 1000.0
-        self.file = file or io.StringIO()
-        console = Console(file=self.file, force_terminal=terminal, width=900, height=50, legacy_windows=False)
+        self.file = file or Screen(terminal=terminal)
+        self.patch = pytest.MonkeyPatch()
         self.state: Any = SimpleNamespace(engine=SimpleNamespace(committed=0), rounds=[], invalid=0, cost=0.0)
         limits = RunLimits(None, options.pop("max_comparisons", None), options.pop("max_cost", None))
-        options = {"console": console, "clock": lambda: self.now} | options
-        self.view = View(mode, self.state, limits, **options)
+        options = {"clock": lambda: self.now} | options
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("sys.stderr", self.file)
+            self.view = View(mode, self.state, limits, **options)
         self.steps = 0
 
     def __enter__(self) -> Run:
+        self.patch.setattr("sys.stderr", self.file)
+        self.patch.setenv("COLUMNS", "900")
         self.view.__enter__()
         return self
 
     def __exit__(self, *error: object) -> None:
         self.view.__exit__(*error)
+        self.patch.undo()
 
     def go(self, n: int = 1, *, seconds: float = 0.0, cost: float = 0.0, **row: Any) -> None:
         for _ in range(n):
@@ -73,13 +88,6 @@ class Run:
         """The lines as they were drawn, one after the other."""
         text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", self.file.getvalue())
         return [line for line in re.split(r"[\r\n]+", text) if line.strip()]
-
-
-@pytest.fixture(autouse=True)
-def _terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TERM", "xterm-256color")
-    for name in ("NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
-        monkeypatch.delenv(name, raising=False)
 
 
 def test_the_rows_of_these_tests_are_of_the_round_log() -> None:
@@ -125,43 +133,7 @@ def test_none_is_silent(terminal: bool) -> None:
     assert run.file.getvalue() == ""
 
 
-def test_events_and_errors_can_be_left_out() -> None:
-    run = Run(show_events=False, show_errors=False)
-    with run:
-        run.fail(9)
-        run.refit(10, 0.5)
-    assert run.drawn == []
-    with Run() as run:
-        run.fail(9)
-    assert len(run.drawn) == 5
-
-
-def test_extrapolation_by_hand() -> None:
-    # 0.5 is 1 and 0.75 is 3: 2 in 100 comparisons. 0.9 is 9, which is 6 more: 300 comparisons more.
-    assert comparisons_at_target([(100, 0.5), (200, 0.75)], 0.9) == pytest.approx(500)
-    # 1, 3, 4 at 100, 200, 300: the slope is (4 - 1) / 200, and from 4 on 5 are missing.
-    assert comparisons_at_target([(100, 0.5), (200, 0.75), (300, 0.8)], 0.9) == pytest.approx(300 + 5 / 0.015)
-
-
-@pytest.mark.parametrize(
-    "grown",
-    [
-        [],
-        [(100, 0.5)],
-        [(100, 0.5), (100, 0.6)],  # the same comparisons again
-        [(100, 0.5), (200, 0.5)],
-        [(100, 0.6), (200, 0.5)],
-        [(100, 0.5), (200, 0.6), (300, 0.9)],  # reached
-        [(100, 0.95), (200, 0.8)],
-        [(100, 0.5), (200, 0.5 + 1e-12)],  # for ever
-    ],
-)
-def test_no_extrapolation(grown: list[tuple[int, float]]) -> None:
-    assert comparisons_at_target(grown, 0.9) is None
-    assert comparisons_at_target([(100, 0.5), (200, 0.75)], 1.0) is None
-
-
-class Broken(io.StringIO):
+class Broken(Screen):
     """A standard error that goes away."""
 
     gone = False
@@ -174,7 +146,7 @@ class Broken(io.StringIO):
 
 @pytest.mark.parametrize("terminal", [False, True])
 def test_a_broken_standard_error_breaks_no_run(terminal: bool) -> None:
-    file = Broken()
+    file = Broken(terminal=terminal)
     with Run(terminal=terminal, file=file, redraw_every=1) as run:
         run.view.note("there")
         file.gone = True
@@ -182,19 +154,6 @@ def test_a_broken_standard_error_breaks_no_run(terminal: bool) -> None:
         run.view.note("gone")
     assert "there" in file.getvalue()
     assert "gone" not in file.getvalue()
-
-
-def test_by_default_it_goes_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
-    with Run(console=None) as run:
-        run.view.note("a note")
-    assert capsys.readouterr() == ("", "a note\n")
-
-
-def test_a_dumb_terminal_gets_plain_lines(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TERM", "dumb")
-    with Run(terminal=True) as run:
-        run.refit(10, 0.5)
-    assert len(run.drawn) == 1
 
 
 def test_impossible_options(message_snapshot) -> None:
@@ -216,20 +175,18 @@ class Output:
         self.shown.append(list(lines))
 
 
-def test_a_notebook_has_one_output_with_its_notes(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_notebook_has_one_output_with_its_notes(monkeypatch: pytest.MonkeyPatch) -> None:
     outputs: list[Output] = []
     monkeypatch.setattr("pairscale.adaptive.view.in_notebook", lambda: True)
     monkeypatch.setattr(
         "pairscale.adaptive.view.LiveOutput", lambda clock: outputs.append(Output(clock)) or outputs[-1]
     )
-    with Run(console=None) as run:
+    with Run() as run:
         run.fail(7)
         run.go(200, seconds=0.05, cost=0.5)
         run.refit(200, 0.5)
         run.view.note("a <note>")
-    assert capsys.readouterr() == ("", "")
+    assert run.file.getvalue() == ""
     (output,) = outputs
     last = output.shown[-1]
     assert last[0] == "200 comparisons, reliability 0.50 of 0.90, 7 invalid, $0.5000, 0:00:10"

@@ -5,19 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 import pytest
 
 import pairscale as ps
 from pairscale.adaptive.engine import Engine, Proposal
-from pairscale.adaptive.status import adaptive_status
-from pairscale.core.errors import InputError, StoreMismatchError
+from pairscale.core.errors import InputError
 from pairscale.models.reliability import eap_reliability
-from pairscale.reporting.verbs import report_of_result, report_of_run
 from pairscale.store.writer import Asked, Entry
 from tests.adaptive.driving import apart, names
-from tests.adaptive.running import LATE, SOON, audited, better, rank, samples, simulated, steps
+from tests.adaptive.running import LATE, audited, better, rank, simulated
 
 
 def asked_about(log: pl.DataFrame) -> set[str]:
@@ -50,41 +47,6 @@ def test_never_asked_about_again_and_its_comparisons_stay(selector: str, concurr
     assert degree["s02"] == sum("s02" in pair for pair in seen.select("A_id", "B_id").iter_rows()) > 0
     (event,) = events_of(run, "withdraw")
     assert (event["ids"], event["after"]) == (["s02", "s07"], 25)
-    audited(run)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("selector", ["pollitt", "information"])
-def test_a_pause_after_it_changes_nothing(selector: str, tmp_path: Path) -> None:
-    runs = [tmp_path / "one.db", tmp_path / "two.db"]
-    for run, parts in zip(runs, ([30], [1, 12, 17]), strict=True):
-        rank(9, n_steps=20, run=run, selector=selector, btl_config=LATE)
-        for at, part in enumerate(parts):  # said once: the log knows it
-            given = {"without": ["s04"]} if at == 0 else {}
-            rank(9, n_steps=part, run=run, selector=selector, btl_config=LATE, **given)
-    one, two = (ps.adaptive_rank_resume(run=run) for run in runs)
-    assert one.withdrawn == two.withdrawn == ["s04"]
-    assert steps(one).equals(steps(two))
-    audited(runs[1])
-
-
-def test_a_text_that_the_judge_cannot_read_blocks_nothing(tmp_path: Path) -> None:
-    """Such a text has no answer in the warm start, or in any later round."""
-    run = tmp_path / "run.db"
-
-    def strict(A: Any, B: Any) -> dict[str, Any]:
-        if "s05" in (A["ID"], B["ID"]):
-            raise ValueError("this text is too long")
-        return better(A, B)
-
-    given = {"run": run, "btl_config": SOON, "retries": 0}
-    mine = ps.FunctionJudge(strict, name="strict")
-    rank(12, mine, n_steps=14, **given)
-    done = rank(12, mine, without="s05", **given)
-    assert done.state.stop_reason == "btl_converged"
-    assert done.items.filter(pl.col("withdrawn"))["ID"].to_list() == ["s05"]
-    assert "s05" not in asked_about(done.logs["step_log"][14:])
-    assert [*done.items["ID"]][:: done.items.height - 1] == ["s11", "s00"]
     audited(run)
 
 
@@ -203,62 +165,6 @@ def test_the_number_of_a_question_that_was_asked_in_vain_is_not_used_for_another
     audited(run)
 
 
-# Together with other changes
-
-
-@pytest.mark.slow
-def test_other_settings_and_late_texts_do_not_bring_it_back(tmp_path: Path) -> None:
-    run = tmp_path / "run.db"
-    rank(8, n_steps=20, run=run, btl_config=LATE, without=["s03"])
-    state = ps.adaptive_rank_resume(run=run)
-    ps.adaptive_rank_run_live(
-        state, simulated(), 20, adaptive_config={"max_invalid_per_item": 50}, progress="none", fit_fn="laplace"
-    )
-    data = pl.concat([samples(8), samples(2, prefix="t")])
-    options = {"adaptive_config": {"max_invalid_per_item": 50}, "btl_config": LATE, "run": run}
-    late = rank(data, n_steps=40, without=["t01"], **options)
-    assert late.state.withdrawn == ["s03", "t01"]
-    assert not asked_about(late.logs["step_log"]) & {"s03", "t01"}
-    assert "t00" in asked_about(late.logs["step_log"])
-    audited(run)
-
-
-def test_from_the_start(tmp_path: Path) -> None:
-    out = rank(6, n_steps=12, run=tmp_path / "run.db", without=["s01"])
-    assert "s01" not in asked_about(out.logs["step_log"])
-    assert out.items.filter(pl.col("ID") == "s01")["degree"].to_list() == [0]
-    assert apart(out.state.engine) == []
-    assert len({*out.state.ids}) == 6
-    audited(tmp_path / "run.db")
-
-
-def test_from_a_run_that_has_stopped(tmp_path: Path) -> None:
-    run = tmp_path / "run.db"
-    stopped = rank(10, better, run=run, btl_config=SOON)
-    assert stopped.state.stop_reason == "btl_converged"
-    out = rank(10, better, run=run, btl_config=SOON, without=["s01"])
-    assert (out.state.stop_reason, out.state.withdrawn) == ("btl_converged", ["s01"])
-    assert ps.adaptive_rank_resume(run=run).withdrawn == ["s01"]
-    with ps.open_run(run) as store:
-        status = adaptive_status(store)
-    assert status is not None
-    assert (status["stop_reason"], status["has_ended"]) == ("btl_converged", True)
-    audited(run)
-
-
-@pytest.mark.slow
-def test_a_text_that_is_no_longer_there(message_snapshot, tmp_path: Path) -> None:
-    run = tmp_path / "run.db"
-    rank(8, n_steps=9, run=run)
-    fewer = samples(8).filter(pl.col("ID") != "s06")
-    with pytest.raises(StoreMismatchError) as refused:
-        rank(fewer, n_steps=9, run=run)
-    message_snapshot(refused)
-    assert rank(fewer, n_steps=9, run=run, without="s06").state.withdrawn == ["s06"]
-    assert rank(fewer, n_steps=9, run=run).state.engine.rows == 27
-    audited(run)
-
-
 # What is said of it
 
 
@@ -279,40 +185,3 @@ def test_what_cannot_be_withdrawn_is_refused_and_nothing_is_touched(message_snap
     with pytest.raises(InputError) as refused:
         rank(4, n_steps=1, run=run, without=["s01", "s02"])
     message_snapshot(refused)
-
-
-def test_it_is_marked_everywhere(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    run = tmp_path / "run.db"
-    assert "withdrawn" not in rank(8, n_steps=20, run=run).items.columns
-    out = rank(8, n_steps=10, run=run, without=["s05"])
-    wanted = "withdrawn from the run, and not asked about any more: 's05'; what was answered stays"
-    assert wanted in caplog.text
-    assert out.items.columns[-1] == "withdrawn"
-    assert out.items.filter(pl.col("withdrawn"))["ID"].to_list() == ["s05"]
-    assert "8 items (1 withdrawn)" in str(out.state)
-    with ps.open_run(run) as store:
-        status, facts = adaptive_status(store), report_of_run(store)
-        hidden = report_of_run(store, pseudonyms=True)
-    assert status is not None
-    assert status["withdrawn"] == ["s05"]
-    said = "withdrawn: 1 text (s05), which reliability and stop do not count"
-    assert any(said in line for line in facts.notices)
-    assert any(said in line for line in report_of_result(out).notices)
-    assert not any("s05" in line for line in hidden.notices)
-    caplog.clear()
-    rank(8, n_steps=1, run=run, without=["s05"])
-    assert "withdrawn" not in caplog.text
-
-
-def test_the_engine_counts_it_out_of_a_refit_that_is_due() -> None:
-    engine = Engine(names(6), seed=2, btl_config={"refit_pairs_target": 6})
-    while engine.pending is None:
-        found = engine.propose()
-        assert isinstance(found, Proposal)
-        engine.record(found.step_id, int(found.first < found.second))
-    assert engine.pending.counted == slice(None)
-    engine.withdraw([engine.ids[2]])
-    due = engine.pending
-    assert due is not None
-    assert np.array_equal(np.asarray(due.counted), np.arange(6) != 2)
-    assert due.degree.shape == (6,)

@@ -226,7 +226,7 @@ def test_the_seed_decides_the_intervals():
         ([{"unit": 1, "rater": "a", "label": "x"}] * 2, {}, "labels: 'a' labels '1' more than once"),
         ({"a": ["x", None], "b": [None, "x"]}, {}, "no unit was labelled by two raters"),
         ({"a": ["x"], "b": ["z"]}, {"categories": ["x", "y"]}, "labels: 'z' is not one of the categories 'x', 'y'"),
-        ({"a": ["x"], "b": ["x"]}, {"categories": ["x", "x"]}, "categories: every label may stand there once"),
+        ({"a": ["x"], "b": ["x"]}, {"categories": ["x", "x"]}, "categories: every label may be named once"),
         ({"a": [1.0], "b": [math.inf]}, {}, "labels: a label is infinite"),
         ({"a": ["x"], "b": ["x"]}, {"level": 95}, "level must be a number above 0 and below 1, not 95"),
         ({"a": ["x"], "b": ["x"]}, {"n_boot": -1}, "n_boot must be a whole number of 0 or more, not -1"),

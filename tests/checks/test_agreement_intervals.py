@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 import pairscale as ps
-from pairscale.checks import _agreement_intervals
-from pairscale.checks._agreement_intervals import IntervalMethod, cell_codes
-from pairscale.checks._coefficients import Kappa
+from pairscale.checks import coefficients
+from pairscale.checks.coefficients import cell_codes, cohen_kappa, dirichlet_ends
 
 SEED = 20261120
 
@@ -85,7 +84,9 @@ def test_more_raters_are_resampled_and_a_rare_label_is_said():
     three = given | {"cleo": given["ann"]}
     found = ps.agreement(three, n_boot=100)
     assert set(found.table["interval"]) == {"bootstrap"}
-    assert any("are not 'x': resampled intervals may be too narrow" in words for words in found.notices)
+    assert found.notices == (
+        "a rater gave only 3 labels besides the most common one: resampled intervals may be too narrow",
+    )
 
 
 def coverage(prevalence, n, kappa, runs, seed):
@@ -94,13 +95,13 @@ def coverage(prevalence, n, kappa, runs, seed):
     shares = [prevalence**2 + kappa * chance, *[chance * (1 - kappa)] * 2, (1 - prevalence) ** 2 + kappa * chance]
     tables = np.random.default_rng(seed).multinomial(n, shares, runs)
     places = np.arange(2.0)
-    of_cells = Kappa(cell_codes(2), places, "unweighted")
+    of_cells = cohen_kappa(cell_codes(2), places, "unweighted")
     held, width, defined = 0.0, 0.0, 0
     for table, times in zip(*np.unique(tables, axis=0, return_counts=True), strict=True):
-        estimate = of_cells(table[None, :].astype(float))[0]
+        estimate = of_cells.of(table[None, :].astype(float))[0]
         if np.isnan(estimate):
             continue
-        lower, upper = IntervalMethod(1, 0.95, 1, table.astype(float), [of_cells]).by_table()[0]
+        lower, upper = dirichlet_ends([of_cells], table, 0.95, 1)[0]
         held += times * (min(lower, estimate) <= kappa <= max(upper, estimate))
         width += times * (upper - lower)
         defined += times
@@ -115,7 +116,7 @@ def test_kappa_is_held_where_a_label_is_rare():
 
 @pytest.mark.validate
 def test_coverage_of_kappa(monkeypatch):
-    monkeypatch.setattr(_agreement_intervals, "_DRAWS", 3000)
+    monkeypatch.setattr(coefficients, "_DRAWS", 3000)
     lowest = 1.0
     for prevalence, n in product((0.5, 0.8, 0.9, 0.95), (20, 50, 100, 400)):
         row = [coverage(prevalence, n, kappa, 500, [SEED, 2, round(100 * prevalence), n, at])

@@ -118,21 +118,19 @@ def test_few_answers_conclude_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("q", "y", "words"),
+    ("q", "y"),
     [
-        ([0.2, 0.8] * 20, [1.0, 0.0] * 20, "one probability separates all choices"),
-        ([0.6, 0.8] * 20, [0.0, 1.0] * 20, "one probability separates all choices"),
-        ([0.6, 0.6] * 20, [0.0, 1.0] * 20, "all probabilities are the same"),
-        ([0.2, 0.8] * 20, [1.0, 1.0] * 20, "the same place was chosen every time"),
-        ([0.2, 0.8], [0.0, 1.0], "fewer than three pairs"),
+        ([0.2, 0.8] * 20, [1.0, 0.0] * 20),
+        ([0.6, 0.8] * 20, [0.0, 1.0] * 20),
+        ([0.6, 0.6] * 20, [0.0, 1.0] * 20),
+        ([0.2, 0.8] * 20, [1.0, 1.0] * 20),
+        ([0.2, 0.8], [0.0, 1.0]),
     ],
 )
-def test_no_slope_has_its_reason(q: list[float], y: list[float], words: str) -> None:
+def test_where_no_slope_is_finite_there_is_none(q: list[float], y: list[float]) -> None:
     found = calibrate(q, y)
-    assert found.slope is None
-    assert found.why is not None
-    assert words in found.why
-    assert words in found.verdict or found.n_pairs < 20
+    assert (found.slope, found.slope_lower, found.intercept) == (None, None, None)
+    assert found.n_pairs < 20 or "no slope can be estimated" in found.verdict
     assert math.isfinite(found.brier)
     assert math.isfinite(found.ece)
 

@@ -6,20 +6,19 @@ import math
 from collections import defaultdict
 
 import numpy as np
-import pandas as pd
 import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import binom, binomtest, kstest, nchypergeom_fisher
+from scipy.stats import binom, binomtest
 from tests import strategies
 from tests.strategies import golden
 
 import pairscale as ps
-from pairscale.checks.effect import VOTES, position_effect, sign_test, surely_above, wilson
-from pairscale.checks.orders import split_orders
-from pairscale.checks.position import check_positional_bias, compute_reverse_consistency
+from pairscale.checks.effect import p_words, sign_test, surely_above, wilson
+from pairscale.checks.position import compute_reverse_consistency, measure_bias
 from pairscale.core.errors import InputError, TableError
+from pairscale.r import check_positional_bias
 
 CONSISTENCY, BIAS = golden("compute_reverse_consistency"), golden("check_positional_bias")
 RANDOM = ("boot_mean", "boot_lwr", "boot_upr")
@@ -44,7 +43,7 @@ def test_consistency_matches_r_exactly_and_says_what_it_leaves_out(caplog):
     assert result.summary.to_dicts() == expected["summary"]
     assert result.details.columns == list(expected["details"][0])
     assert result.details.to_dicts() == expected["details"]
-    assert (result.only_main, result.only_reverse, result.tied, result.without_winner) == (1, 0, 1, 1)
+    assert result.without_winner == 1
     assert said(caplog) == list(result.notices)
     assert result.notices == (
         "reverse_results: left out 1 of 8 rows, which name no winner of their pair",
@@ -59,7 +58,7 @@ def test_bias_matches_r_exactly_but_for_its_random_numbers(case):
     consistency = compute_reverse_consistency(given_["main"], given_["reverse"])
     result = check_positional_bias(consistency, n_boot=given_["n_boot"], seed=given_["seed"])
     (summary,) = expected["summary"]
-    assert result.summary.columns[: len(summary)] == list(summary)
+    assert result.summary.columns == list(summary)
     for name, value in summary.items():
         if name not in RANDOM:
             assert result.summary[name][0] == pytest.approx(value, rel=1e-12), name
@@ -74,18 +73,6 @@ def test_bias_matches_r_exactly_but_for_its_random_numbers(case):
         assert abs(result.summary[name][0] - binom.ppf(tail, n, share) / n) <= 1.0 / n + 1e-9, name
 
 
-@pytest.mark.slow
-def test_the_bootstrap_draws_pairs_with_replacement():
-    consistency = compute_reverse_consistency(BIAS["input"]["case_40"]["main"], BIAS["input"]["case_40"]["reverse"])
-    flags = consistency.details["is_consistent"].to_numpy()
-    rng = np.random.default_rng(5)
-    looped = [rng.choice(flags, len(flags)).mean() for _ in range(4000)]
-    means = [check_positional_bias(consistency, n_boot=1, seed=seed).summary["boot_mean"][0] for seed in range(100)]
-    assert kstest(means, looped).pvalue > REJECT
-    one, two = (check_positional_bias(consistency, seed=3).summary for _ in range(2))
-    assert one.equals(two)
-
-
 def test_details_alone_are_enough_in_any_kind_of_table():
     consistency = compute_reverse_consistency(BIAS["input"]["case_40"]["main"], BIAS["input"]["case_40"]["reverse"])
     expected = check_positional_bias(consistency, seed=1)
@@ -93,14 +80,6 @@ def test_details_alone_are_enough_in_any_kind_of_table():
     bare = consistency.details.select(needed)
     for table in (consistency.details, bare, bare.to_dicts(), bare.to_pandas(), {"details": bare}):
         assert check_positional_bias(table, seed=1).summary.equals(expected.summary)
-
-
-def test_all_consistent_pairs_are_said_to_be_without_bias():
-    main, back = rows(("a", "b", "a"), ("a", "c", "c")), rows(("b", "a", "a"), ("c", "a", "c"))
-    result = check_positional_bias(compute_reverse_consistency(main, back), seed=1)
-    assert result.details.select("is_pos1_bias", "is_pos2_bias").rows() == [(False, False)] * 2
-    assert (result.p_paired, result.effect.estimate, result.effect.informative) == (None, None, 0)
-    assert result.verdict == "no sign of position bias: of 2 pairs none went to one position in both orders"
 
 
 # A naive reference.
@@ -149,32 +128,8 @@ def test_consistency_is_what_a_loop_finds(main, reverse):
     }
     assert found == expected
     assert result.summary.row(0)[:2] == (len(expected), sum(a == b for a, b in expected.values()))
-    assert result.only_main == len(one.keys() - two.keys())
-    assert result.only_reverse == len(two.keys() - one.keys())
-    assert result.tied == len(one.keys() & two.keys()) - len(expected)
-    for row in result.votes.iter_rows(named=True):
-        cast = one[row["ID1"], row["ID2"]] + two[row["ID1"], row["ID2"]]
-        firsts = [won for first, won in cast if first == row["ID1"]]
-        seconds = [won for first, won in cast if first != row["ID1"]]
-        assert (row["n_first"], row["won_first"]) == (len(firsts), firsts.count(row["ID1"]))
-        assert (row["n_second"], row["won_second"]) == (len(seconds), seconds.count(row["ID1"]))
-
-
-SHAPES = {
-    "canonical": lambda r: [{"A_id": x["ID1"], "B_id": x["ID2"], "better_id": x["better_id"]} for x in r],
-    "objects": lambda r: [
-        {"object1": x["ID1"], "object2": x["ID2"], "result": {x["ID1"]: 1, x["ID2"]: 0}.get(x["better_id"], 0.5)}
-        for x in r
-    ],
-    "pandas": pd.DataFrame,
-}
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-def test_every_shape_says_the_same(shape):
-    tables = [CONSISTENCY["input"][name] for name in ("main", "reverse")]
-    result = compute_reverse_consistency(*map(SHAPES[shape], tables))
-    assert result.details.to_dicts() == CONSISTENCY["output"]["details"]
+    kept = one.keys() & two.keys()
+    assert result.comparisons.height == sum(len(one[pair]) + len(two[pair]) for pair in kept)
 
 
 def test_ids_that_hold_the_separator_stay_apart():
@@ -195,139 +150,114 @@ def test_orders_that_do_not_differ_or_are_mixed_are_said(caplog):
     assert result.notices == ("in both orders within one table, of which the more frequent was taken: 1 pair",)
 
 
-def test_orders_in_one_table_are_told_apart():
-    table = pl.DataFrame(rows(("b", "a", "a"), ("a", "b", "b"), ("b", "a", "b"), ("a", "c", None))).with_columns(low=1)
-    forward, reverse = split_orders(table)
-    assert forward.select("ID1", "better_id").rows() == [("b", "a"), ("b", "b"), ("a", None)]
-    assert reverse.rows() == [("a", "b", "b", 1)]
-
-
 # The effect.
 
 
-def votes(*counts: tuple[int, int, int, int]) -> pl.DataFrame:
-    schema = {name: kind for name, kind in VOTES.items() if not name.startswith(("key", "ID"))}
-    return pl.DataFrame(counts, schema=schema, orient="row")
-
-
-BOTH_FIRST, BOTH_SECOND, SAME = (1, 1, 1, 0), (1, 0, 1, 1), (1, 1, 1, 1)
-
-
-@given(st.integers(0, 60), st.integers(0, 60), st.integers(0, 5), st.sampled_from([0.5, 0.9, 0.95]))
-@settings(max_examples=40)
-def test_one_answer_an_order_has_a_closed_form(first, second, same, level):
-    effect = position_effect(votes(*[BOTH_FIRST] * first, *[BOTH_SECOND] * second, *[SAME] * same), level)
-    assert (effect.informative, effect.method) == (first + second, "exact")
-    if first + second == 0:
-        assert (effect.estimate, effect.lower, effect.upper) == (None, None, None)
-        return
-    assert effect.estimate == pytest.approx(math.log((first + 0.5) / (second + 0.5)) / 2, abs=1e-9)
-    assert effect.lower < effect.estimate < effect.upper
-    assert math.isinf(effect.lower) == (first == 0)
-    assert math.isinf(effect.upper) == (second == 0)
-    # The interval leaves 0 out exactly when the sign test rejects.
-    assert (effect.lower > 0 or effect.upper < 0) == (sign_test(first, first + second) < 1 - level)
-
-
-@given(st.lists(st.tuples(st.integers(1, 4), st.integers(0, 4), st.integers(1, 4), st.integers(0, 4)), max_size=12))
-@settings(max_examples=40)
-def test_repeated_answers_solve_the_conditional_equations(drawn):
-    cells = [(n1, min(w1, n1), n2, min(w2, n2)) for n1, w1, n2, w2 in drawn]
-    effect = position_effect(votes(*cells), 0.95)
-    telling = [(n1, w1, n2, w2) for n1, w1, n2, w2 in cells if 0 < w1 + w2 < n1 + n2]
-    assert effect.informative == len(telling)
-    if not telling or effect.method == "exact":
-        return
-
-    def moments(b: float) -> tuple[float, float]:
-        laws = [nchypergeom_fisher(n1 + n2, n1, w1 + w2, math.exp(2 * b)) for n1, w1, n2, w2 in telling]
-        return sum(law.mean() for law in laws), sum(law.var() for law in laws)
-
-    seen = sum(w1 for _, w1, _, _ in telling)
-    for bound, sign in ((effect.lower, 1), (effect.upper, -1)):
-        if math.isfinite(bound) and abs(bound) < 4:
-            mean, variance = moments(bound)
-            assert (seen - mean) / math.sqrt(variance) == pytest.approx(sign * 1.959964, abs=1e-4)
-    assert effect.lower < effect.estimate < effect.upper
-
-
-def simulated(
-    bias: float, abilities: dict[str, float], rng: np.random.Generator, repeats: int = 1
-) -> tuple[list, list]:
-    """Both orders of all pairs as the simulated judge would decide them, without asking it one by one."""
-    judge, halves = ps.SimulatedJudge(abilities, bias=bias), ([], [])
-    names = sorted(abilities)
-    for at, a in enumerate(names):
-        for b in names[at + 1 :]:
-            for half, (one, two) in zip(halves, ((a, b), (b, a)), strict=True):
-                chance = judge.probability({"ID": one}, {"ID": two})
-                half.extend((one, two, one if rng.random() < chance else two) for _ in range(repeats))
+def answers(bias: float, n_texts: int, n_pairs: int, rng: np.random.Generator, *, repeats_itself: bool):
+    """Both orders of some pairs by a judge that repeats its error about a pair, or makes a new one each time."""
+    abilities = rng.normal(0, 1.5, n_texts)
+    pairs = np.stack(np.triu_indices(n_texts, 1), axis=1)[rng.permutation(n_texts * (n_texts - 1) // 2)[:n_pairs]]
+    halves: tuple[list, list] = ([], [])
+    for one, two in pairs.tolist():
+        error, other = rng.logistic(size=2)
+        difference = abilities[one] - abilities[two]
+        for half, sign, noise in ((halves[0], 1, error), (halves[1], -1, error if repeats_itself else other)):
+            one_won = difference + noise + sign * bias > 0
+            order = (f"t{one}", f"t{two}")[::sign]
+            half.append((*order, f"t{one}" if one_won else f"t{two}"))
     return rows(*halves[0]), rows(*halves[1])
 
 
-@pytest.mark.slow
-def test_the_bias_of_a_simulated_judge_is_found_again():
-    essays = ps.synthetic_essays(40, seed=4)
-    pairs = ps.randomize_pair_order(ps.make_pairs(essays), seed=1)
-    judge = ps.SimulatedJudge("theta_true", bias=0.3, seed=2)
-    forward = ps.submit_pairs(pairs, judge, progress=False).results
-    reverse = ps.submit_pairs(ps.sample_reverse_pairs(pairs, 1, seed=1), judge, progress=False).results
-    result = check_positional_bias(compute_reverse_consistency(forward, reverse), seed=1)
-    row = result.summary.row(0, named=True)
-    first, second = row["n_inconsistent_pos1_bias"], row["n_inconsistent_pos2_bias"]
-    chance = 1 / (1 + math.exp(-2 * 0.3))
-    assert binomtest(first, first + second, chance).pvalue > REJECT
-    assert result.effect.lower < 0.3 < result.effect.upper
-    assert abs(result.effect.estimate - 0.3) < 0.2
-    assert result.verdict.startswith("position bias: the first position is favoured: of ")
+def effects(n_pairs: int, runs: int, seed: int, *, repeats_itself: bool) -> tuple[float, float, int]:
+    """Mean and standard error of the estimates of an effect of .3, and how many intervals hold it."""
+    rng = np.random.default_rng(seed)
+    size = {50: 15, 200: 40, 1000: 60}[n_pairs]
+    found = []
+    for _ in range(runs):
+        halves = answers(0.3, size, n_pairs, rng, repeats_itself=repeats_itself)
+        effect = measure_bias(compute_reverse_consistency(*halves), 0.95).effect
+        assert effect is not None
+        found.append(effect)
+    estimates = [effect.b for effect in found]
+    held = sum(effect.lower <= 0.3 <= effect.upper for effect in found)
+    return float(np.mean(estimates)), float(np.std(estimates, ddof=1) / math.sqrt(runs)), held
+
+
+@pytest.mark.parametrize("repeats_itself", [True, False])
+def test_the_effect_does_not_grow_with_the_pairs_of_a_judge_that_repeats_itself(repeats_itself):
+    mean, error, held = effects(200, 12, 5, repeats_itself=repeats_itself)
+    assert abs(mean - 0.3) < 3.9 * error + 0.03
+    assert held >= 8
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("repeats", "method"), [(1, "exact"), (3, "score")])
-@pytest.mark.parametrize("bias", [0.0, 0.3])
-def test_intervals_cover_and_estimates_are_centred(bias, repeats, method):
-    rng = np.random.default_rng(17)
-    covered, estimates, rejected, n = 0, [], 0, 60
-    for _ in range(n):
-        abilities = {f"s{at}": float(x) for at, x in enumerate(rng.normal(0, 1.5, 13))}
-        found = compute_reverse_consistency(*simulated(bias, abilities, rng, repeats))
-        effect = position_effect(found.votes, 0.95)
-        assert effect.method == method
-        covered += effect.lower <= bias <= effect.upper
-        estimates.append(effect.estimate)
-        rejected += check_positional_bias(found, n_boot=1, seed=0).p_paired < 0.05
-    assert binomtest(covered, n, 0.95, alternative="less").pvalue > REJECT
-    z = (np.mean(estimates) - bias) / (np.std(estimates) / math.sqrt(n))
-    assert abs(z) < 3.9
-    if bias == 0:
-        assert binomtest(rejected, n, 0.05, alternative="greater").pvalue > REJECT
+@pytest.mark.parametrize("repeats_itself", [True, False])
+@pytest.mark.parametrize("n_pairs", [50, 200, 1000])
+def test_intervals_of_the_effect_cover(n_pairs, repeats_itself):
+    mean, error, held = effects(n_pairs, 60, n_pairs, repeats_itself=repeats_itself)
+    assert abs(mean - 0.3) < 3.9 * error + 0.05
+    assert binomtest(held, 60, 0.95, alternative="less").pvalue > REJECT
+
+
+def tally(first: int, second: int, same: int):
+    """Both orders of pairs of texts of their own, of which so many went to a position both times."""
+    cells = ["first"] * first + ["second"] * second + ["same"] * same
+    main = rows(*((f"a{i}", f"b{i}", f"{'b' if kind == 'second' else 'a'}{i}") for i, kind in enumerate(cells)))
+    back = rows(*((f"b{i}", f"a{i}", f"{'b' if kind == 'first' else 'a'}{i}") for i, kind in enumerate(cells)))
+    return ps.bias(main, back)
+
+
+def test_the_share_that_position_decided_has_wilsons_interval():
+    bias = tally(12, 3, 25)
+    row = bias.summary.row(0, named=True)
+    assert (row["n_pairs"], row["n_both_first"], row["n_both_second"], row["prop_decided"]) == (40, 12, 3, 0.375)
+    assert row["prop_pos1"] == (25 + 2 * 12) / 80
+    assert row["p_paired"] == pytest.approx(binomtest(12, 15).pvalue)
+    for name, count in (("decided", 15), ("consistent", 25)):
+        interval = binomtest(count, 40).proportion_ci(method="wilson")
+        assert (row[f"{name}_lower"], row[f"{name}_upper"]) == pytest.approx((interval.low, interval.high))
+    assert bias.details["position"].value_counts().sort("position").rows() == [(None, 25), ("first", 12), ("second", 3)]
+
+
+def test_twelve_consistent_pairs_of_twelve_are_not_certain():
+    row = tally(0, 0, 12).summary.row(0, named=True)
+    assert (row["prop_consistent"], row["consistent_upper"]) == (1.0, 1.0)
+    assert row["consistent_lower"] == pytest.approx(0.757, abs=1e-3)
+
+
+def test_an_effect_that_is_not_told_has_its_reason():
+    assert tally(3, 1, 5).why == "it takes 20 pairs"
+    assert tally(12, 3, 25).why == "the pairs do not join all texts"
+    always = [(one, two, one) for one in "abcdefg" for two in "abcdefg" if one < two]
+    bias = ps.bias(rows(*always), rows(*((two, one, two) for one, two, _ in always)))
+    assert (bias.effect, bias.why) == (None, "every answer names the same position")
 
 
 def test_the_pooled_test_is_blunter_than_the_paired_one():
     """A consistent pair gives position 1 one win of two, always; counting it as two tosses hides the preference."""
     main = rows(*((f"a{at}", f"b{at}", f"a{at}") for at in range(100)))
     back = rows(*((f"b{at}", f"a{at}", f"{'b' if at < 10 else 'a'}{at}") for at in range(100)))
-    row = check_positional_bias(compute_reverse_consistency(main, back), seed=1).summary.row(0, named=True)
-    assert row["p_sample1_overall"] == pytest.approx(binomtest(110, 200).pvalue)
-    assert row["p_sample1_overall"] > 0.15
-    assert row["p_paired"] == pytest.approx(2**-9)
+    consistency = compute_reverse_consistency(main, back)
+    pooled = check_positional_bias(consistency, seed=1).summary["p_sample1_overall"].item()
+    assert pooled == pytest.approx(binomtest(110, 200).pvalue)
+    assert pooled > 0.15
+    assert measure_bias(consistency, 0.95).summary["p_paired"].item() == pytest.approx(2**-9)
 
 
 # Words and refusals.
 
 
 def test_verdicts():
-    def verdict(first: int, second: int, same: int) -> str:
-        cells = ["first"] * first + ["second"] * second + ["same"] * same
-        main = rows(*((f"a{i}", f"b{i}", f"{'b' if kind == 'second' else 'a'}{i}") for i, kind in enumerate(cells)))
-        back = rows(*((f"b{i}", f"a{i}", f"{'b' if kind == 'first' else 'a'}{i}") for i, kind in enumerate(cells)))
-        return check_positional_bias(compute_reverse_consistency(main, back), seed=1).verdict
-
-    assert verdict(3, 1, 5).startswith("too few pairs to tell: of 4 pairs that went to the same position")
-    assert verdict(5, 5, 5).startswith("no sign of position bias: of 10 pairs")
-    assert "the second position is favoured: of 12 pairs" in verdict(0, 12, 5)
-    assert verdict(0, 12, 5).endswith("(95% interval -inf to -0.51): the first of two equal samples wins 17%")
-    assert "p = below 0.001" in verdict(0, 12, 5)
+    assert tally(3, 1, 5).verdict.startswith(
+        "too few pairs to tell; the winner changed with the order in 44 % of 9 pairs"
+    )
+    assert tally(5, 5, 5).verdict.startswith("no sign of position bias; the winner changed")
+    assert tally(0, 12, 5).verdict == (
+        "position bias: the second position is favoured; position decided 71 % of 17 pairs (95 % confidence interval "
+        "47 to 87 %): 0 went to the first both times, 12 to the second, p < 0.001; the effect in logits is not told: "
+        "it takes 20 pairs"
+    )
+    assert [p_words(p) for p in (None, 0.0004, 0.001, 1.0)] == ["no test", "p < 0.001", "p = 0.001", "p = 1.000"]
 
 
 def test_nothing_in_common_is_an_empty_result_and_cannot_be_checked(message_snapshot):

@@ -10,7 +10,7 @@ from tests.batching import pairs_of, simulator
 
 import pairscale as ps
 from pairscale.checks.published import OTHER_WORDINGS, published_default_template, published_template_study
-from pairscale.checks.templates import STUDY, StudyCell, template_study
+from pairscale.checks.templates import STUDY, template_study
 from pairscale.core.errors import InputError, TableError
 from pairscale.testing import ProviderSimulator
 
@@ -18,6 +18,7 @@ BIAS = {"concise": 0.0, "weigh": 4.0}
 PAIRS = ps.make_pairs(ps.synthetic_essays(9, seed=1))
 
 
+ROW = {"ID1": "a", "ID2": "b", "better_id": "a", "template_id": "t", "direction": "forward"}
 SHY = PAIRS["ID1"][0]
 
 
@@ -51,32 +52,30 @@ def test_the_template_that_sways_ranks_last(study):
 
 
 def test_the_figures_are_those_of_the_single_checks(study):
-    from pairscale.checks.position import check_positional_bias, compute_reverse_consistency
-
     judge = swayed("weigh")
     back = ps.sample_reverse_pairs(PAIRS, 1, seed=1)
     answers = [ps.submit_pairs(pairs, judge, progress=False).results for pairs in (PAIRS, back)]
-    row = check_positional_bias(compute_reverse_consistency(*answers), seed=1).summary.row(0, named=True)
     cell = study.table.row(1, named=True)
-    for name in ("n_pairs", "prop_consistent", "prop_pos1", "p_sample1_overall", "p_paired", "effect", "effect_lower"):
-        assert cell[name] == row[name], name
-    interval = binomtest(row["n_pairs"] - row["n_inconsistent"], row["n_pairs"]).proportion_ci(method="wilson")
-    assert (cell["consistent_lower"], cell["consistent_upper"]) == pytest.approx((interval.low, interval.high))
+    ours = ps.bias(*answers).summary.row(0, named=True)
+    theirs = ps.check_positional_bias(ps.compute_reverse_consistency(*answers), seed=1).summary.row(0, named=True)
+    for row in (ours, theirs):
+        shared = row.keys() & cell.keys()
+        assert {name: cell[name] for name in shared} == {name: row[name] for name in shared}
+    assert {"p_sample1_overall", "prop_consistent", "p_paired", "effect"} <= ours.keys() | theirs.keys()
+    lower, upper = binomtest(theirs["total_pos1_wins"], theirs["total_comparisons"]).proportion_ci(method="wilson")
+    assert (cell["pos1_lower"], cell["pos1_upper"]) == pytest.approx((lower, upper))
 
 
 def test_judgements_made_elsewhere_give_the_same(study):
-    parts, cells = [], []
+    parts = []
     for template in BIAS:
         judge = swayed(template)
-        halves = {}
         for direction, pairs in (("forward", PAIRS), ("reverse", ps.sample_reverse_pairs(PAIRS, 1, seed=1))):
             results = ps.submit_pairs(pairs, judge, progress=False).results.select("ID1", "ID2", "better_id")
             labels = {"template_id": template, "backend": "offline", "model": "simulated-1", "thinking": None}
             parts.append(results.with_columns(direction=pl.lit(direction), **{k: pl.lit(v) for k, v in labels.items()}))
-            halves[direction] = results
-        cells.append(StudyCell(template, **halves, backend="offline", model="simulated-1"))
     expected = study.table.filter(pl.col("judge") == "one").drop("judge")
-    for data in (pl.concat(parts), pl.concat(parts).to_dicts(), cells):
+    for data in (pl.concat(parts), pl.concat(parts).to_dicts()):
         table = template_study(data).table
         assert table.drop("judge").equals(expected)
 
@@ -89,22 +88,17 @@ def test_judgements_made_elsewhere_give_the_same(study):
         ("anthropic:claude-sonnet-4-5", {"reasoning": "enabled", "include_thoughts": True}, "with_thinking"),
         ("anthropic:claude-sonnet-4-5", {"thinking_budget": 1024}, "with_thinking"),
         ("gemini:gemini-3-pro-preview", {"thinking_level": "low", "include_thoughts": True}, "with_thinking"),
-        ("openai:gpt-4o", {"temperature": 0}, "no_thinking"),
         ("openai:gpt-5.1", {"temperature": 0}, "no_thinking"),
         ("openai:gpt-5.1", {"reasoning": "low", "include_thoughts": True}, "with_thinking"),
         ("together:deepseek-ai/DeepSeek-R1", {}, "with_thinking"),
-        ("together:deepseek-ai/DeepSeek-V3", {}, "no_thinking"),
         # Others.
         ("anthropic:claude-sonnet-4-5", {"reasoning": "none", "include_thoughts": True}, "with_thinking"),
         ("gemini:gemini-2.5-flash", {"thinking_budget": 0}, "no_thinking"),
-        ("gemini:gemini-2.5-flash", {"thinking_budget": -1}, "with_thinking"),
         ("gemini:gemini-2.5-flash", {}, "with_thinking"),
-        ("openai:gpt-5.1", {"include_thoughts": True}, "with_thinking"),
         ("openai:gpt-4o", {"include_thoughts": True}, "no_thinking"),
         ("ollama:qwen3:8b", {}, "no_thinking"),
         ("ollama:qwen3:8b", {"think": True}, "with_thinking"),
         ("ollama:unheard-of", {}, None),
-        ("ollama:unheard-of", {"think": False}, "no_thinking"),
     ],
 )
 def test_thinking_in_the_words_of_the_published_study(judge, settings, thinking):
@@ -140,16 +134,6 @@ def test_one_run_file_resumes_the_study(tmp_path, study):
     assert len(asked) == 2 * PAIRS.height + declined
     assert first.table.equals(again.table)
     assert first.table.select("template_id", "backend", "judge").row(0) == ("concise", "function", "mine/concise")
-
-
-def test_a_judge_is_a_name_a_list_or_a_mapping_of_names():
-    for judge in ("lexical", ["lexical"], {"lexical": "lexical"}):
-        study = template_study(PAIRS, templates=["concise"], judge=judge, progress=False)
-        assert study.table.select("template_id", "judge", "n_pairs").rows() == [("concise", "lexical", PAIRS.height)]
-    apart = ["simulated:theta_true,bias=0", "simulated:theta_true,bias=9"]
-    study = template_study(PAIRS, templates=["concise"], judge=apart, judge_args={"seed": 2}, progress=False)
-    assert study.table["judge"].to_list() == apart
-    assert study.table["prop_pos1"][1] > 0.9 > study.table["prop_pos1"][0]
 
 
 def test_a_judge_function_is_given_each_template():
@@ -198,19 +182,18 @@ def test_a_judge_that_ignores_templates_is_said(caplog):
 
 
 def test_a_study_with_gaps_says_so_and_names_what_was_left_out(caplog):
-    both = [{"ID1": "a", "ID2": "b", "better_id": "a"}], [{"ID1": "b", "ID2": "a", "better_id": "a"}]
-    holed = [*both[0], {"ID1": "a", "ID2": "c", "better_id": None}], both[1]
-    cells = [StudyCell("t", *both, model="m"), StudyCell("u", *both, model="m"), StudyCell("u", *holed, model="n")]
-    study = template_study(cells)
+    both = [ROW, {**ROW, "ID1": "b", "ID2": "a", "direction": "reverse"}]
+    holed = [*both, {**ROW, "ID2": "c", "better_id": None}]
+    cells = {("t", "m"): both, ("u", "m"): both, ("u", "n"): holed}
+    study = template_study(
+        [{**row, "template_id": template, "model": model} for (template, model), rows in cells.items() for row in rows]
+    )
     assert study.notices == (
         "u n: main_results: left out 1 of 2 rows, which name no winner of their pair",
         "not every judge used every template, so the ranking does not compare like with like",
     )
     assert [record.getMessage() for record in caplog.records] == list(study.notices)
     assert study.table["n_left_out"].to_list() == [0, 0, 1]
-
-
-ROW = {"ID1": "a", "ID2": "b", "better_id": "a", "template_id": "t", "direction": "forward"}
 
 
 @pytest.mark.parametrize(
@@ -239,10 +222,6 @@ ROW = {"ID1": "a", "ID2": "b", "better_id": "a", "template_id": "t", "direction"
         (
             lambda: template_study(pl.DataFrame(schema=dict.fromkeys(ROW, pl.String))),
             "there are no judgements to study",
-        ),
-        (
-            lambda: template_study([StudyCell("t", [ROW], [{**ROW, "ID1": "b", "ID2": "a"}])] * 2),
-            "'t' stands there 2 times; name the judges apart with judge",
         ),
     ],
 )
@@ -279,6 +258,9 @@ def test_reconstructed_counts_reproduce_every_printed_figure():
         assert f"{(same + 2 * first) / (2 * n):.3f}" == f"{row['prop_pos1']:.3f}"
         assert f"{binomtest(same + 2 * first, 2 * n).pvalue:.3f}" == f"{row['p_sample1_overall']:.3f}"
         assert row["p_paired"] == pytest.approx(binomtest(first, first + second).pvalue)
+        for column, share in (("consistent", binomtest(same, n)), ("pos1", binomtest(same + 2 * first, 2 * n))):
+            interval = share.proportion_ci(method="wilson")
+            assert (row[f"{column}_lower"], row[f"{column}_upper"]) == pytest.approx((interval.low, interval.high))
     assert published_template_study().table["n_pairs"].value_counts(sort=True).rows() == [(190, 72), (189, 2), (163, 1)]
 
 
@@ -320,11 +302,12 @@ def test_cells_may_be_measured_by_several_workers(study):
 
 
 def test_a_cell_that_cannot_be_measured_is_left_out_and_named(caplog):
-    won, none = ([{"ID1": "a", "ID2": "b", "better_id": better}] for better in ("a", None))
-    good, bad = StudyCell("concise", won, won, judge="one"), StudyCell("weigh", none, none, judge="one")
-    found = template_study([good, bad])
+    row = {**ROW, "judge": "one"}
+    good = [{**row, "template_id": "concise", "direction": way} for way in ("forward", "reverse")]
+    bad = [{**row, "template_id": "weigh", "better_id": None}]
+    found = template_study(good + bad)
     assert found.table["template_id"].to_list() == ["concise"]
     assert "1 of 2 cells failed" in caplog.text
     assert "weigh one: no pair has a winner in both directions" in caplog.text
     with pytest.raises(InputError, match="nothing to measure"):
-        template_study([bad])
+        template_study(bad)

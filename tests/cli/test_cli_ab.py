@@ -42,7 +42,7 @@ def slow(A, B):
 '''
 
 
-BETTER = "B is better: it won 19 of 19 cases with a winner (100 %; 95 % interval 83 to 100 %); choose B"
+BETTER = "B is better: it won 19 of 19 cases with a winner (100 %; 95 % confidence interval 83 to 100 %); B is favoured"
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def test_the_verdict_of_recorded_answers(cli, answers):
     assert done.code == 0
     assert done.out.splitlines()[0] == BETTER
     assert "imported" not in done.out
-    assert "note: 1 task not compared, because A or B has no answer: t7" in done.err
+    assert "note: 1 task not compared, because A or B has no answer: 't7'" in done.err
     again = cli(*FILES, "--judge", "vary:longer", "--run", "ab.db", "--name-a", "old", "--name-b", "new")
     assert again.out.startswith("new is better")
     with ps.open_run("ab.db") as store:
@@ -86,72 +86,22 @@ def test_json_is_one_document(cli, answers):
     assert found["win_rates"]["says more"]["rate"] == found["win_rates_decided"]["says more"]["rate"] == 1.0
     assert found["bounds"] == {"says more": {"lower": 1.0, "upper": 1.0}}
     assert found["failures"] == "loss"
-    assert found["variants"]["B"] == {
-        "side": "b", "answers": 19, "failures": 0, "failure_rate": 0.0, "latency_ms": None, "tokens": None,
-        "cost": None,
-    }  # fmt: skip
+    assert [(side["answers"], side["failure_rate"]) for side in found["variants"]] == [(19, 0.0), (19, 0.0)]
     assert found["unmatched"] == [{"task_id": "t7", "repeat": 1, "missing": "b"}]
     assert len(found["cases"]) == 19
 
 
-def test_the_rate_at_equal_style(cli, answers):
-    styles = ("--control", "length", "--control", "markdown")
-    done = cli(*FILES, "--judge", "vary:longer", *styles)
-    assert done.code == 0
-    assert "at equal length: B wins" in done.out  # no answers differ in Markdown
-    assert "effect of length: of two equally good answers, the one with far more of it wins" in done.out
-    assert "note: " in done.out
-    found = cli(*FILES, "--judge", "vary:longer", *styles, "--json").json["controlled"]["says more"]
-    assert [one["name"] for one in found["effects"]] == ["length", "headers", "lists", "bold"]
-    assert found["ci"][0] <= found["rate"] <= found["ci"][1]
-    assert found["overlap"] <= found["n"] == 19
-    assert cli(*FILES, "--judge", "vary:longer", "--json").json["controlled"] == {}
-
-
 def test_a_suite_is_answered_first(cli, answers):
     options = ("--variant-a", "vary:short", "--variant-b", "vary:long", "--judge", "vary:longer")
-    done = cli(
-        "ab", "suite.jsonl", *options, "--criterion", "c", "--run", "ab.db", "--out", "cases.csv", "--save", "runs"
-    )
+    done = cli("ab", "suite.jsonl", *options, "--criterion", "c", "--run", "ab.db", "--out", "cases.csv")
     assert done.code == 0
     assert "task" not in done.out
-    assert "B is better: it won 18 of 20 cases with a winner (90 %; 95 % interval 70 to 97 %" in done.err
+    assert "B is better: it won 18 of 20 cases with a winner (90 %; 95 % confidence interval 70 to 97 %" in done.err
     assert "B failed in 2 of 20 cases" in done.err
     assert "note: B failed in 2 of 20 cases (counted as lost)" in done.err
     assert "t3, win: B failed: ValueError: three" in done.err
     assert "20 cases, 36 questions asked, 40 answers by the variants" in done.err
     assert (answers / "cases.csv").read_text().count("\n") == 21
-    assert len(list((answers / "runs").glob("*.json"))) == 1
-
-
-def test_failures_count_as_asked(cli, answers):
-    options = ("--variant-a", "vary:short", "--variant-b", "vary:long", "--criterion", "c", "--judge", "vary:longer")
-    shown = {
-        way: cli("ab", "suite.jsonl", *options, "--failures", way, "--run", "ab.db", "--json").json
-        for way in ("loss", "shown", "excluded")
-    }
-    assert {way: found["win_rates"]["c"]["rate"] for way, found in shown.items()} == {
-        "loss": 0.9, "shown": 1.0, "excluded": 1.0,  # "(no answer)" is longer than "Yes."
-    }  # fmt: skip
-    assert all(found["bounds"]["c"] == {"lower": 0.9, "upper": 1.0} for found in shown.values())
-    told = cli("ab", "suite.jsonl", *options).out
-    assert "win rate of B 90.0 to 100.0 % over all ways to count failures" in told
-    assert "ways to count failures" not in cli(*FILES, "--judge", "vary:longer").out  # nothing failed
-    assert "B: failed 2 of 20 (10 %), median latency" in told
-    assert "mean tokens unknown, mean cost unknown" in told
-    wrong = cli("ab", "suite.jsonl", *options, "--failures", "never")
-    assert wrong.code == 2
-    assert "--failures: invalid choice: 'never' (choose from 'loss', 'shown', 'excluded')" in wrong.err
-
-
-def test_figures_by_tag(cli, answers):
-    rows = [{"input": f"Question {n}?", "tags": ["warm" if n < 15 else "cold"]} for n in range(20)]
-    (answers / "tagged.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    options = ("--variant-a", "vary:short", "--variant-b", "vary:long", "--criterion", "c", "--judge", "vary:longer")
-    assert "by tag, ties and flips as half, wins of B:" in cli("ab", "tagged.jsonl", *options).out
-    found = cli("ab", "tagged.jsonl", *options, "--json").json["by_tag"]
-    # questions 3 and 13 raise
-    assert [(row["tag"], row["n"], row["rate"]) for row in found] == [("warm", 15, 13 / 15), ("cold", 5, 1.0)]
 
 
 def test_several_judges_are_a_panel_and_labels_are_compared(cli, answers):
@@ -173,64 +123,25 @@ def test_the_manifest_for_labellers(cli, answers):
     done = cli(*FILES, "--judge", "vary:longer", "--manifest", "cases.jsonl")
     assert done.code == 0
     assert "wrote 19 cases to cases.jsonl, and their key (not for labellers) to cases.key.jsonl" in done.err
-    options = ("--variant-a", "vary:short", "--variant-b", "vary:long", "--criterion", "c", "--judge", "vary:longer")
-    assert cli("ab", "suite.jsonl", *options, "--manifest", "m.jsonl").code == 1
-    done = cli("ab", "suite.jsonl", *options, "--manifest", "m.jsonl", "--run", "ab.db")
-    assert "wrote 18 cases to m.jsonl" in done.err
-    first = json.loads((answers / "m.jsonl").read_text().splitlines()[0])
-    assert first["task_input"] == "Question 0?"
+    first = json.loads((answers / "cases.jsonl").read_text().splitlines()[0])
     assert "first_variant" not in first
-
-
-def test_a_manifest_that_cannot_be_written_is_said_before_anybody_is_asked(cli, answers):
-    done = cli(*FILES, "--judge", "vary:longer", "--run", "ab.db", "--manifest", "cases.csv")
-    assert (done.code, done.out) == (1, "")
-    assert "the manifest must be a file that ends in '.jsonl' or '.ndjson', not 'cases.csv'" in done.lines[-1]
-    assert not (answers / "ab.db").exists()
+    options = ("--variant-a", "vary:short", "--variant-b", "vary:long", "--criterion", "c", "--judge", "vary:longer")
+    refused = cli("ab", "suite.jsonl", *options, "--manifest", "m.jsonl", "--run", "ab.db")
+    assert refused.code == 1
+    assert "--manifest belongs to recorded answers" in refused.err
 
 
 @pytest.mark.slow
-def test_the_verdict_is_there_whatever_happens_to_the_manifest(cli, answers):
-    """Exported again, labels stay true; where they would not, nothing is written, and the verdict is shown."""
+def test_a_manifest_whose_labels_would_be_lost_ends_the_run_before_anybody_is_asked(cli, answers):
     arguments = (*FILES, "--judge", "vary:longer", "--manifest", "cases.jsonl")
     assert cli(*arguments).code == 0
     before = [(answers / name).read_text() for name in ("cases.jsonl", "cases.key.jsonl")]
     assert cli(*arguments).code == 0
     (answers / "b.jsonl").write_text((answers / "b.jsonl").read_text().replace("because", "since"))
     done = cli(*arguments)
-    assert done.code == 1
-    assert done.out.startswith("B is better: it won 19 of 19 cases")
+    assert (done.code, done.out) == (1, "")
     assert "cases.jsonl was exported before, with other answers" in done.lines[-1]
     assert [(answers / name).read_text() for name in ("cases.jsonl", "cases.key.jsonl")] == before
-
-
-def test_the_manifest_of_a_suite_with_recorded_answers(cli, answers):
-    options = ("--variant-a", "a.jsonl", "--variant-b", "vary:long", "--criterion", "c", "--judge", "vary:longer")
-    done = cli("ab", "suite.jsonl", *options, "--manifest", "m.jsonl", "--run", "ab.db")
-    assert done.code == 0
-    assert "wrote 18 cases to m.jsonl" in done.err
-
-
-def test_a_variant_that_hangs_does_not_hang_the_command(cli, answers):
-    (answers / "hang.py").write_text("import threading\n\ndef forever(task):\n    threading.Event().wait()\n")
-    options = ("--variant-a", "a.jsonl", "--variant-b", "hang:forever", "--criterion", "c", "--judge", "vary:longer")
-    done = cli("ab", "suite.jsonl", *options, "--variant-timeout", "0.1", "--json")
-    assert done.code == 0
-    assert done.json["variants"]["B"]["failure_rate"] == 1
-    assert "timeout: no answer within 0.1 seconds" in done.err
-
-
-def test_it_stops_when_it_is_decided(cli, answers):
-    found = cli(*FILES, "--judge", "vary:longer", "--stop-when", "decided", "--concurrency", "1", "--json").json
-    assert found["stopped"] == "decided"
-    rates = [found[name]["says more"] for name in ("win_rates", "win_rates_decided")]
-    assert [rate["interval"] for rate in rates] == ["betting", "betting"]
-    sequence = ps.evaluate.inference.RunningSequence()
-    for _ in found["cases"]:
-        sequence.update(1.0)
-    assert [rate["ci"] for rate in rates] == [pytest.approx([sequence.lower, 1.0])] * 2
-    assert len(found["cases"]) + len(found["unasked"]) == 19
-    assert len(found["cases"]) < 12
 
 
 def test_a_person_at_the_terminal(cli, answers, monkeypatch):
@@ -255,8 +166,8 @@ def test_a_model_over_http(cli, answers, monkeypatch):
             str(entry.body["messages"][-1]["content"]).startswith("Briefly: Question") for entry in server.journal
         )
         assert done.json["counts"]["c"]["win"] == 20
-        assert done.json["variants"]["B"]["failures"] == 2
-        assert done.json["variants"]["A"]["cost"] > 0
+        assert done.json["variants"][1]["failures"] == 2
+        assert done.json["variants"][0]["cost"] > 0
 
 
 @pytest.mark.parametrize(
@@ -268,13 +179,11 @@ def test_a_model_over_http(cli, answers, monkeypatch):
         ((*FILES, "--repeats", "2"), "belong to a suite"),
         ((*FILES, "--variant-timeout", "2"), "--repeats and --variant-timeout belong to a suite"),
         ((*SUITE, "--variant-timeout", "0"), "--variant-timeout must be"),
-        (("ab", "a.jsonl", "--suite", "suite.jsonl", "--criterion", "c"), "--suite to two files"),
         (("ab", "suite.jsonl", "--criterion", "c"), "a suite needs --variant-a"),
         (("ab", "none.jsonl", "b.jsonl", "--criterion", "c"), "no such file"),
         ((*FILES, "--judge", "nonsense"), "no judge is called 'nonsense'"),
         ((*FILES, "--judge", "lexical", "--judge", "human"), "--judge human stands alone"),
         ((*FILES, "--judge", "lexical", "--base-url", "http://x"), "--base-url belongs to"),
-        ((*FILES, "--stop-when", "bored"), "--stop-when: invalid choice"),
         ((*FILES, "--labels", "b.jsonl"), "no columns 'case_id'"),
     ],
 )
@@ -318,7 +227,7 @@ def test_agreement_of_labellers(cli, folder):
     (folder / "labels.jsonl").write_text("".join(json.dumps(row) + "\n" for row in labels))
     done = cli("agreement", "labels.jsonl")
     assert done.code == 0
-    assert "2 raters, 5 units" in done.out
+    assert "2 raters on 5 units" in done.out
     found = {row["statistic"]: row for row in cli("agreement", "labels.jsonl", "--json").json["table"]}
     # 4 of 5 agree; chance is 3/5 · 2/5 + 1/5 · 2/5 + 1/5 · 1/5 = 9/25
     assert found["percent_agreement"]["estimate"] == pytest.approx(0.8)
@@ -326,23 +235,6 @@ def test_agreement_of_labellers(cli, folder):
     assert (found["cohen_kappa"]["lower"], found["cohen_kappa"]["interval"]) == (None, None)
     assert "5 units are too few, it takes 20" in done.err
     assert found["percent_agreement"]["lower"] < 0.8 < found["percent_agreement"]["upper"]
-
-
-def test_agreement_of_grades_in_their_order(cli, folder):
-    (folder / "grades.csv").write_text("essay,ann,bob,cem\n1,fail,fail,pass\n2,good,good,good\n3,pass,good,pass\n")
-    done = cli("agreement", "grades.csv", "--unit", "essay", "--categories", "fail,pass,good", "--json")
-    names = {(row["statistic"], row["weights"]) for row in done.json["table"]}
-    assert ("light_kappa", "quadratic") in names
-    assert done.json["n_raters"] == 3
-    shown = cli("agreement", "grades.csv", "--unit", "essay")
-    assert "Every two of them:" in shown.out
-
-
-def test_agreement_needs_two(cli, folder):
-    (folder / "one.csv").write_text("case_id,labeller,preferred\nc1,ann,1\n")
-    done = cli("agreement", "one.csv")
-    assert (done.code, done.out) == (1, "")
-    assert "two raters or more" in done.err
 
 
 def test_encoding_and_duplicates_on_the_command_line(cli, answers):
@@ -356,4 +248,4 @@ def test_encoding_and_duplicates_on_the_command_line(cli, answers):
     done = cli(*asked, "--encoding", "cp1251")
     assert done.code == 0
     assert "1 task is duplicated on one side: 't1'" in done.err
-    assert "note: 1 task not compared, because A or B has no answer: t1" in done.err
+    assert "note: 1 task not compared, because A or B has no answer: 't1'" in done.err

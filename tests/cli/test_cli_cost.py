@@ -1,7 +1,5 @@
 """``pairscale cost``, and what ``pairscale status`` says was spent."""
 
-from pathlib import Path
-
 import polars as pl
 import pytest
 
@@ -41,10 +39,10 @@ def test_a_pilot_is_kept_and_judging_goes_on_from_it(cli, pairs, server):
 
 
 def test_json_and_out(cli, pairs, server):
-    line = ("cost", pairs, "--judge", "openai:gpt-5.1", "--pilot", 3, "--batch", "--select", "random")
+    line = ("cost", pairs, "--judge", "openai:gpt-5.1", "--pilot", 3, "--batch")
     outcome = cli(*line, "--json", "--out", "cost.csv")
     found = outcome.json
-    assert (found["mode"], found["batch_discount"], found["test_strategy"]) == ("batch", 0.5, "random")
+    assert (found["mode"], found["batch_discount"]) == ("batch", 0.5)
     assert found["calibration"]["n"] == 3
     assert found["expected_cost_total"] > found["pilot_cost"] > 0
     assert pl.read_csv("cost.csv")["n_remaining"].to_list() == [3]
@@ -56,8 +54,6 @@ def test_offline_needs_no_key(cli, pairs, monkeypatch):
     outcome = cli("cost", pairs, "--judge", "openai:gpt-5.1", "--offline")
     assert outcome.code == 0
     assert outcome.out.startswith("Rough cost estimate without a pilot: openai gpt-5.1, live")
-    more = cli("cost", pairs, "--judge", "openai:gpt-5.1", "--offline", "--output-tokens", 500, "--json").json
-    assert more["expected_completion_tokens_total"] == 3000
     whole = cli("cost", "essays", "--judge", "openai:gpt-5.1", "--offline", "--json").json
     assert whole["n_total"] == 6
     failed = cli("cost", pairs, "--judge", "openai:gpt-5.1")
@@ -65,42 +61,12 @@ def test_offline_needs_no_key(cli, pairs, monkeypatch):
     assert "there is no key for openai" in failed.err
 
 
-def test_prices_by_option(cli, pairs):
-    line = ("cost", pairs, "--judge", "openai:gpt-5.1", "--offline", "--json", "--price")
-    given = cli(*line, "input=2,output=4,batch=0.25").json
-    assert (given["cost_per_million_input"], given["cost_per_million_output"]) == (2, 4)
-    assert given["prices_as_of"] is None
-    assert cli(*line, "input=2,output=4,batch=0.25", "--batch").json["batch_discount"] == 0.25
-
-
-@pytest.mark.parametrize(
-    ("price", "message"),
-    [
-        ("input=2", "must look like input=1.25,output=10"),
-        ("input=2,output=4,colour=1", "price: Object contains unknown field colour"),
-        ("input=a,output=4", "price: input: Expected float, got str"),
-        ("nowhere.json", "must look like name=value"),
-    ],
-)
-def test_bad_prices(cli, pairs, price, message):
-    outcome = cli("cost", pairs, "--judge", "openai:gpt-5.1", "--offline", "--price", price)
-    assert (outcome.code, outcome.out) == (1, "")
-    assert message in outcome.err
-
-
-def test_a_judge_of_ones_own(cli, pairs):
-    Path("mine.py").write_text(COUNTING, "utf-8")
-    outcome = cli("cost", pairs, "--judge", "mine:counting", "--pilot", 4)
-    assert "cost           not known" in outcome.out
-    assert "tokens it uses" in cli("cost", pairs, "--judge", "lexical").err
-
-
 def test_status_shows_what_was_spent(cli, pairs, run, server):
-    assert "spent so far" not in cli("status", run).out
+    assert "prices_as_of" not in cli("status", run).out
     assert cli("judge", pairs, "--judge", "openai:gpt-5.1", "--run", run, "--template", "concise").code == 0
     assert cli("judge", pairs, "--judge", "openai:gpt-4.1", "--run", run).code == 0
     out = cli("status", run).out
-    assert "spent so far: $" in out
+    assert "prices_as_of" in out
     spending = {(row["model"], row["template_id"]): row for row in cli("status", run, "--json").json["spending"]}
     assert {"mine:longer", "gpt-5.1", "gpt-4.1"} == {model for model, _ in spending}
     assert spending["gpt-5.1", "concise"]["attempts"] == 6

@@ -3,8 +3,6 @@
 import itertools
 import re
 
-import pytest
-
 import pairscale as ps
 from pairscale.cli import status
 
@@ -23,7 +21,7 @@ def test_a_run_that_has_ended_is_said_once(cli):
     done = cli("status", "run.db", "--follow")
     assert done.code == 0
     assert len(done.out.splitlines()) == 1
-    assert re.match(r"\d\d:\d\d:\d\d  4 items, 4 comparisons, reliability", done.out)
+    assert re.match(r"\d\d:\d\d:\d\d  run.db: .*: 4 items \(0 withdrawn\), 4 comparisons, ", done.out)
 
 
 def test_changes_are_shown_as_they_come_and_nothing_else(cli, monkeypatch):
@@ -43,12 +41,6 @@ def test_changes_are_shown_as_they_come_and_nothing_else(cli, monkeypatch):
     monkeypatch.setattr(status.time, "sleep", pause)
     done = cli("status", "run.db", "--follow")
     assert done.code == 130
-    assert [line.split(maxsplit=1)[1] for line in done.out.splitlines()] == ["2 attempts", "6 attempts"]
-
-
-@pytest.mark.parametrize("option", [["--json"], ["--out", "x.csv"]])
-def test_lines_are_no_table(cli, option):
-    rank(4)
-    done = cli("status", "run.db", "--follow", *option)
-    assert done.code == 1
-    assert "--follow shows lines of one run file as they come" in done.err
+    first, second = done.out.splitlines()
+    assert "2 attempts" in first
+    assert "6 attempts" in second

@@ -62,38 +62,6 @@ def test_every_command_that_writes_is_in_order(cli, pairs):
     assert [row["settings"]["judge"] for row in shown] == ["mine:longer", "lexical"]
 
 
-def test_what_never_began_is_not_kept(cli, pairs):
-    assert cli("judge", pairs, "--judge", "no_such:judge", "--run", "run.db").code == 1
-    assert not Path("run.db").exists()
-    assert cli("judge", pairs, "--judge", "mine:longer", "--run", "run.db").code == 0
-    assert cli("judge", pairs, "--judge", "no_such:judge", "--run", "run.db").code == 1
-    assert [row["settings"]["judge"] for row in kept()] == ["mine:longer"]
-
-
-def test_a_line_that_is_refused_is_not_the_last_of_its_run(cli):
-    assert cli("rank", "essays", "--judge", "mine:longer", "--run", "run.db", *QUICK).code == 0
-    assert cli("rank", "esays", "--judge", "mine:longer", "--run", "run.db", *QUICK).code == 1
-    assert [row["settings"]["data"] for row in kept()] == ["essays"]
-
-
-@pytest.mark.slow
-def test_a_line_that_is_refused_after_it_opened_the_file_is_not_either(cli):
-    line = ("rank", "essays", "--judge", "mine:longer", "--run", "run.db", *QUICK)
-    assert cli(*line).code == 0
-    text = Path("essays/ann.txt").read_text()
-    Path("essays/ann.txt").write_text("Another text.")
-    refused = cli(*line, "--max-minutes", "5")
-    assert refused.code == 1
-    assert "another text" in refused.err
-    assert ["max_minutes" in row["settings"] for row in kept()] == [False]
-    Path("essays/ann.txt").write_text(text)
-    assert cli(*line, "--seed", "9").code == 1  # a run keeps its seed
-    assert cli(*line, "--judge", "mine:tied").code == 1  # and its judge
-    assert [(row["settings"]["seed"], row["settings"]["judge"]) for row in kept()] == [(1, "mine:longer")]
-    assert cli(*line).code == 0
-    assert len(kept()) == 2
-
-
 FINISHED = {
     "rank": ("rank", "essays", "--judge", "mine:longer", "--fit", "laplace", "--progress", "none"),
     "judge": ("judge", "pairs.csv", "--judge", "mine:longer"),
@@ -115,13 +83,6 @@ def test_a_command_that_does_nothing_leaves_the_run_file_as_it_was(cli, pairs, r
     assert again.code == 0, again.err
     assert len(kept()) == 1
     assert digest() == before
-
-
-def test_a_line_that_fails_after_it_asked_is_kept(cli, pairs):
-    done = cli("judge", pairs, "--judge", "mine:shy", "--run", "run.db")
-    assert done.code == 1
-    assert "none of the 6 pairs was answered" in done.err
-    assert [row["settings"]["judge"] for row in kept()] == ["mine:shy"]
 
 
 @pytest.mark.parametrize("error", [InputError, StoreMismatchError, JudgeError, KeyboardInterrupt])
@@ -192,13 +153,3 @@ def test_settings_are_there_before_the_first_answer(cli, folder):
     assert subprocess.run(line, check=False, capture_output=True).returncode == 9
     (row,) = kept()
     assert (row["command"], row["settings"]["judge"]) == ("rank", "dying:judge")
-
-
-def test_a_command_is_kept_once_however_often_it_opens_the_file(cli):
-    with keeping_settings("judge", "run.db", {"seed": 1}):
-        for number in range(2):
-            note_in("run.db", number)
-            assert len(kept()) == 1
-        note_in("other.db")
-    assert len(kept()) == 1
-    assert kept("other.db") == []

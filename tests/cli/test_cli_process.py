@@ -2,7 +2,6 @@
 
 import json
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -177,9 +176,3 @@ def test_a_table_that_does_not_fit_on_the_disk_leaves_the_old_file(process, run)
     assert err.startswith("error: ranking.csv cannot be written")
     assert Path("ranking.csv").read_text() == "old"
     assert not list(Path().glob(".ranking*"))
-
-
-def test_the_console_script_is_this_command():
-    script = Path(sys.executable).with_name("pairscale")
-    done = subprocess.run([script, "--version"], capture_output=True, text=True, check=True)
-    assert done.stdout == f"pairscale {ps.__version__}\n"

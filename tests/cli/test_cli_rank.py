@@ -1,7 +1,6 @@
 """`pairscale rank`, `audit` and `status`: an adaptive run from the shell."""
 
 import signal
-import socket
 import sqlite3
 import sys
 import time
@@ -50,7 +49,7 @@ def test_four_columns_and_those_of_the_table_unless_all_are_wanted(cli):
 def test_a_ranking_and_the_same_line_again(cli):
     first = cli(*RANK, "--run", "run.db", "--steps", "5")
     assert first.code == 0
-    assert "5 comparisons of 4 texts; reliability 0." in first.out
+    assert "5 comparisons of 4 texts; preset pairscale\n  reliability 0." in first.out
     assert "paused; run the same command again to continue" in first.out
     assert "run file  run.db  (next: pairscale report run.db; to check it: pairscale audit run.db)" in first.out
     assert "must not reach standard output" not in first.out
@@ -71,46 +70,12 @@ def test_a_ranking_and_the_same_line_again(cli):
     assert cli("audit", "run.db", "--digest", "0").err.startswith("error: a digest has 64 hexadecimal digits")
 
 
-def test_a_selector_of_ones_own(cli):
-    Path("chooser.py").write_text("def first(now):\n    return [items[0] for items in now.pairs]\n", encoding="utf-8")
-    line = (*RANK, "--run", "run.db", "--steps", "4")
-    own = ("--selector", "chooser:first")
-    assert cli(*line, *own).code == 0
-    again = cli(*line, *own)
-    assert again.code == 0
-    assert "to check it: pairscale audit run.db)" in again.out
-    other = cli(*line)
-    assert other.code != 0
-    assert "run.db was started with selector='chooser.first', not 'pollitt'" in other.err
-    assert cli("audit", "run.db", *own).out.startswith("preset pairscale: 8 steps, 3 refits, all reproduced\n")
-    bare = cli("audit", "run.db")
-    assert bare.code != 0
-    assert "are chosen by 'chooser.first'" in bare.err
-
-
-@pytest.mark.slow
-def test_to_the_end_and_beyond(cli):
-    line = (*RANK, "--run", "run.db", "--json")
-    done = cli(*line)
-    assert done.code == 0
-    assert done.json["summary"][0]["last_stop_reason"] == "candidate_starvation"
-    again = cli(*line)
-    assert again.json == done.json
-    assert "note: this run has stopped (candidate_starvation)" in again.err
-    shown = cli(*RANK, "--run", "run.db")
-    assert "stopped: no pair is left that may be asked" in shown.out
-    more = cli(*line, "--set", "dup_max_obs=3", "--set", "dup_p_margin=0.5")
-    assert more.code == 0
-    assert more.json["summary"][0]["committed_pairs"] > done.json["summary"][0]["committed_pairs"]
-    assert cli("audit", "run.db").code == 0
-
-
 def test_reliable_enough_and_more_reliable(cli):
     easy = ("--set", "stability_lag=1", "--set", "theta_corr_min=-1", "--set", "rank_spearman_min=-1")
     line = (*RANK, *easy, "--set", "theta_sd_rel_change_max=1000000", "--run", "run.db")
     done = cli(*line, "--reliability", "0.1")
     assert done.code == 0
-    assert "stopped: the ranking is reliable and stable" in done.out
+    assert "stopped: the scores are reliable and stable" in done.out
     more = cli(*line, "--reliability", "0.99", "--max-comparisons", "11", "--json")
     assert more.code == 0
     assert more.json["summary"][0]["committed_pairs"] == 11
@@ -120,33 +85,9 @@ def test_reliable_enough_and_more_reliable(cli):
     assert lower.code == 0
     assert "note: another stop rule from here on: eap_reliability_min is 0.1, was 0.99; the last refit" in lower.err
     assert "11 comparisons" in lower.out
-    assert "stopped: the ranking is reliable and stable" in lower.out
+    assert "stopped: the scores are reliable and stable" in lower.out
     assert "all reproduced\n" in cli("audit", "run.db").out
     assert "stopped: btl_converged" in cli("status", "run.db").out
-
-
-def test_a_text_is_withdrawn(cli):
-    line = (*RANK, "--run", "run.db", "--steps", "5")
-    assert cli(*line).code == 0
-    out = cli(*line, "--without", "cem")
-    assert out.code == 0
-    assert "note: withdrawn from the run, and not asked about any more: 'cem'" in out.err
-    assert "withdrawn: cem" in out.out
-    assert "4 items (1 withdrawn)" in cli("status", "run.db").out
-    later = cli(*line, "--json")
-    assert [row["ID"] for row in later.json["items"] if row["withdrawn"]] == ["cem"]
-    assert "all reproduced\n" in cli("audit", "run.db").out
-    wrong = cli(*line, "--without", "cam")
-    assert wrong.code == 1
-    assert "--without: the run has no text 'cam'" in wrong.err
-    few = cli(*line, "--without", "ann", "--without", "bob")
-    assert few.code == 1
-    assert "a ranking needs at least two texts" in few.err
-    Path("essays/dot.txt").unlink()
-    gone = cli(*line)
-    assert gone.code == 1
-    assert "name it in --without" in gone.err
-    assert cli(*line, "--without", "dot").code == 0
 
 
 def test_json_and_out(cli):
@@ -159,39 +100,9 @@ def test_json_and_out(cli):
     assert read_table("ranking.csv")["ID"].to_list() == BEST
     quiet = cli(*RANK, "--steps", "8", "--out", "other.xlsx")
     assert quiet.code == 0
-    assert "8 comparisons of 4 texts; reliability " in quiet.out
+    assert "8 comparisons of 4 texts; preset" in quiet.out
     assert "paused; run the same command again to continue" in quiet.out
     assert "note: without --run, nothing is saved" in quiet.err
-
-
-def test_new_texts_join_and_changed_ones_are_refused(cli, ranked):
-    Path("essays/eva.txt").write_text("The longest of all these texts. " * 9)
-    joined = cli(*RANK, "--run", ranked, "--steps", "6", "--json")
-    assert joined.code == 0
-    assert "1 new items join the run: 'eva'" in joined.err
-    assert len(joined.json["items"]) == 5
-    Path("essays/ann.txt").write_text("Another text.")
-    refused = cli(*RANK, "--run", ranked)
-    assert refused.code == 1
-    assert refused.lines[-1].startswith("error: run.db holds another text for 'ann'")
-    Path("essays/ann.txt").unlink()
-    refused = cli(*RANK, "--run", ranked)
-    assert refused.lines[-1].startswith("error: run.db ranks 'ann', which the data lack")
-    assert cli("audit", ranked).code == 0
-
-
-def test_settings_that_are_true_or_false(cli):
-    assert cli(*RANK, "--steps", "2", "--set", "local_anchors=false").code == 0
-    assert cli(*RANK, "--steps", "2", "--set", "local_anchors=perhaps").code == 1
-
-
-@pytest.mark.parametrize("selector", ["random", "nearest", "information"])
-def test_other_selectors_and_many_at_once(cli, selector):
-    line = (*RANK, "--run", "run.db", "--steps", "10", "--selector", selector, "--concurrency", "3", "--seed", "4")
-    assert cli(*line).code == 0
-    assert cli("audit", "run.db").code == 0
-    refused = cli(*RANK, "--run", "run.db", "--selector", selector)
-    assert refused.lines[-1].startswith("error: run.db was started with seed=4")
 
 
 def test_a_judge_that_fails_is_said(cli):
@@ -223,38 +134,6 @@ def test_a_call_without_an_answer_is_no_success(cli):
     assert resumed.json["summary"][0]["committed_pairs"] == 2
 
 
-def test_an_ollama_server_that_is_not_running_is_one_line(cli, monkeypatch):
-    with socket.socket() as taken:  # bound, and never listening
-        taken.bind(("127.0.0.1", 0))
-        host = f"127.0.0.1:{taken.getsockname()[1]}"
-        monkeypatch.setenv("OLLAMA_HOST", host)
-        done = cli("rank", "essays", "--judge", "ollama:qwen3:8b", "--run", "run.db", "--steps", "2")
-    assert (done.code, done.out) == (1, "")
-    assert done.lines[-1] == (
-        f"error: ollama at http://{host}: the server is not running, or not there; start it with `ollama serve`. "
-        "Every answer is stored; run it again to continue"
-    )
-    with ps.open_run("run.db") as store:
-        assert store.failed_attempts().height == 1
-
-
-def test_a_function_may_return_a_plain_answer(cli, pairs):
-    Path("plain_judges.py").write_text(
-        "def number(A, B):\n    return 1 if len(A['text']) > len(B['text']) else 2\n"
-        "def nothing(A, B):\n    number(A, B)\n"
-    )
-    steps = ("--steps", "10", "--json")
-    usual = cli(*RANK, *steps)
-    plain = cli(*RANK, "--judge", "plain_judges:number", *steps)
-    assert plain.code == 0
-    assert plain.json["items"] == usual.json["items"]
-    assert "6 of 6 pairs answered" in cli("judge", pairs, "--judge", "plain_judges:number", "--run", "plain.db").err
-    for command in (RANK, ("judge", pairs)):
-        refused = cli(*command, "--judge", "plain_judges:nothing", "--run", f"{command[0]}.db")
-        assert refused.code == 1
-        assert refused.lines[-1].startswith("error: the judge returned None (NoneType), which is no answer")
-
-
 def test_a_judge_that_goes_by_position_is_said(cli):
     Path("places.py").write_text("def first(A, B):\n    return {'is_valid': True, 'Y': 1}\n")
     pl.DataFrame({"ID": [f"t{n}" for n in range(20)], "text": ["some words"] * 20}).write_csv("many.csv")
@@ -266,22 +145,11 @@ def test_a_judge_that_goes_by_position_is_said(cli):
     assert "30 of 30 reversed pairs got the opposite answer: this judge goes by position" in done.err
     status = cli("status", "run.db").out
     assert "paused: judge_flips" in status
-    assert "judge: first text won 100%, " in status
-    assert "30 of 30 reversed pairs got the opposite answer, 0 of 30 repeats agree" in status
+    assert "judge: first text won 100%" in status
+    assert "30 of 30 reversed pairs got the opposite answer" in status
     assert cli(*line, *more[:-1], f"{more[-1]}0.5").code == 1
     assert cli(*line, *more[:-1], f"{more[-1]}1", "--steps", "3").code == 0
     assert cli("audit", "run.db").code == 0
-
-
-def test_a_judge_that_refuses_all_pairs_of_few_texts_is_the_cause(cli):
-    done = cli(*RANK, "--judge", "mine:shy", "--run", "run.db")
-    assert done.code == 1
-    assert "0 comparisons of 4 texts; preset pairscale\n" in done.out
-    cause = "On 6 pairs the judge gave no valid answer (the last reason: I would rather"
-    assert cause in done.out
-    assert "--set dup_max_obs=3" in done.out
-    assert cause in done.err
-    assert "\x1b" not in done.out + done.err
 
 
 def test_a_run_keeps_to_what_fitted_first(cli, ranked):
@@ -293,19 +161,12 @@ def test_a_run_keeps_to_what_fitted_first(cli, ranked):
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        (("rank", "missing"), "missing"),
-        (("rank", "essays/ann.txt"), "ann.txt"),
         ((*RANK, "--selector", "magic"), "magic"),
         ((*RANK, "--fit", "guess"), "--fit 'guess' is not known; give one of 'exact', 'laplace'"),
         ((*RANK, "--set", "cap_frac"), "--set 'cap_frac' must look like name=value"),
         ((*RANK, "--set", "cap=1"), "--set: no field 'cap'; there are"),
-        ((*RANK, "--set", "cap_frac=7"), "cap_frac must be a number from 0"),
-        ((*RANK, "--judge", "oracle"), "no judge is called 'oracle'"),
         ((*RANK, "--run", "ranking.csv"), "the ending of a table"),
-        ((*RANK, "--run", "essays"), "a folder"),
-        ((*RANK, "--run", "missing/run.db"), "missing"),
         ((*RANK, "--run", "mine.py"), "mine.py is not a run file"),
-        ((*RANK, "--out", "ranking.docx"), "--out must be a file that ends in"),
         (("audit", "missing.db"), "missing.db: no such run file"),
         (("audit", "mine.py"), "not a run file"),
     ],
@@ -317,13 +178,6 @@ def test_one_line_says_what_is_wrong(cli, args, words):
     assert outcome.lines[-1].startswith("error: ")
     assert words in outcome.lines[-1]
     assert "Traceback" not in outcome.err
-
-
-@pytest.mark.parametrize(
-    "args", ["--steps -1", "--concurrency 0", "--reliability 2", "--max-cost x", "--progress loud"]
-)
-def test_wrong_usage_is_exit_code_2(cli, args):
-    assert cli(*RANK, *args.split()).code == 2
 
 
 def test_an_audit_that_does_not_pass_is_exit_code_1(cli, ranked):
@@ -342,42 +196,19 @@ def test_an_audit_that_does_not_pass_is_exit_code_1(cli, ranked):
     assert pl.read_csv("report.csv")["passed"].to_list() == [False]
 
 
-def test_a_run_of_another_kind_is_audited(cli, run):
-    outcome = cli("audit", run)
-    assert (outcome.code, outcome.err) == (0, "")
-    assert "reproduced" not in outcome.out
-    with sqlite3.connect(run) as connection:
-        connection.execute("UPDATE items SET text = text || '!' WHERE item_id = (SELECT min(item_id) FROM items)")
-    connection.close()
-    outcome = cli("audit", run)
-    assert (outcome.code, outcome.out.endswith(": the text was changed\n")) == (1, True)
-    assert "adaptive ranking" not in cli("status", run).out
-    assert cli("status", run, "--json").json["adaptive"] is None
-
-
 def test_status_says_how_far_an_adaptive_run_is(cli, ranked):
     shown = cli("status", ranked)
     assert shown.code == 0
-    line = next(line for line in shown.out.splitlines() if line.startswith("adaptive ranking (preset pairscale): "))
-    assert line.startswith("adaptive ranking (preset pairscale): 4 items, 9 comparisons, reliability 0.")
+    line = next(
+        line for line in shown.out.splitlines() if line.startswith("adaptive ranking (preset pairscale, goal order): ")
+    )
+    assert line.split(": ")[1].startswith("4 items (0 withdrawn), 9 comparisons, 0 invalid answers, reliability 0.")
     assert line.endswith(", paused; run the same command again to continue")
     known = cli("status", ranked, "--json").json["adaptive"]
     assert (known["n_items"], known["steps"], known["committed_pairs"], known["n_refits"]) == (4, 9, 9, 2)
     assert (known["stop_reason"], known["has_ended"], known["invalid"]) == (None, True, 0)
     cli(*RANK, "--run", ranked)
     assert cli("status", ranked).out.count(", stopped: candidate_starvation") == 1
-
-
-def test_status_of_a_run_that_has_only_begun_or_was_killed(cli):
-    ps.adaptive_rank_start(["a", "b"], run="run.db")
-    said = "2 items, 0 comparisons, reliability not known yet, warm start, round 0, paused"
-    assert said in cli("status", "run.db").out
-    cli(*RANK, "--run", "other.db", "--steps", "3")
-    with sqlite3.connect("other.db") as connection:  # as if the process had died before its end
-        connection.execute("DELETE FROM logs WHERE log = 'adaptive_events' AND json_extract(data, '$.event') != 'call'"
-                           " AND json_extract(data, '$.event') != 'start'")  # fmt: skip
-    connection.close()
-    assert "running, or its process was killed" in cli("status", "other.db").out
 
 
 # Ctrl-C

@@ -1,7 +1,5 @@
 """``pairscale simulate`` and ``pairscale plan``."""
 
-from pathlib import Path
-
 import polars as pl
 import pytest
 
@@ -25,31 +23,13 @@ def test_simulate_shows_curves_and_ends(cli):
 
 @pytest.mark.slow
 def test_simulate_writes_json_table_and_chart(cli):
-    done = cli(*SMALL, "--concurrency", 4, "--selector", "random", "--out", "curves.csv", "--chart", "a.svg", "--json")
+    done = cli(*SMALL, "--concurrency", 4, "--selector", "random", "--out", "curves.csv", "--json")
     assert done.code == 0, done.err
-    assert done.lines == ["wrote the chart to a.svg", "wrote 3 rows to curves.csv"]
+    assert done.lines == ["wrote 3 rows to curves.csv"]
     assert done.json["settings"]["judge"] == "bias 0.3, lapse 0.05"
     assert done.json["settings"]["concurrency"] == [4]
     assert len(done.json["runs"]) == 2
     assert pl.read_csv("curves.csv")["per_item"].to_list() == [1.0, 2.0, 3.0]
-    assert Path("a.svg").read_text("utf-8").startswith("<svg")
-
-
-def test_simulate_refuses_before_any_work(cli):
-    for options, why in (
-        (
-            ("--selector", "best"),
-            f"error: selector: no selector 'best'; there are {SELECTORS}, or module:function",
-        ),
-        (("--reliability", 1), "error: --reliability must be a number above 0 and below 1, not 1.0"),
-        (
-            ("--chart", "a.txt"),
-            "error: --chart must be a file that ends in '.svg', '.png', '.pdf', '.html' or '.json', not 'a.txt'",
-        ),
-    ):
-        done = cli(*SMALL, *options)
-        assert done.code in {1, 2}
-        assert (done.out, done.lines) == ("", [why])
 
 
 def test_plan_answers_the_question(cli):
@@ -59,7 +39,6 @@ def test_plan_answers_the_question(cli):
     assert "12 items to reliability 0.6: about " in done.out
     assert ", cost " in done.out
     assert " minutes" in done.out
-    assert "at the end of the runs: true reliability 0." in done.out
 
 
 def test_plan_writes_json_and_says_what_to_know(cli):
@@ -71,33 +50,13 @@ def test_plan_writes_json_and_says_what_to_know(cli):
     assert pl.read_csv("runs.csv").height == 1
 
 
-def test_plan_needs_the_number_of_items(cli):
-    assert cli("plan").code == 2
-    assert cli("plan", "--items", 5, "--reliability", 1.5).lines == [
-        "error: --reliability must be a number above 0 and below 1, not 1.5"
-    ]
-
-
-def test_the_estimate_of_check_judge_is_that_of_the_answer_form(cli, tmp_path):
-    (tmp_path / "texts.csv").write_text("ID,text,truth\n" + "".join(f"t{n},text {n},{n}\n" for n in range(8)), "utf-8")
-    options = ["check-judge", tmp_path / "texts.csv", "--judge", "simulated:truth", "--n-pairs", "2"]
-    seen = {}
-    for answer in ("winner", "probability"):
-        shown = cli(*options, "--reliability", "0.8", "--answer", answer, "--json").json["plan"]
-        known = {"sd": shown["sd"], "error": shown["error"]}
-        wanted = ps.plan(8, reliability=0.8, answer=answer, price=0.0, progress=False, **known)
-        assert (shown["answer"], shown["comparisons"]) == (answer, wanted.comparisons)
-        seen[answer] = wanted.comparisons
-    assert seen["probability"] != seen["winner"]
-
-
 def test_check_judge_plans_with_the_spread_that_the_answers_show(cli):
     """With a spread of 1 for whatever texts, it said "more than 142" for texts that a run of 72 ranked."""
     ps.example_writing_samples.select("ID", "text").head(12).write_csv("texts.csv")
     found = cli("check-judge", "texts.csv", "--judge", "lexical", "--json").json
     done = cli("rank", "texts.csv", "--judge", "lexical", "--fit", "laplace", "--json").json
-    assert found["plan"]["sd"] > 2
+    assert found["spread"] > 2
     needed = done["summary"][0]["committed_pairs"]
     assert needed / 1.5 < found["plan"]["comparisons"] < 1.5 * needed
     shown = cli("check-judge", "texts.csv", "--judge", "lexical").out
-    assert f"simulated with scores of a standard deviation of {found['plan']['sd']:.1f} logits" in shown
+    assert f"simulated with scores of a standard deviation of {found['spread']:.1f} logits" in shown

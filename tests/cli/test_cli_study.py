@@ -9,7 +9,7 @@ import pytest
 import pairscale as ps
 from pairscale.adaptive.config import AdaptiveConfig, BTLConfig
 from pairscale.cli import rank
-from pairscale.cli._study import TEMPLATE, read_study
+from pairscale.cli._study import TEMPLATE
 
 STUDY = """
 data = "essays"
@@ -52,20 +52,6 @@ def test_paths_are_those_beside_the_file(study, monkeypatch):
     assert not Path("run.db").exists()
 
 
-def test_a_template_is_a_name_or_a_file_beside_the_study(cli):
-    Path("study.toml").write_text('data = "essays"\ntemplate = "mine.txt"\n')
-    folder = Path("study.toml").absolute().parent
-    assert read_study(folder / "study.toml")["template"] == str(folder / "mine.txt")
-    Path("study.toml").write_text('data = "essays"\ntemplate = "concise"\n')
-    assert read_study(folder / "study.toml")["template"] == "concise"
-
-
-def test_other_commands_take_what_concerns_them(study):
-    made = study("pairs", "study.toml", "--json")
-    assert made.code == 0
-    assert made.json["n_pairs"] == 6
-
-
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -83,11 +69,6 @@ def test_what_is_wrong_is_named(cli, text, said):
     assert "Traceback" not in done.err
 
 
-def test_a_missing_study(cli):
-    done = cli("rank", "nowhere.toml")
-    assert (done.code, done.err) == (1, "error: nowhere.toml cannot be read: No such file or directory\n")
-
-
 def test_init_writes_a_study_that_runs_and_never_over_another(cli):
     assert cli("init").code == 0
     done = cli("rank", "study.toml", "--steps", "4", "--fit", "laplace", "--progress", "none", "--json")
@@ -96,21 +77,6 @@ def test_init_writes_a_study_that_runs_and_never_over_another(cli):
     assert again.code == 1
     assert "already exists" in again.err
     assert "must be a file that ends in '.toml'" in cli("init", "study.txt").err
-
-
-def test_a_new_study_does_what_the_line_without_options_does(cli):
-    """The same questions in the same order, with the same settings, so that the one continues with the other's run."""
-    assert cli("init").code == 0
-    done = []
-    for data, run in (("essays", "line.db"), ("study.toml", "study.db")):
-        assert cli("rank", data, "--run", run, "--steps", "5", "--fit", "laplace", "--progress", "none").code == 0
-        with ps.open_run(run) as store:
-            call = next(row for row in store.read_log("adaptive_events") if row["event"] == "call")
-            asked = store.results().select("ID1", "ID2").rows()
-        done.append(({name: value for name, value in call.items() if name not in {"at", "hash"}}, asked))
-    assert done[0] == done[1]
-    more = cli("rank", "study.toml", "--run", "line.db", "--steps", "3", "--fit", "laplace", "--json")
-    assert more.json["summary"][0]["committed_pairs"] == 8
 
 
 def test_everything_that_the_file_suggests_exists():
@@ -124,20 +90,6 @@ def test_everything_that_the_file_suggests_exists():
     limits = content.pop("limits")
     assert len(limits) == 3
     assert {*content, *limits} <= {option.key for option in rank.command.options}
-
-
-def test_quotes_in_the_name_of_the_data(cli):
-    assert cli("init", "odd.toml", "--data", 'a "b" c').code == 0
-    found = read_study(Path("odd.toml"))
-    assert Path(found["data"]).name == 'a "b" c'
-
-
-def test_essays_to_try_it_with(cli):
-    assert cli("init", "--data", "made", "--essays", "5").code == 0
-    made = ps.read_samples("made")
-    assert made.equals(ps.synthetic_essays(5, seed=7).select("ID", "text"))
-    ranked = cli("rank", "study.toml", "--steps", "4", "--fit", "laplace", "--progress", "none", "--json")
-    assert ranked.json["summary"][0]["committed_pairs"] == 4
 
 
 def test_essays_never_go_over_another_text(cli):
@@ -164,20 +116,3 @@ def test_a_default_that_is_said_does_not_open_a_stopped_run_again(cli):
     assert (
         cli(*line, "--reliability", "0.95", "--json").json["summary"][0]["committed_pairs"] > first["committed_pairs"]
     )
-
-
-@pytest.mark.parametrize(
-    ("line", "why"),
-    [
-        ("concurrency = true", "--concurrency: must be a whole number, not 'True'"),
-        ("[limits]\nmax_cost = nan", "--max-cost must be a number of 0 or more, not nan"),
-        ("reliability = 7", "--reliability must be a number from 0 to 1, not 7.0"),
-        ("steps = 2.5", "--steps: must be a whole number, not '2.5'"),
-        ("dry_run = 1", "study.toml: dry_run must be True or False, not 1"),
-    ],
-)
-def test_a_value_of_a_wrong_type_is_refused_by_its_name(cli, line, why):
-    Path("study.toml").write_text(f'data = "essays"\n{line}\n')
-    done = cli("rank", "study.toml")
-    assert done.code in {1, 2}
-    assert done.lines[-1] == f"error: {why}"

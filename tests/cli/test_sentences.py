@@ -77,7 +77,7 @@ def test_first_ranking_another_judge_in_the_same_file(cli, pairs):
     )
     first = ("judge", pairs, "--judge", "lexical", "--run", "run.db")
     assert cli(*first).code == 0
-    assert "nothing asked" in cli(*first).err
+    assert "0 asked now" in cli(*first).err
     other = cli("judge", pairs, "--judge", "mine:longer", "--run", "run.db")
     assert "6 of 6 pairs answered" in other.err
     unsure = cli("fit", "run.db")
@@ -112,16 +112,6 @@ def test_adaptive_ranking_limits_late_texts_and_withdrawals(cli):
     assert "withdrawn: late" in gone.out
 
 
-def test_your_texts_strict(cli):
-    on_page(
-        "docs/guides/your-texts.md",
-        "With `--strict`, a command refuses to start if any file was not read: exit code 1.",
-    )
-    Path("essays/photo.jpg").write_bytes(b"\xff\xd8")
-    assert cli(*RANK, "--run", "strict.db", "--strict").code == 1
-    assert cli(*RANK, "--run", "strict.db").code == 0
-
-
 def _answers(name: str, n: int, text: str) -> Path:
     rows = [{"task_id": f"t{k}", "input": f"Explain rule {k}.", "output": f"{text} {k}"} for k in range(n)]
     Path(name).write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
@@ -147,36 +137,6 @@ def test_gate_tasks_that_b_has_no_answer_to(cli):
     with b.open("a", encoding="utf-8") as file:
         file.write(json.dumps({"task_id": "t29", "input": "Explain rule 29.", "output": ""}) + "\n")
     assert cli(*gate).code == 0
-
-
-@pytest.mark.usefixtures("folder")
-def test_ab_the_same_command_asks_nothing(cli):
-    on_page("docs/guides/ab.md", "The run file keeps the answers: run the same command again, and nothing is asked.")
-    a = _answers("a.jsonl", 12, "Because.")
-    b = _answers(
-        "b.jsonl", 12, "It keeps people safe on the road, because drivers then know what others will do. This is rule"
-    )
-    line = ("ab", a, b, "--criterion", "more helpful", "--judge", "lexical", "--run", "ab.db")
-    assert cli(*line).code == 0
-    assert "nothing asked" in cli(*line).err
-
-
-def test_results_texts_on_the_page(cli):
-    on_page("docs/guides/results.md", "Texts are shown if you give them with `--samples`.")
-    votes = [
-        ("ann", "bob", "bob"),
-        ("bob", "cem", "cem"),
-        ("cem", "dot", "dot"),
-        ("ann", "dot", "dot"),
-        ("dot", "bob", "bob"),
-    ]
-    rows = "".join(f"{one},{two},{winner}\n" for one, two, winner in votes)
-    Path("votes.csv").write_text(f"ID1,ID2,better_id\n{rows}", "utf-8")
-    assert cli("report", "votes.csv", "--out", "plain.html").code == 0
-    assert cli("report", "votes.csv", "--samples", "essays", "--out", "texts.html").code == 0
-    text = "A text that is longer still."
-    assert text not in Path("plain.html").read_text("utf-8")
-    assert text in Path("texts.html").read_text("utf-8")
 
 
 def test_budget_a_higher_limit_continues(cli, pairs, openai):

@@ -11,6 +11,7 @@ import pytest
 
 import pairscale as ps
 from pairscale.cli import BATCH, COMMANDS, load
+from pairscale.cli.from_verb import NOT_IN_SHELL
 
 SHELL_ONLY = {"demo", "doctor", "init", "watch", "simulate-providers", "prices", "providers", "templates", "traits"}
 """Commands about this machine, or that serve or show something: Python needs no function for them."""
@@ -34,6 +35,7 @@ def test_the_source_says_what_the_signature_says(name):
     own = set(command.own.parameters) | {"as_json", "out"}
     options = {option.name: option for option in command.options if option.name not in own}
     hidden = {name for name, one in known.items() if name == "progress" and isinstance(one.default, bool)}
+    hidden |= set(NOT_IN_SHELL)
     assert set(options) == set(known) - hidden - own - set(command.hidden.split())
     for option in options.values():
         default = known[option.name].default
@@ -51,10 +53,6 @@ def test_a_command_is_called_as_its_verb(name):
     assert inspect.unwrap(found) is function_of(load(name).verb)
 
 
-def test_only_commands_of_the_shell_have_no_verb():
-    assert {name for name in NAMES if not load(name).verb} == SHELL_ONLY
-
-
 @pytest.mark.parametrize(
     ("name", "option", "kind", "several"),
     [
@@ -65,8 +63,6 @@ def test_only_commands_of_the_shell_have_no_verb():
         ("rank", "strict", "flag", False),
         ("rank", "judge_args", "mapping", True),
         ("rank", "run", "path", False),
-        ("fit", "prior_sd", "word", False),
-        ("fit", "weights", "text", False),
         ("simulate", "sd", "float", True),
         ("agreement", "categories", "text", True),
         ("gate", "fail_if", "text", True),
@@ -76,9 +72,3 @@ def test_only_commands_of_the_shell_have_no_verb():
 def test_the_kind_of_an_option_is_that_of_its_annotation(name, option, kind, several):
     found = next(one for one in load(name).options if one.name == option)
     assert (found.kind, found.is_several) == (kind, several)
-
-
-def test_a_few_words_are_the_choices():
-    choices = {option.name: option.choices for option in load("fit").options if option.choices}
-    assert choices["model"] == ["bt", "elo", "bayes"]
-    assert choices["answer"] == ["winner", "probability"]

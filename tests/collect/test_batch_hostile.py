@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -125,23 +124,6 @@ def test_second_results_and_those_of_others_are_not_used(provider, served, tmp_p
         _, results, failed = with_manager(tmp_path / "run.db", asked(pairs, judge_of(server, provider)))
     assert sorted(results["better_id"]) == sorted(expected(pairs))
     assert failed.height == 0
-
-
-def test_a_batch_that_is_under_way_again_is_waited_for(tmp_path, monkeypatch, caplog):
-    form, looks = type(batch_format("openai")), iter(range(100))
-    get = form.get
-
-    async def wavering(self, http, job_id):
-        job = await get(self, http, job_id)
-        is_back = job.ended and next(looks) == 1
-        return replace(job, state="running", outputs=()) if is_back else job
-
-    monkeypatch.setattr(form, "get", wavering)
-    with simulator() as server:
-        found, results, _ = with_manager(tmp_path / "run.db", asked(pairs_of(4), judge_of(server)))
-        assert server.batches.created == 1
-    assert "was done, and is running now; tried again later" in caplog.text
-    assert (results.height, found[0].open) == (6, False)
 
 
 @pytest.mark.parametrize("provider", ["openai", "anthropic", "gemini"])

@@ -1,7 +1,7 @@
-"""``kill -9`` at every step of the way, then continue: no batch is created twice, no result is lost or kept twice.
+"""``kill -9`` at every moment, then continue: no batch is created twice, no result is lost or kept twice.
 
-The steps are those of the registry. A longer test kills at every moment between two of anything that lasts: before and
-after each request to the provider, and before and after each transaction of the run file.
+A moment is one between two of anything that lasts: before and after each request to the provider, and before and after
+each transaction of the run file.
 """
 
 import json
@@ -15,14 +15,13 @@ from pathlib import Path
 import pytest
 from tests.batching import expected, judge_of, pairs_of, simulator, with_manager
 
-from pairscale.collect.batch import files, registry
+from pairscale.collect.batch import files
 from pairscale.store.runfile import open_run
 
 pytestmark = pytest.mark.slow
 
 N_PAIRS, CHUNK = 10, 2
 FORMS = ("openai", "anthropic", "gemini", "gemini by file", "together")
-ANY = "any moment"
 
 # A process that has imported everything and done nothing forks for each order: Polars must not be forked once its
 # threads run, and starting Python for each of them would take most of the time.
@@ -32,42 +31,41 @@ NURSERY = textwrap.dedent("""
 
     sys.path.insert(0, sys.argv[1])
     import test_batch_kill as test
-    from pairscale.collect.batch import files, registry
+    from pairscale.collect.batch import files
     from pairscale.providers import gemini
     from pairscale.providers.batch_http import BatchHTTP
     from pairscale.store.writer import Writer
 
-    def doomed(run, url, form, step, occurrence):
+    def doomed(run, url, form, moment):
         seen = 0
 
-        def reached(name):
+        def passed():
             nonlocal seen
-            seen += step in (name, test.ANY)
-            if seen == occurrence:
+            seen += 1
+            if seen == moment:
                 os.kill(os.getpid(), signal.SIGKILL)
 
         def asked(method):
             async def between(*args, **settings):
-                reached("before a request")
+                passed()
                 answer = await method(*args, **settings)
-                reached("after a request")
+                passed()
                 return answer
             return between
 
         def written(method):
             def between(*args, **settings):
-                reached("before a transaction")
+                passed()
                 answer = method(*args, **settings)
-                reached("after a transaction")
+                passed()
                 return answer
             return between
 
-        if step == test.ANY:
-            BatchHTTP.call, BatchHTTP.fetch = asked(BatchHTTP.call), asked(BatchHTTP.fetch)
-            Writer.commit = written(Writer.commit)
+        BatchHTTP.call, BatchHTTP.fetch = asked(BatchHTTP.call), asked(BatchHTTP.fetch)
+        Writer.commit = written(Writer.commit)
         if form == "gemini by file":
             gemini._INLINE = 100
-        registry.reached, files._CHUNK = reached, test.CHUNK
+        files._CHUNK = test.CHUNK
         test.whole(run, SimpleNamespace(url=url), form)
 
     for line in sys.stdin:
@@ -89,7 +87,7 @@ def nursery():
     with subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
 
         def doomed(*order) -> int:
-            """Do everything in a child that kills itself when it has reached a step so often; its exit status."""
+            """Do everything in a child that kills itself at a moment; its exit status."""
             process.stdin.write(json.dumps(order) + "\n")
             process.stdin.flush()
             assert select.select([process.stdout], [], [], 600)[0], "the child hangs"
@@ -108,10 +106,10 @@ def whole(run, server, form):
     return with_manager(run, work)
 
 
-def killed_and_resumed(nursery, run, form, step, occurrence) -> int:
+def killed_and_resumed(nursery, run, form, moment) -> int:
     """The exit status of the child; whatever it is, another process has everything in the end, and only once."""
     with simulator() as server:
-        status = nursery(str(run), server.url, form, step, occurrence)
+        status = nursery(str(run), server.url, form, moment)
         assert status in {0, signal.SIGKILL}
         found, results = whole(run, server, form)
         assert server.batches.created == 2
@@ -125,54 +123,19 @@ def killed_and_resumed(nursery, run, form, step, occurrence) -> int:
     return status
 
 
-@pytest.fixture
-def small_steps(monkeypatch, request):
-    monkeypatch.setattr(files, "_CHUNK", CHUNK)
-    if request.node.callspec.params["form"] == "gemini by file":
-        monkeypatch.setattr("pairscale.providers.gemini._INLINE", 100)
-
-
-BY_FILE = ("uploaded", "creating", "created", "downloaded")  # where Gemini's two forms differ
-
-
-EVERY = [(form, step) for form in FORMS for step in (BY_FILE if form == "gemini by file" else registry.STEPS)]
-SOON = {form: {"creating", "downloaded"} for form in FORMS} | {"openai": set(registry.STEPS)}
-"""The other providers take the same steps; all of each are gone through by `make validate`."""
-
-
 @pytest.mark.parametrize(
-    ("form", "step"),
-    [pytest.param(form, step, marks=[pytest.mark.validate] * (step not in SOON[form])) for form, step in EVERY],
+    ("form", "stride"),
+    [("openai", 3)]
+    + [(form, 9) for form in FORMS[1:]]
+    + [pytest.param(form, 1, marks=pytest.mark.validate) for form in FORMS],
 )
-@pytest.mark.usefixtures("small_steps")
-def test_kill_at_every_step(nursery, form, step, tmp_path):
-    runs = [(tmp_path / f"run-{occurrence}.db", occurrence) for occurrence in (1, 2)]
-    died = sum(killed_and_resumed(nursery, run, form, step, occurrence) != 0 for run, occurrence in runs)
-    never = step == "uploaded" and form in {"anthropic", "gemini"}  # whose requests go with the creation
-    assert died == (0 if never else 1 if step in {"written", "prepared"} else 2)
-
-
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.usefixtures("small_steps")
-def test_the_steps_are_all_that_is_written_down(form, tmp_path):
-    """An event that the registry knows, and that is not among the steps, would be one that no test is killed at."""
-    with simulator() as server:
-        whole(tmp_path / "run.db", server, form)
-    with open_run(tmp_path / "run.db") as store:
-        kinds = {row["event"] for row in store.read_log("batches")}
-    assert kinds <= set(registry.STEPS)
-    assert {"prepared", "creating", "created", "recorded", "collected"} <= kinds
-    assert ("uploaded" in kinds) == (form not in {"anthropic", "gemini"})
-
-
-@pytest.mark.validate
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.usefixtures("small_steps")
-def test_kill_at_any_moment(nursery, form, tmp_path):
-    moment = 0
-    while True:
-        moment += 1
-        if killed_and_resumed(nursery, tmp_path / f"run-{moment}.db", form, ANY, moment) == 0:
-            break
-    print(f"\n{form}: killed at each of {moment - 1} moments")
+def test_kill_at_every_moment(nursery, form, stride, tmp_path, monkeypatch):
+    """Some moments of every provider, of which each takes the same way; `make validate` goes through all of them."""
+    monkeypatch.setattr(files, "_CHUNK", CHUNK)
+    if form == "gemini by file":
+        monkeypatch.setattr("pairscale.providers.gemini._INLINE", 100)
+    moment = 1
+    while killed_and_resumed(nursery, tmp_path / f"run-{moment}.db", form, moment) != 0:
+        moment += stride
+    print(f"\n{form}: killed at moments up to {moment}")
     assert moment > 40

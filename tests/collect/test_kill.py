@@ -23,7 +23,13 @@ N_PAIRS = N_ITEMS * (N_ITEMS - 1) // 2
 CHILD = textwrap.dedent("""
     import asyncio, os, random, sys
     import pairscale as ps
+    from pairscale.collect.live import PairSource
 
+    def done(self, question, recorded):
+        print(question.uid, recorded.comparison["better_id"], flush=True)
+        return ()
+
+    PairSource.done = done
     run, asked, save = sys.argv[1:4]
     log = os.open(asked, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 
@@ -37,7 +43,6 @@ CHILD = textwrap.dedent("""
     samples = [{"ID": f"s{n:02d}", "text": f"text {n} " * 50} for n in range(%d)]
     ps.submit_pairs(
         ps.make_pairs(samples), Coin(), run=run, concurrency=%d, progress=False, save_path=save or None,
-        on_answer=lambda row: print(row["custom_id"], row["better_id"], flush=True),
     )
 """)
 

@@ -3,14 +3,10 @@
 import asyncio
 import csv
 import functools
-import math
-import os
-import re
 import signal
 import subprocess
 import sys
 import textwrap
-import threading
 
 import polars as pl
 import pytest
@@ -63,42 +59,6 @@ def test_every_pair_once_in_order():
     assert set(FAILED) <= set(answers.failed_pairs.columns)
 
 
-def test_the_judge_sees_the_columns_of_the_samples():
-    judge = Counting()
-    submit(PAIRS.with_columns(note=pl.lit("x")), judge)
-    first = judge.asked[0].first
-    assert dict(first) == {"ID": "s0", "item_id": "s0", "text": "text 0", "q": 0.0}
-
-
-@pytest.mark.parametrize("concurrency", [1, 3, 100])
-def test_concurrency_is_bounded_and_used(concurrency):
-    judge = Counting()
-    submit(PAIRS, judge, concurrency=concurrency)
-    assert judge.most_open == min(concurrency, PAIRS.height)
-
-
-def test_concurrency_changes_no_answer():
-    judge = ps.SimulatedJudge("q", error_rate=0.2, tie_rate=0.1, invalid_rate=0.1, seed=4)
-    one, many = submit(PAIRS, judge, retries=5), submit(PAIRS, judge, retries=5, concurrency=9)
-    assert one.results.drop("latency_s").equals(many.results.drop("latency_s"))
-
-
-def test_sync_and_async_give_the_same():
-    judge = ps.SimulatedJudge("q", tie_rate=0.3, seed=4)
-    sync = submit(PAIRS, judge)
-    awaited = asyncio.run(ps.submit_pairs_async(PAIRS, judge, progress=False))
-    assert sync.results.drop("latency_s").equals(awaited.results.drop("latency_s"))
-
-
-def test_it_works_inside_a_running_loop():
-    """As in a notebook, whose cells run in a loop."""
-
-    async def cell():
-        return submit(PAIRS, Counting()).results.height
-
-    assert asyncio.run(cell()) == PAIRS.height
-
-
 def test_the_same_again_asks_nothing(tmp_path):
     run = tmp_path / "run.db"
     first = submit(PAIRS, Counting(), run=run)
@@ -119,79 +79,11 @@ def test_only_what_is_missing_is_asked(tmp_path):
     assert submit(PAIRS[5:7], Counting(), run=run).results["ID2"].to_list() == PAIRS[5:7]["ID2"].to_list()
 
 
-def test_another_condition_starts_from_nothing(tmp_path):
-    run = tmp_path / "run.db"
-    submit(PAIRS, Counting(), run=run)
-    judge = Counting(lambda pair: ps.Verdict.win(2), name="another")
-    assert submit(PAIRS, judge, run=run).results["better_sample"].unique().to_list() == ["SAMPLE_2"]
-    assert len(judge.asked) == PAIRS.height
-
-
-def test_the_reverse_order_is_another_question(tmp_path):
-    run = tmp_path / "run.db"
-    submit(PAIRS, Counting(), run=run)
-    judge = Counting()
-    submit(ps.sample_reverse_pairs(PAIRS, reverse_pct=1, seed=1), judge, run=run)
-    assert len(judge.asked) == PAIRS.height
-
-
-def test_a_pair_that_stands_twice_is_asked_twice(tmp_path):
-    judge = Counting()
-    twice = pl.concat([PAIRS[:2], PAIRS[:2]])
-    answers = submit(twice, judge, run=tmp_path / "run.db")
-    assert answers.results["custom_id"].to_list() == ["s0:s1#1", "s0:s2#1", "s0:s1#2", "s0:s2#2"]
-    assert len(judge.asked) == 4
-
-
 def test_pair_uid_names_the_pairs(tmp_path):
     named = PAIRS[:2].with_columns(pair_uid=pl.Series(["x", "y"]))
     assert submit(named, Counting(), run=tmp_path / "run.db").results["custom_id"].to_list() == ["x", "y"]
     with pytest.raises(TableError, match="pair_uid"):
         submit(PAIRS[:2].with_columns(pair_uid=pl.lit("same")), Counting())
-
-
-def test_ids_with_separators_are_kept_apart():
-    rows = [("a:b", "c"), ("a", "b:c"), ("a#1", "b"), ("a", "1#b")]
-    pairs = [{"ID1": i, "text1": f"t {i}", "ID2": j, "text2": f"t {j}"} for i, j in rows]
-    results = submit(pairs, Counting()).results
-    assert results.select("ID1", "ID2").rows() == rows
-    assert results["custom_id"].n_unique() == 4
-
-
-def test_passing_errors_are_asked_again_and_stay_on_record(tmp_path):
-    judge = Counting(
-        lambda pair: (
-            ps.Verdict.win(2) if pair.attempt == 3 else ps.Verdict.fail("rate_limited", "429", failure="transient")
-        )
-    )
-    answers = submit(PAIRS[:3], judge, run=tmp_path / "run.db")
-    assert answers.results.height == 3
-    assert answers.failed_pairs.height == 0
-    assert answers.failed_attempts["attempt"].to_list() == [1, 2] * 3
-    assert answers.failed_attempts["error_code"].unique().to_list() == ["rate_limited"]
-    assert answers.asked == 9
-
-
-def test_retries_end(tmp_path):
-    judge = Counting(lambda pair: ps.Verdict.fail("timeout", f"attempt {pair.attempt}", failure="transient"))
-    answers = submit(PAIRS[:1], judge, retries=2, run=tmp_path / "run.db")
-    assert len(judge.asked) == 3
-    assert answers.failed_pairs.select("ID1", "error_code", "error_message", "attempt").rows() == [
-        ("s0", "timeout", "attempt 3", 3)
-    ]
-    submit(PAIRS[:1], judge, retries=0, run=tmp_path / "run.db")
-    assert [pair.attempt for pair in judge.asked] == [1, 2, 3, 4]
-
-
-def test_errors_that_do_not_pass_are_not_retried_but_asked_again_next_time(tmp_path):
-    run = tmp_path / "run.db"
-    refusing = Counting(lambda pair: ps.Verdict.abstain("no"))
-    answers = submit(PAIRS[:2], refusing, run=run)
-    assert len(refusing.asked) == 2
-    assert answers.failed_pairs["outcome"].to_list() == ["abstention"] * 2
-    willing = Counting()
-    assert submit(PAIRS[:2], willing, run=run).results.height == 2
-    assert len(willing.asked) == 2
 
 
 def test_the_five_kinds_stay_apart(tmp_path):
@@ -213,33 +105,6 @@ def test_the_five_kinds_stay_apart(tmp_path):
     assert ps.build_bt_data(answers.results).height == 1
 
 
-def test_a_judge_that_raises_is_data():
-    def reply(pair):
-        raise RuntimeError("bug")
-
-    answers = submit(PAIRS[:2], Counting(reply))
-    line = reply.__code__.co_firstlineno + 1
-    assert answers.failed_pairs["error_message"].to_list() == [f"RuntimeError: bug (test_live.py:{line})"] * 2
-
-
-def test_a_judge_that_cannot_judge_at_all_stops_the_run(tmp_path):
-    with pytest.raises(InputError, match="'nothing'"):
-        submit(PAIRS, ps.SimulatedJudge("nothing"), run=tmp_path / "run.db", concurrency=4)
-
-
-def test_an_answer_is_durable_before_it_is_used(tmp_path):
-    run = tmp_path / "run.db"
-    seen = []
-
-    def used(row):
-        with open_run(run) as reader:
-            stored = reader.results()
-        seen.append((row["custom_id"] in stored["custom_id"].to_list(), row["better_id"]))
-
-    submit(PAIRS[:6], Counting(), run=run, concurrency=3, on_answer=used)
-    assert seen == [(True, "s0")] * 6
-
-
 def test_two_texts_under_one_id_are_refused(message_snapshot):
     pairs = [
         {"ID1": "a", "text1": "one", "ID2": "b", "text2": "x"},
@@ -247,23 +112,6 @@ def test_two_texts_under_one_id_are_refused(message_snapshot):
     ]
     with pytest.raises(TableError) as refused:
         submit(pairs, Counting())
-    message_snapshot(refused)
-
-
-@pytest.mark.parametrize("value", [-1, "2", [], math.nan, True])
-@pytest.mark.parametrize("name", ["concurrency", "retries", "retry_wait", "max_cost"])
-def test_impossible_options(name, value):
-    judge = Counting()
-    said = f"^{name} must be a (whole )?number of [01] or more, not {re.escape(repr(value))}"
-    with pytest.raises(InputError, match=said):
-        submit(PAIRS, judge, **{name: value})
-    assert judge.asked == []
-
-
-@pytest.mark.parametrize("wrong", [{"concurrency": 0}, {"concurrency": 2.5}, {"retries": 1.5}])
-def test_counts_are_whole(message_snapshot, wrong):
-    with pytest.raises(InputError) as refused:
-        submit(PAIRS, Counting(), **wrong)
     message_snapshot(refused)
 
 
@@ -292,10 +140,17 @@ def test_a_full_disk_keeps_what_was_answered(tmp_path):
 
     judge = Counting(lambda pair: ps.Verdict.win(1, content="x" * 20_000))
     acknowledged = []
+
+    def done(_source, question, recorded):
+        if recorded is not None:
+            acknowledged.append(question.uid)
+        return ()
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(live, "open_run", small)
+        patch.setattr(live.PairSource, "done", done)
         with pytest.raises(StoreFullError):
-            submit(PAIRS, judge, run=run, concurrency=1, on_answer=lambda row: acknowledged.append(row["custom_id"]))
+            submit(PAIRS, judge, run=run, concurrency=1)
     assert 0 < len(acknowledged) < PAIRS.height
     with open_run(run) as store:
         assert set(acknowledged) <= set(store.results()["custom_id"])
@@ -305,13 +160,13 @@ def test_a_full_disk_keeps_what_was_answered(tmp_path):
 
 
 class TestSavePath:
-    def test_is_kept_up_to_date_and_resumed_from(self, tmp_path):
+    def test_is_kept_up_to_date_and_resumed_from(self, tmp_path, monkeypatch):
         path = tmp_path / "out.csv"
         lines = []
-        answers = submit(
-            PAIRS[:5], Counting(), save_path=path, concurrency=1,
-            on_answer=lambda row: lines.append(path.read_text().count("\n")),
-        )  # fmt: skip
+        monkeypatch.setattr(
+            "pairscale.collect.live.PairSource.done", lambda *_: lines.append(path.read_text().count("\n")) or ()
+        )
+        answers = submit(PAIRS[:5], Counting(), save_path=path, concurrency=1)
         assert lines == [2, 3, 4, 5, 6]
         judge = Counting()
         again = submit(PAIRS[:7], judge, save_path=path)
@@ -377,12 +232,6 @@ class TestSavePath:
             assert count_taken_over(store) == 2
             assert "2 answers were taken over from a CSV file without condition_id" in ranking_of_run(store).notices[-1]
 
-    def test_rows_of_this_condition_are_not_called_unknown(self, tmp_path, caplog):
-        path = tmp_path / "out.csv"
-        submit(PAIRS[:3], Counting(), save_path=path)
-        submit(PAIRS[:3], Counting(), save_path=path)
-        assert "condition_id" not in caplog.text
-
     def test_a_callable_has_no_model_and_takes_what_the_file_has(self, tmp_path):
         path = tmp_path / "r.csv"
         path.write_text("ID1,ID2,model,better_id\ns0,s1,gpt-4o,s1\n")
@@ -399,13 +248,6 @@ class TestSavePath:
         assert len(judge.asked) == 1
         assert "another judge or model" in caplog.text
 
-    def test_another_condition_in_the_same_file_is_not_taken(self, tmp_path):
-        path = tmp_path / "out.csv"
-        submit(PAIRS[:4], Counting(), save_path=path)
-        judge = Counting(name="another")
-        submit(PAIRS[:4], judge, save_path=path)
-        assert len(judge.asked) == 4
-
     @pytest.mark.parametrize("with_run", [False, True])
     def test_judges_share_a_file(self, tmp_path, with_run):
         path, run = tmp_path / "out.csv", tmp_path / "run.db" if with_run else None
@@ -417,13 +259,6 @@ class TestSavePath:
         assert asked == [5, 0, 5, 0, 0, 0]
         rows = list(csv.DictReader(path.read_text().splitlines()))
         assert [row["judge_id"] for row in rows] == ["A"] * 5 + ["B"] * 5
-
-    def test_a_row_without_an_answer_is_no_turn_of_its_pair(self, tmp_path):
-        path = tmp_path / "r.csv"
-        path.write_text("ID1,ID2,status_code,better_id\ns0,s1,500,NA\ns0,s1,200,s1\n")
-        judge = Counting()
-        assert submit(PAIRS[:1], judge, save_path=path).results["better_id"].to_list() == ["s1"]
-        assert judge.asked == []
 
     def test_of_a_pair_that_stands_twice_each_keeps_its_own_answer(self, tmp_path):
         """The first failed and the second was answered: that answer is not taken for the first, too."""
@@ -438,28 +273,6 @@ class TestSavePath:
         assert [pair.uid for pair in judge.asked] == ["s0:s1#1"]
         assert answers.results.select("custom_id", "better_id").rows() == [("s0:s1#1", "s0"), ("s0:s1#2", "s1")]
         assert len(list(csv.DictReader(path.read_text().splitlines()))) == 2
-
-    def test_a_row_that_stands_twice_is_taken_once(self, tmp_path):
-        path, named = tmp_path / "out.csv", PAIRS[:1].with_columns(pair_uid=pl.lit("mine"))
-        path.write_text("custom_id,ID1,ID2,better_id\nmine,s0,s1,s1\nmine,s0,s1,s0\n")
-        judge = Counting()
-        assert submit(named, judge, save_path=path).results["better_id"].to_list() == ["s1"]
-        assert judge.asked == []
-
-    def test_a_name_that_was_given_to_another_pair_is_asked(self, tmp_path):
-        path = tmp_path / "out.csv"
-        path.write_text("custom_id,ID1,ID2,better_id\nmine,s0,s1,s1\n")
-        judge = Counting()
-        done = submit(PAIRS[1:2].with_columns(pair_uid=pl.lit("mine")), judge, save_path=path)
-        assert len(judge.asked) == 1
-        assert done.results["better_id"].to_list() == ["s0"]
-
-    def test_half_a_character_stops_nothing(self, tmp_path):
-        judge = Counting(lambda pair: ps.Verdict.win(1, content="half \ud800, whole \U0001f600"))
-        done = submit(PAIRS[:3], judge, save_path=tmp_path / "saved.csv", concurrency=3)
-        assert done.results.height == 3
-        saved = pl.read_csv(tmp_path / "saved.csv")
-        assert saved["content"].to_list() == ["half \ufffd, whole \U0001f600"] * 3
 
     def test_a_torn_last_line_is_asked_again(self, tmp_path, caplog):
         path = tmp_path / "out.csv"
@@ -506,69 +319,6 @@ def test_a_judge_without_a_name_is_told_that_its_answers_are_lost(tmp_path, capl
     assert "will not be found again" in caplog.text
 
 
-def test_samples_with_dates_can_be_judged(tmp_path):
-    essays = ps.synthetic_essays(4, seed=1)
-    assert submit(ps.make_pairs(essays), "simulated", run=tmp_path / "run.db").results.height == 6
-
-
-class Dear(Counting):
-    """A judge that might cost ten times as much as it does."""
-
-    def __init__(self):
-        super().__init__(lambda pair: ps.Verdict.win(1, cost=0.1))
-
-    def max_cost_of(self, pair):
-        return 1.0
-
-
-@pytest.mark.parametrize("concurrency", [1, 5, 64])
-def test_what_open_questions_may_cost_ends_no_run(concurrency, caplog):
-    pairs = ps.make_pairs([{"ID": f"s{n:02d}", "text": f"Text {n}"} for n in range(12)])
-    judge = Dear()
-    done = submit(pairs, judge, max_cost=7.65, concurrency=concurrency)
-    assert done.results.height == 66  # 6.6 dollars, and the last may cost one
-    assert judge.most_open == min(concurrency, 7)
-    assert "max_cost" not in caplog.text
-    judge = Dear()
-    done = submit(pairs, judge, max_cost=5.05, concurrency=concurrency)
-    assert done.results.height == len(judge.asked) == 41  # after which 4.1 and 1 are more
-    assert "$4.1000 of $5.05 are spent" in caplog.text
-
-
-@pytest.mark.parametrize("concurrency", [1, 8])
-def test_max_cost_holds_for_what_is_asked_again(concurrency):
-    judge = Counting(lambda pair: ps.Verdict.fail("timeout", "one of two orders", failure="transient", cost=0.4))
-    done = submit(PAIRS, judge, max_cost=1.0, retries=9, concurrency=concurrency, retry_wait=0)
-    assert len(judge.asked) == 2  # a third would make 1.2
-    assert done.results.height == 0
-
-
-def test_max_cost_takes_open_questions_to_cost_what_the_dearest_did():
-    released = asyncio.Event()
-
-    class Dearer(Counting):
-        async def compare(self, pair):
-            self.asked.append(pair)
-            number = len(self.asked)
-            if number == 2:
-                await asyncio.sleep(0)  # so that the third is asked before this one tells what it cost
-            elif number == 3:
-                await released.wait()
-            return ps.Verdict.win(1, cost=0.1 if number == 1 else 1.0)
-
-    def answered(_row):
-        if len(judge.asked) == 3:  # the second is in, the third is open; the fourth is thought about at once
-            asyncio.get_running_loop().call_soon(released.set)
-
-    judge = Dearer()
-    done = submit(PAIRS, judge, max_cost=2.5, concurrency=2, on_answer=answered)
-    assert done.results["cost"].sum() == pytest.approx(2.1)
-
-
-def test_the_result_says_itself_in_a_line():
-    assert repr(submit(PAIRS[:2], Counting())) == "<SubmitResult: 2 pairs answered, 0 failed, 2 asked now>"
-
-
 @pytest.mark.slow
 def test_ctrl_c_keeps_what_was_done(tmp_path):
     """A real process, a real SIGINT, and a second one: it ends at once, and the next run asks only the rest."""
@@ -603,34 +353,6 @@ def test_ctrl_c_keeps_what_was_done(tmp_path):
     assert submit(PAIRS, judge, run=tmp_path / "run.db").results.height == PAIRS.height
     assert len(judge.asked) == PAIRS.height - done
     assert judge.asked[0].attempt == 1
-
-
-def test_interrupting_the_waiting_thread_cancels_the_work():
-    from pairscale.runtime import run_sync
-
-    handler = signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job may ignore it
-
-    started = threading.Event()
-    cleaned = []
-
-    async def forever():
-        started.set()
-        try:
-            await asyncio.sleep(1000)
-        finally:
-            cleaned.append(True)
-
-    def interrupt():
-        started.wait()
-        os.kill(os.getpid(), signal.SIGINT)
-
-    threading.Thread(target=interrupt).start()
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            run_sync(forever)
-    finally:
-        signal.signal(signal.SIGINT, handler)
-    assert cleaned == [True]
 
 
 @pytest.mark.slow

@@ -20,6 +20,7 @@ pytestmark = pytest.mark.slow
 CHILD = textwrap.dedent("""
     import json, resource, sys
     import pairscale as ps
+    from pairscale.collect.live import PairSource
 
     url, run, n_texts, n_pairs, concurrency, told = json.loads(sys.argv[1])
     texts = [{"ID": f"s{n:03d}", "text": f"Text {n} about rain. " * 20} for n in range(n_texts)]
@@ -27,17 +28,21 @@ CHILD = textwrap.dedent("""
     judge = ps.make_judge("openai:gpt-4.1", judge_args={"base_url": url, "api_key": "none-at-all"})
     sizes, done = [], 0
 
-    def on_answer(row):
+    def take(self, question, recorded):
         global done
+        if recorded is None or not recorded.verdict.outcome.is_answer:
+            return ()
         done += 1
         if told:
-            print(row["custom_id"], row["better_id"], flush=True)
+            print(question.uid, recorded.comparison["better_id"], flush=True)
         elif done % 500 == 0:
             with open("/proc/self/status") as status:
                 sizes.append(next(int(line.split()[1]) // 1024 for line in status if line.startswith("VmRSS")))
+        return ()
 
+    PairSource.done = take
     result = ps.submit_pairs(
-        pairs, judge, run=run, concurrency=concurrency, progress=False, retries=6, retry_wait=0.05, on_answer=on_answer,
+        pairs, judge, run=run, concurrency=concurrency, progress=False, retries=6, retry_wait=0.05,
     )
     used = resource.getrusage(resource.RUSAGE_SELF)
     if not told:

@@ -5,7 +5,6 @@ import signal
 from pathlib import Path
 
 import joblib
-import polars as pl
 import pytest
 
 import pairscale as ps
@@ -49,17 +48,6 @@ def test_every_shard_by_itself_makes_the_job() -> None:
     assert (sum(asked), max(asked) - min(asked)) == (36, 1)
     judged("whole.db")
     assert ps.fit("job/*.db").theta.equals(ps.fit("whole.db").theta)
-
-
-def test_a_pair_that_stands_twice_is_asked_twice() -> None:
-    twice = pl.concat([PAIRS.head(3), PAIRS.head(3)])
-    assert ps.judge(twice, longer, run="job", shards=2, progress=False).results.height == 6
-
-
-def test_shards_run_in_processes() -> None:
-    found = judged(shards=4, n_jobs=2)
-    assert found.n_answered == 36
-    assert ps.audit("job").passed
 
 
 def test_a_failed_shard_is_continued() -> None:
@@ -133,69 +121,6 @@ def test_a_shard_spends_its_part(caplog) -> None:
 
 
 # Several run files, read together.
-
-
-def test_run_files_of_several_judges_need_a_choice() -> None:
-    ps.judge(PAIRS, longer, run="a.db", progress=False)
-    ps.judge(PAIRS, shorter, run="b.db", progress=False)
-    with pytest.raises(InputError) as refused:
-        ps.fit(["a.db", "b.db"])
-    assert "there are several conditions" in str(refused.value)
-    assert ps.read_results(["a.db", "b.db"], condition="all").height == 72
-    judge = ps.read_results("a.db")["judge_id"][0]
-    assert ps.read_results(["a.db", "b.db"], condition=judge).height == 36
-    agreement = ps.agreement(["a.db", "b.db"], n_boot=0)
-    assert agreement.table["estimate"][0] == 0.0  # they never agree
-    assert ps.report(["a.db", "b.db"], condition="all", out="both.html").stat().st_size > 10_000
-    assert ps.export(["a.db", "b.db"], "both.csv").exists()
-    assert pl.read_csv("both.csv").height == 72
-
-
-def test_a_folder_is_reported_exported_counted_and_audited() -> None:
-    judged(shards=3)
-    status = ps.status("job")
-    assert (status.counts["items"], status.counts["pairs"], len(status.files)) == (9, 36, 3)
-    assert status.conditions["run"].to_list() == [f"job/shard-{n}.db" for n in (1, 2, 3)]
-    assert ps.report("job").name == "job.html"
-    assert pl.read_csv(ps.export("job", "all.csv")).height == 36
-    audit = ps.audit("job")
-    assert (audit.passed, len(audit.digests)) == (True, 3)
-    with ps.open_run("job/shard-2.db", write=True) as store, store.transaction() as connection:
-        connection.exec_driver_sql("UPDATE comparisons SET better_id = 's0'")
-    changed = ps.audit("job")
-    assert not changed.passed
-    assert all(problem.startswith("job/shard-2.db: ") for problem in changed.problems)
-
-
-def test_missing_shards_are_named_and_copies_refused(caplog, message_snapshot) -> None:
-    judged(shards=4)
-    Path("job/shard-3.db").unlink()
-    ps.read_results("job")
-    assert "3 of 4 shards are here; missing: 3" in caplog.text
-    Path("job/copy.db").write_bytes(Path("job/shard-1.db").read_bytes())
-    with pytest.raises(InputError) as refused:
-        ps.fit("job")
-    message_snapshot(str(refused.value))
-
-
-def test_what_is_no_run_file_is_refused_beside_run_files(message_snapshot) -> None:
-    judged("a.db")
-    ps.export("a.db", "a.csv")
-    Path("empty").mkdir()
-    messages = []
-    for source in (["a.db", "a.csv"], "empty", "a.*"):
-        with pytest.raises(InputError) as refused:
-            ps.fit(source)
-        messages.append(str(refused.value))
-    message_snapshot("\n".join(messages))
-
-
-def test_an_id_with_two_texts_is_refused() -> None:
-    judged("a.db")
-    other = ps.make_pairs([{"ID": f"s{n}", "text": f"other {n}"} for n in range(4)])
-    ps.judge(other, longer, run="b.db", progress=False)
-    with pytest.raises(InputError, match="'s0'"):
-        ps.fit(["a.db", "b.db"])
 
 
 # A cluster.

@@ -107,7 +107,7 @@ def test_the_file_of_requests(tmp_path):
     assert lines.read_text("utf-8") == '{"a": 1}\n'
     plain = [{"custom_id": "r", "method": "POST", "url": "/v1/x", "body": {"a": 1, "b": None}}]
     r.write_openai_batch_file(plain, tmp_path / "plain.jsonl")
-    assert json.loads((tmp_path / "plain.jsonl").read_text())["body"] == {"a": 1}
+    assert json.loads((tmp_path / "plain.jsonl").read_text())["body"] == {"a": 1, "b": None}
     with pytest.raises(TableError, match="body"):
         r.write_openai_batch_file([{"custom_id": "r"}], path)
 

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-import pairscale as ps
-from pairscale.core.errors import FileFormatError, TableError
+from pairscale.core.errors import FileFormatError
 from pairscale.r import (
     parse_anthropic_batch_output,
     parse_gemini_batch_output,
@@ -105,16 +104,6 @@ def test_gemini_golden(tmp_path, caplog):
     assert found[6]["status_code"] == (200, None)  # an error is no success
 
 
-def test_the_bundled_example(tmp_path):
-    path = written(tmp_path, ps.example_openai_batch_output)
-    table = parse_openai_batch_output(path, include_raw=True)
-    assert table.height == len(ps.example_openai_batch_output)
-    assert set(table["better_sample"]) <= {"SAMPLE_1", "SAMPLE_2", None}
-    assert table.select("ID1", "ID2").row(0) == ("S01", "S02")
-    assert table["better_id"][0] in {"S01", "S02"}
-    assert json.loads(table["raw_response"][0])["object"] in {"chat.completion", "response"}
-
-
 @pytest.mark.parametrize(
     ("name", "prefix", "ids"),
     [
@@ -130,18 +119,6 @@ def test_the_bundled_example(tmp_path):
 )
 def test_ids_in_names(name, prefix, ids):
     assert ids_of(name, prefix) == ids
-
-
-def test_a_table_of_requests_says_which_ids(tmp_path):
-    data = golden("parse_openai_batch_output")
-    requests = [{"custom_id": "pair_17", "ID1": "left", "ID2": "right"}]
-    table = parse_openai_batch_output(written(tmp_path, data["input"]), requests_tbl=requests)
-    assert table.filter(table["custom_id"] == "pair_17").select("ID1", "ID2", "better_id").rows() == [
-        ("left", "right", "right")
-    ]
-    assert table["ID1"].drop_nulls().to_list() == ["left"]
-    with pytest.raises(TableError, match="ID2"):
-        parse_openai_batch_output(tmp_path / "results.jsonl", requests_tbl=[{"custom_id": "x", "ID1": "y"}])
 
 
 def test_no_file(tmp_path):

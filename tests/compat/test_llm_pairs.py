@@ -2,18 +2,12 @@
 
 import json
 import logging
-import random
-import signal
-import subprocess
-import sys
-import textwrap
-import time
 
 import polars as pl
 import pytest
 
 import pairscale as ps
-from pairscale.core.errors import InputError, JudgeError
+from pairscale.core.errors import InputError
 from pairscale.core.tables import COMPARISON_COLUMNS, RESULTS
 from pairscale.testing import Behaviour, Faults, ProviderSimulator
 
@@ -98,14 +92,6 @@ def test_llm_compare_pair_and_the_functions_of_each_backend(server, backend, mor
     assert sent[0] == sent[1]
 
 
-def test_the_arguments_may_stand_in_their_order(server):
-    pair = one_pair()
-    names = (pair["ID1"], pair["text1"], pair["ID2"], pair["text2"], "gpt-4.1", TD.name, TD.description)
-    assert ps.llm_compare_pair(*names, ps.set_prompt_template(), "openai", "chat.completions").height == 1
-    assert ps.openai_compare_pair_live(*names, ps.set_prompt_template()).height == 1
-    assert ps.openai_compare_pair_live(*names, ps.set_prompt_template(), "chat.completions").height == 1
-
-
 def test_a_pair_without_an_answer_is_a_row_that_says_why(server):
     server.behaviour = Behaviour(malformed_rate=1.0)
     row = ps.llm_compare_pair(**one_pair(), model="gpt-4.1", include_raw=True)
@@ -158,87 +144,7 @@ def test_a_trait_of_your_own_needs_both(message_snapshot):
         ps.submit_llm_pairs(PAIRS, "gpt-4.1")
 
 
-COLUMNS = ["custom_id", "better_id", "outcome", "content", "probability", "prompt_tokens", "completion_tokens", "cost"]
-
-
-@pytest.mark.slow
-def test_concurrency_changes_no_answer(server):
-    pairs = ps.randomize_pair_order(ps.make_pairs(ESSAYS).head(120), seed=3)
-    server.behaviour = Behaviour(quality=len, sharpness=0.01, lapse=0.2, refusal_rate=0.1, malformed_rate=0.05, seed=5)
-    server.faults = Faults(rate_limited=0.03, server_error=0.03, reset=0.02, truncated=0.02)
-    found = [
-        ps.submit_llm_pairs(
-            pairs, "gpt-4.1", logprobs=5, concurrency=concurrency, progress=False, retries=9, retry_wait=0.001
-        )
-        for concurrency in (1, 64)
-    ]
-    assert found[0].results.select(COLUMNS).equals(found[1].results.select(COLUMNS))
-    failed = [done.failed_pairs.select("ID1", "ID2", "error_code") for done in found]
-    assert failed[0].equals(failed[1])
-    assert failed[0].height > 5
-    assert found[0].failed_attempts.height > failed[0].height
-
-
-def test_a_run_goes_on_where_it_was(server, tmp_path):
-    run = tmp_path / "run.db"
-    server.behaviour = Behaviour(quality=len, sharpness=0.02, refusal_rate=0.3, seed=1)
-    first = ps.submit_llm_pairs(PAIRS, "gpt-4.1", run=run, progress=False)
-    refused = first.failed_pairs.height
-    assert refused > 0
-    server.behaviour = Behaviour(quality=len, sharpness=0.02)
-    again = ps.submit_llm_pairs(PAIRS, "gpt-4.1", run=run, progress=False, timeout=99, requests_per_minute=5000)
-    assert again.asked == refused
-    assert again.results.height == 20
-    assert server.served == 20 + refused
-    other = ps.submit_llm_pairs(PAIRS, "gpt-4.1", run=run, progress=False, temperature=0.5)  # another condition
-    assert other.asked == 20
-
-
-def test_a_wrong_key_in_the_middle_keeps_what_was_answered(message_snapshot, server, tmp_path):
-    run = tmp_path / "run.db"
-    server.faults = Faults(script=["ok"] * 7 + [401])
-    with pytest.raises(JudgeError) as refused:
-        ps.submit_llm_pairs(PAIRS, "gpt-4.1", run=run, progress=False)
-    message_snapshot(refused)
-    assert server.served == 8
-    server.faults = Faults()
-    assert ps.submit_llm_pairs(PAIRS, "gpt-4.1", run=run, progress=False).asked == 13
-
-
 # Money
-
-
-@pytest.mark.slow_except("0-1", "1-8")
-@pytest.mark.parametrize("concurrency", [1, 8])
-@pytest.mark.parametrize("seed", range(3))
-def test_max_cost_is_never_passed(server, concurrency, seed, tmp_path, said):
-    drawn = random.Random(seed)  # texts from one word to some thousand: questions of very different prices
-    texts = [{"ID": f"s{n}", "text": "word " * drawn.choice([1, 10, 100, 2000])} for n in range(14)]
-    pairs, run = ps.randomize_pair_order(ps.make_pairs(texts), seed=seed), tmp_path / "run.db"
-    settings = {"price": {"input": 1000.0, "output": 1000.0}, "progress": False, "run": run, "concurrency": concurrency}
-    everything = ps.submit_llm_pairs(pairs, "gpt-4.1", **(settings | {"run": None}))
-    total = everything.results["cost"].sum()
-    spent = 0.0
-    for share in (0.3, 0.3, 0.6, 1.5):  # of the run: the second call may spend no more than the first has left
-        limit, before = share * total, spent
-        done = ps.submit_llm_pairs(pairs, "gpt-4.1", max_cost=limit, **settings)
-        spent = done.results["cost"].sum()
-        assert spent <= limit
-        if share < 1:
-            assert spent > 0.6 * limit  # and it is used
-            assert "stopped before `max_cost=` is passed" in said()[-1]
-        if before > 0.2 * total and share == 0.3:
-            assert spent - before < 0.1 * total
-    assert done.results.height == pairs.height
-    assert spent == pytest.approx(total)
-
-
-def test_nothing_is_asked_for_nothing(server, said):
-    done = ps.submit_llm_pairs(PAIRS, "gpt-4.1", max_cost=0, progress=False)
-    assert (done.asked, server.served) == (0, 0)
-    assert "max_cost" in said()[-1]
-    free = ps.submit_llm_pairs(PAIRS, "mistral-small3.2:24b", backend="ollama", max_cost=0, progress=False)
-    assert free.results.height == 20
 
 
 # Keys and Ollama
@@ -279,32 +185,7 @@ def test_ensure_only_ollama_model_loaded_without_a_server(said):
         ps.ensure_only_ollama_model_loaded("")
 
 
-def test_a_proxy_of_the_environment_is_not_asked_for_this_machine(server, monkeypatch):
-    with ProviderSimulator() as gone:
-        pass
-    for name in ("HTTP_PROXY", "http_proxy"):
-        monkeypatch.setenv(name, gone.url)
-    server.loaded[:] = ["qwen3:32b", "mistral:latest"]
-    assert ps.ensure_only_ollama_model_loaded("mistral", host=server.url) == ["qwen3:32b"]
-
-
 # Adaptive runs
-
-
-def test_make_adaptive_judge_llm_and_adaptive_runs(server, tmp_path):
-    judge = ps.make_adaptive_judge_llm(
-        backend="openai",
-        model="gpt-5.1",
-        endpoint="responses",
-        judge_args={"reasoning": "low", "service_tier": "flex", "include_thoughts": False},
-    )
-    assert isinstance(judge, ps.Judge)
-    state = ps.adaptive_rank_start(ESSAYS.select("ID", "text").head(6), seed=1)
-    ps.adaptive_rank_run_live(state, judge, n_steps=10, fit_fn="laplace", progress="none")
-    assert server.served == 10
-    assert {entry.body["service_tier"] for entry in server.journal} == {"flex"}
-    with pytest.raises(InputError, match="name a model"):
-        ps.make_adaptive_judge_llm("openai")
 
 
 @pytest.mark.slow_except("4")
@@ -326,37 +207,3 @@ def test_adaptive_rank_with_a_backend_and_a_model(server, tmp_path, concurrency)
     assert out.summary["committed_pairs"][0] <= 30
     asked = out.logs["step_log"].filter(pl.col("status") != "starved").height  # six items have few pairs
     assert sum(entry.status == 200 for entry in server.journal) == asked
-
-
-# Crashes
-
-CHILD = textwrap.dedent("""
-    import sys
-    import pairscale as ps
-
-    run, url, n, concurrency = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
-    samples = [{"ID": f"s{i:03d}", "text": f"Text number {i}. " * 3} for i in range(80)]
-    pairs = ps.make_pairs(samples).head(n)
-    ps.submit_llm_pairs(
-        pairs, "gpt-4.1", api_key="sk-simulated-0123456789abcdef", base_url=url, run=run, progress=False,
-        concurrency=concurrency, retry_wait=0.001,
-    )
-""")
-
-
-@pytest.mark.slow
-def test_ctrl_c_keeps_everything(tmp_path):
-    run = tmp_path / "run.db"
-    with ProviderSimulator(latency_s=0.02) as server:
-        # So many that it cannot be done before the signal comes, however busy the machine is.
-        process = subprocess.Popen([sys.executable, "-c", CHILD, str(run), f"{server.url}/v1", "2000", "8"], stderr=-1)
-        while server.served < 60:
-            assert process.poll() is None
-            time.sleep(0.01)
-        process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=600)
-        answered = sum(entry.status == 200 for entry in server.journal)
-    assert b"KeyboardInterrupt" in err
-    assert b"Unclosed" not in err
-    with ps.open_run(run) as store:
-        assert answered - 8 <= store.results().height <= answered

@@ -80,33 +80,6 @@ def test_the_requests_of_a_pipeline(keys, tmp_path, backend):
         assert set(json.loads(given.batch_input_path.read_text("utf-8"))["requests"][0]) == {"custom_id", "params"}
 
 
-class OneWay:
-    """A comparator that asks in both orders, and writes down what each preferred as AG2's judge does."""
-
-    key = "own"
-
-    def __init__(self, outcome):
-        self.outcome = outcome
-
-    async def compare(self, *, task, trace_a, trace_b, reference_outputs):
-        return self.outcome
-
-
-@pytest.mark.parametrize(
-    ("outcome", "directions"),
-    [
-        (ps.PairwiseOutcome.flip("a place, not a text"), {"first": 0, "second": 0}),
-        (ps.PairwiseOutcome("tie", "", {"order1": "second", "order2": "second"}, cost=0.5), {"first": 0, "second": 1}),
-    ],
-)
-def test_a_comparator_of_ones_own_may_flip(outcome, directions):
-    old, new = (ps.InMemoryTraceSource({"t1": text}) for text in ("Paris.", "Rome."))
-    found = ps.evaluate_pairwise(old, new, comparators=[OneWay(outcome)])
-    assert (found.flips("own"), found.tally("own")) == (1, (0, 0, 0))
-    assert found.flip_directions("own") == directions
-    assert isinstance(found.win_rate("own"), ps.WinRate)
-
-
 def test_labels_are_matched_by_task_and_criterion(message_snapshot, tmp_path):
     row = {"task_id": "t1", "criterion": "more helpful", "preferred": "2", "first_variant": "b"}
     pl.DataFrame([row]).write_ndjson(tmp_path / "labels.jsonl")

@@ -99,10 +99,17 @@ def bt_fit() -> ps.BTFit:
     return ps.fit_bt_model(comparisons(), rank_intervals=True, covariance=True)
 
 
-def consistency() -> ps.ReverseConsistency:
+def orders() -> list[pl.DataFrame]:
     main = comparisons().filter(pl.col("judge_id") == "bob").drop("judge_id")
-    back = main.select(ID1="ID2", ID2="ID1", better_id="ID2")
-    return ps.compute_reverse_consistency(main, back)
+    return [main, main.select(ID1="ID2", ID2="ID1", better_id="ID2")]
+
+
+def consistency() -> ps.ReverseConsistency:
+    return ps.compute_reverse_consistency(*orders())
+
+
+def bias() -> ps.PositionalBias:
+    return ps.bias(*orders())
 
 
 def answered() -> pl.DataFrame:
@@ -134,7 +141,8 @@ MADE: dict[type[ReprMixin], Callable[[], Any]] = {
     ps.MultiBatch: lambda: ps.MultiBatch([], pl.DataFrame({"provider": IDS}), Path("run.db"), Path()),
     ps.PairSummary: lambda: ps.summarize_pairs(comparisons()),
     ps.PairwiseRunResult: ab_run,
-    ps.PositionalBias: lambda: ps.check_positional_bias(made(ps.ReverseConsistency), seed=1),
+    ps.PositionalBias: bias,
+    ps.RPositionalBias: lambda: ps.check_positional_bias(made(ps.ReverseConsistency), seed=1),
     ps.ReverseConsistency: consistency,
     ps.RunStatus: status,
     ps.SubmitResult: lambda: ps.submit_pairs(ps.make_pairs(samples()), longer, progress=False),

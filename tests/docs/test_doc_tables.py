@@ -194,38 +194,6 @@ def test_every_package_of_the_source_is_in_the_picture() -> None:
     assert "planned" not in (ROOT / "docs/architecture.md").read_text("utf-8").lower()  # it shows what is there now
 
 
-PICTURED = (
-    "store",
-    "providers",
-    "judges",
-    "collect",
-    "adaptive",
-    "evaluate",
-    "people",
-    "reporting",
-    "checks",
-    "r",
-    "cli",
-)
-
-
-@pytest.mark.parametrize(
-    ("package", "heading"),
-    [("models", "The models")] + [(name, f"The files of {name}") for name in PICTURED],
-)
-def test_every_file_is_in_the_picture(package: str, heading: str) -> None:
-    there = {path.name for path in (ROOT / f"src/pairscale/{package}").glob("*.py")} - {"__init__.py"}
-    if package == "models":
-        there |= {path.name for path in (ROOT / "src/pairscale/models/bayes").glob("*.py")} - {"__init__.py"}
-    if package == "cli":  # a file per command, which are not listed
-        there = {name for name in there if name.startswith("_") or name == "from_verb.py"}
-    page = (ROOT / "docs/architecture.md").read_text("utf-8")
-    tables = [
-        line for line in page.partition(f"## {heading}\n")[2].partition("\n## ")[0].splitlines() if line.startswith("|")
-    ]
-    assert sorted(re.findall(r"`(\w+\.py)`", "\n".join(tables))) == sorted(there)
-
-
 def test_every_path_of_the_picture_is_there() -> None:
     page = (ROOT / "docs/architecture.md").read_text("utf-8")
     paths = set(re.findall(r"`((?:\w+/)+\w+\.py)`", page))

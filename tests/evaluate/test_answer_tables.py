@@ -58,13 +58,6 @@ def test_the_other_functions_that_take_answers():
     assert len(ps.read_outputs(said)) == 6
 
 
-def test_a_list_without_rows_is_no_table(message_snapshot):
-    judge = ps.pairwise_judge(longer, criterion="longer", key="longer")
-    with pytest.raises(InputError) as refused:
-        ps.evaluate_pairwise([1, 2], of("other"), comparators=[judge])
-    message_snapshot(refused)
-
-
 @pytest.mark.parametrize("table", [list, pl.DataFrame, as_pandas])
 def test_one_table_with_the_answers_of_several_is_split_as_its_file_is(message_snapshot, table, tmp_path):
     rows = [{"task_id": row["task"], "model": side, "output": row[side]} for row in ROWS for side in ("other", "said")]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import pairscale as ps
 from pairscale.core.errors import FileFormatError, InputError, UnsureColumnError
-from pairscale.evaluate.formats.reading import named_columns, read_answers, source_at
+from pairscale.evaluate.formats.reading import named_columns, read_answers, variants_of
 from pairscale.evaluate.formats.tools import conversation
 
 DATA = Path(__file__).parents[1] / "data" / "traces"
@@ -57,17 +57,9 @@ def test_files_that_tools_wrote(name, said, caplog):
     with caplog.at_level(logging.WARNING):
         found = read_answers(DATA / name)
     assert f"read 3 answers from {DATA / name}: {said}; 1 of them is a failure" in caplog.text
-    by_input = {answer.trace.metadata["input"]: answer.trace for answer in found.answers}
+    by_input = {answer.trace.metadata["input"]: answer.trace for answer in found}
     assert {task: trace.output for task, trace in by_input.items() if trace.failure is None} == LONG
     assert by_input[BROKEN].failure
-
-
-@pytest.mark.parametrize("kind", ["otlp_{}.json", "openinference_{}.jsonl", "langsmith_{}.jsonl", "langfuse_{}.json"])
-def test_two_recordings_are_paired_by_task(kind):
-    found = compared(DATA / kind.format("a"), DATA / kind.format("b"))
-    assert found.tally("longer") == (0, 2, 1), "B is longer twice, and on the broken one both failed"
-    assert [case.failed for case in found.cases].count("both") == 1
-    assert found.unmatched == ()
 
 
 def test_recordings_of_different_tools_are_paired_by_what_was_asked(caplog):
@@ -79,12 +71,12 @@ def test_recordings_of_different_tools_are_paired_by_what_was_asked(caplog):
 
 def test_logs_of_inspect_ai():
     zipped, plain = read_answers(DATA / "inspect_a.eval"), read_answers(DATA / "inspect_b.json")
-    assert [(a.task_id, a.trace.failure) for a in plain.answers] == [
+    assert [(a.task_id, a.trace.failure) for a in plain] == [
         ("2", None), ("broken", "RuntimeError('the tool server was not there')"), ("capital", None),
         ("long", "the output is empty"),
     ]  # fmt: skip
-    assert [answer.task_id for answer in zipped.answers] == ["2", "broken", "capital", "long"] * 2, "epochs are repeats"
-    talk = zipped.answers[0]
+    assert [answer.task_id for answer in zipped] == ["2", "broken", "capital", "long"] * 2, "epochs are repeats"
+    talk = zipped[0]
     assert talk.trace.metadata["input"].startswith("[user]\nHello.\n\n[assistant]\nHello, what can I do?")
     assert (talk.trace.output, talk.trace.metadata["reference"]) == ("In water.", "water")
     found = compared(DATA / "inspect_a.eval", DATA / "inspect_b.json")
@@ -155,6 +147,11 @@ def test_alpaca_eval(tmp_path, caplog):
     assert found.tally("longer") == (0, 5, 0)
     assert f"read 5 answers from {sides['old']}: AlpacaEval model_outputs.json" in caplog.text
     assert found.cases[0].task_id.startswith("Question 0? #")
+    own = write(tmp_path / "own.json", [
+        {"task_id": "t1", "instruction": "Why?", "output": "So.", "generator": "g", "cost": 0.5, "tone": 3.0}
+    ])  # fmt: skip
+    (answer,) = read_answers(own)
+    assert (answer.task_id, answer.trace.cost, answer.trace.metadata["tone"]) == ("t1", 0.5, 3.0)
     both = write(tmp_path / "both.json", json.loads(sides["old"].read_text()) + json.loads(sides["new"].read_text()))
     assert compared(both, None, name_a="new", name_b="old").tally("longer") == (5, 0, 0)
 
@@ -174,7 +171,7 @@ def test_mt_bench(tmp_path):
     assert [(case.task_id, case.winner, case.tags) for case in found.cases] == [
         ("81", "b", ("writing",)), ("82", "a", ("writing",)),
     ]  # fmt: skip
-    answer = read_answers(tmp_path / "a.jsonl").answers[0]
+    answer = read_answers(tmp_path / "a.jsonl")[0]
     assert answer.trace.output == "[turn 1]\nYes.\n\n[turn 2]\nYes."
     suite = ps.Suite.from_file(tmp_path / "q.jsonl")
     assert suite.tasks[0].input == "[turn 1]\nWhy?\n\n[turn 2]\nAnd then?"
@@ -192,7 +189,7 @@ def test_chat_messages(tmp_path):
         {"messages": [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Yes?"},
                       {"role": "user", "content": "Why?"}, {"role": "assistant", "content": "So."}]},
     ]  # fmt: skip
-    found = read_answers(write(tmp_path / "chat.jsonl", rows)).answers
+    found = read_answers(write(tmp_path / "chat.jsonl", rows))
     assert [(one.trace.metadata["input"], one.trace.output) for one in found] == [
         ("Capital?", "Paris."),
         ("What is it?\n[image_url]", "A cat."),
@@ -216,7 +213,7 @@ def test_batches(tmp_path):
         {"id": "x", "custom_id": "r3", "response": {"status_code": 500, "body": {"error": {}}}, "error": None},
         {"id": "x", "custom_id": "r4", "response": None, "error": {"code": "batch_expired", "message": "expired"}},
     ]
-    found = read_answers(write(tmp_path / "out.jsonl", rows)).answers
+    found = read_answers(write(tmp_path / "out.jsonl", rows))
     assert [(one.task_id, one.trace.output) for one in found] == [
         ("r1", "Paris."),
         ("r2", "Rome."),
@@ -230,7 +227,7 @@ def test_batches(tmp_path):
         {"custom_id": "r2", "result": {"type": "errored", "error": {"type": "error", "error": {"message": "no"}}}},
         {"custom_id": "r3", "result": {"type": "expired"}},
     ]
-    found = read_answers(write(tmp_path / "claude.jsonl", anthropic)).answers
+    found = read_answers(write(tmp_path / "claude.jsonl", anthropic))
     assert [(one.trace.output, one.trace.failure) for one in found] == [
         ("Oslo.", None), ("", "no"), ("", "the request expired"),
     ]  # fmt: skip
@@ -241,7 +238,7 @@ def test_requests_with_their_responses(tmp_path):
     refused = {"choices": [{"message": {"content": ""}, "finish_reason": "content_filter"}]}
     rows = [{"request": {"messages": [{"role": "user", "content": f"Q{n}"}]}, "response": one}
             for n, one in enumerate([said, refused])]  # fmt: skip
-    found = read_answers(write(tmp_path / "log.jsonl", rows)).answers
+    found = read_answers(write(tmp_path / "log.jsonl", rows))
     assert [(one.trace.metadata["input"], one.trace.output, one.trace.failure) for one in found] == [
         ("Q0", "Paris.", None), ("Q1", "", "the provider withheld the answer (content_filter)"),
     ]  # fmt: skip
@@ -255,15 +252,15 @@ def test_traces_of_langfuse_by_their_schema(tmp_path):
         {**row, "id": "1", "output": {"answer": "Yes."}},
         {**row, "id": "2", "output": None, "observations": failed},
     ]
-    found = read_answers(write(tmp_path / "t.json", rows)).answers
+    found = read_answers(write(tmp_path / "t.json", rows))
     assert [(one.trace.output, one.trace.failure) for one in found] == [("Yes.", None), ("", "no model")]
     page = write(tmp_path / "page.json", {"data": rows, "meta": {"page": 1}})
-    assert len(read_answers(page).answers) == 2
+    assert len(read_answers(page)) == 2
     unclear = [{**row, "id": "3", "output": {"answer": "Yes.", "response": "No."}}]
-    (whole,) = read_answers(write(tmp_path / "u.json", unclear)).answers
+    (whole,) = read_answers(write(tmp_path / "u.json", unclear))
     assert whole.trace.output == '{"answer": "Yes.", "response": "No."}', "either may be the answer"
     named = read_answers(tmp_path / "u.json", named_columns("id", None, "output.response"))
-    assert [(one.task_id, one.trace.output) for one in named.answers] == [("3", "No.")]
+    assert [(one.task_id, one.trace.output) for one in named] == [("3", "No.")]
 
 
 def test_phoenix_tables_and_older_attributes(tmp_path):
@@ -271,12 +268,12 @@ def test_phoenix_tables_and_older_attributes(tmp_path):
                "start_time": "2026-11-01T00:00:00+00:00", "end_time": "2026-11-01T00:00:01+00:00",
                "attributes.openinference.span.kind": "LLM",
                "attributes.input.value": "Capital?", "attributes.output.value": "Paris."}  # fmt: skip
-    found = read_answers(write(tmp_path / "p.jsonl", [phoenix])).answers
+    found = read_answers(write(tmp_path / "p.jsonl", [phoenix]))
     assert [(one.trace.metadata["input"], one.trace.output) for one in found] == [("Capital?", "Paris.")]
     old = {"gen_ai.prompt.0.role": "user", "gen_ai.prompt.0.content": "Capital?",
            "gen_ai.completion.0.role": "assistant", "gen_ai.completion.0.content": "Paris."}  # fmt: skip
     span = {"name": "chat", "context": {"trace_id": "t", "span_id": "s"}, "attributes": old}
-    found = read_answers(write(tmp_path / "o.jsonl", [span])).answers
+    found = read_answers(write(tmp_path / "o.jsonl", [span]))
     assert [(one.trace.metadata["input"], one.trace.output) for one in found] == [("Capital?", "Paris.")]
 
 
@@ -304,7 +301,7 @@ def test_spans_without_contents_are_refused(message_snapshot, tmp_path):
     ],
 )
 def test_plain_json(tmp_path, content):
-    found = read_answers(write(tmp_path / "x.json", content)).answers
+    found = read_answers(write(tmp_path / "x.json", content))
     assert [(one.task_id, one.trace.output) for one in found] == [("t1", "Yes.")]
 
 
@@ -322,6 +319,7 @@ def test_plain_json(tmp_path, content):
         ([{"role": "user", "content": "Q?"}], "", "the assistant did not answer"),
         ({"city": "Paris"}, '{"city": "Paris"}', None),
         (["Paris", "Rome"], '["Paris", "Rome"]', None),
+        ([{"type": "city", "name": "Paris"}], '[{"type": "city", "name": "Paris"}]', None),
     ],
 )  # fmt: skip
 def test_an_output_that_is_a_reply_is_read_as_its_words(tmp_path, output, text, failure):
@@ -338,17 +336,10 @@ def test_a_reply_with_several_answers_is_refused(message_snapshot, tmp_path):
     message_snapshot(refused)
 
 
-def test_a_refusal_is_a_failure_that_says_so(tmp_path):
-    talk = [{"role": "user", "content": "Q?"}, {"role": "assistant", "content": None, "refusal": "I cannot."}]
-    path = write(tmp_path / "a.jsonl", [{"id": "t", "messages": talk}])
-    ((_, trace),) = loaded(ps.read_outputs(path))
-    assert trace.failure == "refusal: I cannot."
-
-
 def test_paths_name_what_is_nested(message_snapshot, tmp_path):
     rows = [{"meta": {"case": 7}, "io": {"in": "Q?", "out": ["x", {"said": "Yes."}]}}]
     path = write(tmp_path / "x.jsonl", rows)
-    (found,) = read_answers(path, named_columns("meta.case", "io.in", "$.io.out[1].said")).answers
+    (found,) = read_answers(path, named_columns("meta.case", "io.in", "$.io.out[1].said"))
     assert (found.task_id, found.trace.metadata["input"], found.trace.output) == ("7", "Q?", "Yes.")
     with pytest.raises(InputError) as refused:
         read_answers(path, named_columns(None, None, "io.nothing"))
@@ -387,7 +378,7 @@ def test_a_log_that_was_killed_has_no_header(tmp_path, caplog):
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("_journal/start.json", json.dumps({"version": 2, "eval": {"dataset": {"samples": 3}}}))
         archive.writestr("samples/1_epoch_1.json", json.dumps({"id": 1, "input": "q", "output": {"completion": "y"}}))
-    assert len(read_answers(path).answers) == 1
+    assert len(read_answers(path)) == 1
     assert f"{path} has the status started" in caplog.text
 
 
@@ -435,7 +426,7 @@ def test_a_damaged_log_is_refused_and_nothing_else(tmp_path, at):
     except FileFormatError as error:
         assert str(path) in str(error)  # noqa: PT017 - it may also be read, where no sample was hit
     else:  # what was hit is no sample
-        assert len(found.answers) == 8
+        assert len(found) == 8
 
 
 def test_deep_and_odd_values_do_no_harm(tmp_path):
@@ -444,25 +435,13 @@ def test_deep_and_odd_values_do_no_harm(tmp_path):
     with pytest.raises(FileFormatError, match="JSON"):
         read_answers(tmp_path / "d.json")
     odd = [{"run_type": "chain", "inputs": None, "outputs": "[" * 5000, "error": ["x"], "start_time": 3, "id": None}]
-    (found,) = read_answers(write(tmp_path / "odd.jsonl", odd)).answers
+    (found,) = read_answers(write(tmp_path / "odd.jsonl", odd))
     assert found.trace.failure == '["x"]'
     spans = {
         "resourceSpans": [{"scopeSpans": [{"spans": [{"attributes": [{"key": "output.value", "value": {}}, 3]}]}]}]
     }
     with pytest.raises(FileFormatError):
         read_answers(write(tmp_path / "s.json", spans))
-
-
-def test_a_file_of_another_kind(tmp_path):
-    (tmp_path / "x.txt").write_text("hello")
-    with pytest.raises(FileFormatError, match="must end in"):
-        read_answers(tmp_path / "x.txt")
-
-
-def test_a_folder_of_logs_is_read_whole(tmp_path):
-    for name in ("inspect_a.eval",):
-        (tmp_path / name).write_bytes((DATA / name).read_bytes())
-    assert len(source_at(tmp_path)) == 8
 
 
 def test_messages_of_frameworks():
@@ -538,13 +517,14 @@ def test_whatever_a_file_holds_it_is_read_or_refused(number, tmp_path_factory):
     def check(content):
         path.write_text(json.dumps(content), "utf-8")
         try:
-            found = read_answers(path).answers
+            found = read_answers(path)
         except InputError as error:
             assert str(path) in str(error)  # noqa: PT017 - most of them are read
             return
         for answer in found:
             assert isinstance(answer.trace.output, str)
             assert isinstance(answer.task_id, str)
-        loaded(ps.read_outputs(path)) if not read_answers(path).variants else None
+        if not variants_of(found):
+            loaded(ps.read_outputs(path))
 
     check()

@@ -92,22 +92,6 @@ def test_variants_of_every_kind(tmp_path):
     assert run(b=awaited).cost == 6.0
 
 
-def test_a_variant_that_raises_has_lost_and_no_judge_is_asked():
-    def broken(task):
-        if "7" in task.input:
-            raise ValueError("seven")
-        return "A long answer." if "8" not in task.input else 8
-
-    found = run(b=broken)
-    kinds = found.counts("longer")
-    assert kinds == {"win": 12, "tie": 0, "flip": 0, "abstention": 0, "error": 0}
-    assert found.tally("longer") == (2, 10, 0)
-    assert [case.failed for case in found.cases][6:10] == [None, "b", "b", None]
-    assert found.cases[7].reasoning == "B failed: ValueError: seven"
-    assert "give a text or a Trace" in found.cases[8].reasoning
-    assert Calls.n == 12 + 2 * 10
-
-
 def test_a_comparator_that_raises_is_an_error():
     class Broken:
         key = "broken"
@@ -115,6 +99,8 @@ def test_a_comparator_that_raises_is_an_error():
         async def compare(self, *, task, trace_a, trace_b, reference_outputs):
             if task.task_id == "task-0003":
                 return "a"
+            if task.task_id == "task-0004":  # as AG2 writes it
+                return ps.PairwiseOutcome("tie", detail={"error": True})
             raise RuntimeError("no")
 
     found = run(comparators=[Broken(), judge()])
@@ -154,30 +140,6 @@ def test_a_cost_that_cannot_be_is_an_error_of_that_case(cost, tmp_path):
     }.items():  # fmt: skip
         assert f"InputError: the cost of {what} must be a number from 0 to" in failed[task_id, key]
     assert found.cost == pytest.approx(0.5 * (11 + 10 + 10))  # answers of B, verdicts, outcomes of the comparator
-
-
-def test_an_error_of_our_own_in_a_comparator_is_one_of_that_case():
-    class Odd:
-        key = "odd"
-
-        async def compare(self, *, task, trace_a, trace_b, reference_outputs):
-            return ps.PairwiseOutcome("c" if task.task_id == "task-0003" else "b")
-
-    found = run(comparators=[Odd()])
-    assert found.counts("odd") == {"win": 11, "tie": 0, "flip": 0, "abstention": 0, "error": 1}
-    words = "InputError: winner must be 'a', 'b', 'tie' or None, not 'c' (test_pairwise_run.py:"
-    assert found.cases[3].reasoning.startswith(words)
-
-
-def test_a_comparator_that_can_compare_nothing_ends_the_run():
-    class Nobody:
-        key = "nobody"
-
-        async def compare(self, *, task, trace_a, trace_b, reference_outputs):
-            raise JudgeError("a wrong key")
-
-    with pytest.raises(JudgeError, match="a wrong key"):
-        run(comparators=[Nobody()])
 
 
 @pytest.mark.parametrize("limit", [None, 5.0])
@@ -251,20 +213,6 @@ def test_recorded_answers_are_in_the_run_file_too(tmp_path):
     assert kept() == 24
     assert recorded("second").cases[0].length_b == len("second Question 0?")
     assert kept() == 36
-
-
-def test_the_signature_of_a_comparator_is_read_once(monkeypatch):
-    import inspect
-
-    read, seen = inspect.signature, []
-
-    def counted(function, *more, **options):
-        seen.append(getattr(function, "__qualname__", ""))
-        return read(function, *more, **options)
-
-    monkeypatch.setattr("inspect.signature", counted)
-    run()
-    assert seen.count("JudgeComparator.compare") == 1
 
 
 def test_what_cannot_be_used(message_snapshot):
@@ -384,52 +332,10 @@ def test_other_comparators_grade_the_same_answers(tmp_path):
     assert [case.winner for case in regraded.cases] == [case.winner for case in found.cases]
 
 
-def test_a_source_has_the_answers_of_the_last_run_with_that_name(tmp_path):
-    def first(task):
-        return "first"
-
-    def second(task):
-        return "second"
-
-    def outputs():
-        async def all_of(source):
-            return {(await source.load(ref)).output async for ref in source.list()}
-
-        return asyncio.run(all_of(ps.RunTraceSource(tmp_path / "ab.db", "B")))
-
-    for variant, said in ((first, "first"), (second, "second"), (first, "first")):
-        run(b=variant, run=tmp_path / "ab.db")
-        assert outputs() == {said}
-
-
-def test_a_judge_may_be_used_again_and_its_answers_are_remembered():
-    """By the cache of answers, which is for models with temperature 0, and for nothing."""
-    with ProviderSimulator(Behaviour(quality=len)) as server:
-        model = ps.pairwise_judge(
-            "openai:gpt-4.1", criterion="c", key="k",
-            judge_args={"base_url": f"{server.url}/v1", "api_key": "k", "cache": True},
-        )  # fmt: skip
-        one = run(comparators=[model])
-        asked = server.served
-        two = run(comparators=[model])
-        assert server.served == asked == 24
-    assert [case.winner for case in one.cases] == [case.winner for case in two.cases]
-    assert (one.cost > 0, two.cost) == (True, 0)
-
-
 def test_a_truth_that_answers_carry():
     a = ps.InMemoryTraceSource({f"t{n}": ps.Trace(f"a{n}", metadata={"truth": -9.0}) for n in range(9)})
     b = ps.InMemoryTraceSource({f"t{n}": ps.Trace(f"b{n}", metadata={"truth": 9.0}) for n in range(9)})
     assert ps.evaluate_pairwise(a, b, comparators=[judge("simulated:truth", "k")]).tally("k") == (0, 9, 0)
-
-
-def test_folders_of_traces(tmp_path):
-    for name, text in (("a", "x"), ("b", "longer")):
-        for task in SUITE:
-            ps.save_trace(ps.Trace(text), tmp_path / name, task_id=task.task_id)
-    found = ps.evaluate_pairwise(tmp_path / "a", tmp_path / "b", comparators=[judge()], suite=SUITE)
-    assert found.tally("longer") == (0, 12, 0)
-    assert run(a=str(tmp_path / "a"), b=tmp_path / "b").cases == found.cases
 
 
 @pytest.mark.slow
@@ -448,11 +354,6 @@ def test_an_edited_variant_is_run_again(tmp_path):
     found = run(b=made("Be brief."), run=tmp_path / "ab.db", comparators=[judge("lexical")])
     assert Calls.n == 12
     assert found.cases[0].length_b == len("Be brief. Question 0?")
-
-
-def test_the_same_variant_twice_answers_twice():
-    run(a=long, b=long)
-    assert Calls.n == 24, "equal answers are not judged, but each side has its own"
 
 
 def test_failures_are_asked_again(tmp_path):
@@ -481,15 +382,6 @@ def test_every_verdict_is_in_the_run_file_with_its_cost(tmp_path):
         assert store.spent() == pytest.approx(0.24)
         assert store.log_length("ab_answers") == 24
         assert store.log_length("ab_tasks") == 12
-
-
-def test_another_criterion_is_another_question(tmp_path):
-    first = judge()
-    second = ps.pairwise_judge(longer, criterion="says less", key="less")
-    run(run=tmp_path / "ab.db", comparators=[first])
-    Calls.n = 0
-    run(run=tmp_path / "ab.db", comparators=[second])
-    assert Calls.n == 24
 
 
 def test_texts_that_no_database_takes(tmp_path):
@@ -551,18 +443,6 @@ def test_a_full_disk_ends_the_run_and_nothing_is_lost(tmp_path, monkeypatch):
     with ps.open_run(tmp_path / "ab.db") as store:
         assert store.counts()["comparisons"] == 24
         assert store.counts()["attempts"] == 24
-
-
-def test_verdicts_can_be_taken_elsewhere(tmp_path):
-    run(run=tmp_path / "ab.db")
-    ps.export(tmp_path / "ab.db", tmp_path / "verdicts.csv")
-    with ps.open_run(tmp_path / "ab.db") as store:
-        samples = store.items()
-    assert ps.import_run(tmp_path / "verdicts.csv", tmp_path / "copy.db", samples) == 24
-    Calls.n = 0
-    found = run(run=tmp_path / "copy.db")
-    assert found.tally("longer") == (0, 12, 0)
-    assert Calls.n == 0, "answers, tasks and verdicts came along"
 
 
 # Repeats
@@ -649,54 +529,11 @@ def test_a_judge_that_never_says_what_it_costs_is_stopped_after_its_first_answer
         assert store.counts()["comparisons"] == 1, "the answer was given, and is stored"
 
 
-class Foretelling:
-    """A judge that says beforehand what an answer may cost, and costs a tenth of it."""
-
-    condition = ps.Condition("foretelling")
-
-    def max_cost_of(self, pair):
-        return 0.01
-
-    async def compare(self, pair):
-        await asyncio.sleep(0)
-        return ps.Verdict.win(1 if len(pair.first["text"]) > len(pair.second["text"]) else 2, cost=0.001)
-
-
-@pytest.mark.parametrize("concurrency", [1, 4, 8])
-def test_what_is_open_is_waited_for_before_the_money_is_said_to_be_spent(concurrency):
-    found = run(comparators=[judge(Foretelling())], max_cost=0.025, concurrency=concurrency)
-    assert found.stopped == "max_cost"
-    assert found.cost == pytest.approx(0.0155, abs=0.0006)  # until the next one might pass the limit
-
-
 def test_variants_are_asked_one_first_too():
     till = Till(1.0)
     found = run(b=till.variant, comparators=[judge(costless)], max_cost=1.5, concurrency=8)
     assert (found.stopped, found.cost) == ("max_cost", 1.0)
     assert till.most == [1]
-
-
-def test_max_cost_stops_before_it_is_passed(tmp_path, caplog):
-    def dear(A, B):
-        return ps.Verdict.win(1 if len(A["text"]) > len(B["text"]) else 2, cost=0.01)
-
-    options = {"comparators": [judge(ps.FunctionJudge(dear, name="dear"))], "run": tmp_path / "ab.db"}
-    found = run(max_cost=0.105, concurrency=1, **options)
-    assert found.stopped == "max_cost"
-    assert found.cost <= 0.105
-    assert len(found.cases) + len(found.unasked) == 12
-    assert "stopped before `max_cost=` is passed" in caplog.text
-    rest = run(**options)
-    assert rest.stopped is None
-    assert len(rest.cases) == 12
-    assert found.cost + rest.cost == pytest.approx(0.24)
-
-
-def test_variants_spend_money_too():
-    found = run(b=awaited, comparators=[judge(costless)], max_cost=2.2, concurrency=1)
-    assert found.stopped == "max_cost"
-    assert found.cost == 2.0
-    assert len(found.cases) == 4
 
 
 def test_it_stops_when_it_is_decided():
@@ -739,14 +576,14 @@ def test_after_looks_every_interval_is_that_of_the_sequence(message_snapshot):
         fixed = win_rate(frame, ties=ties)
         assert rate.ci[0] < fixed.ci[0]
     assert found.to_dict()["win_rates"]["longer"]["interval"] == "betting"
-    assert "95 % sequence" in found.summary()
+    assert "95 % confidence sequence" in found.summary()
     assert found.win_rate("longer", level=0.5).ci[0] > found.win_rate("longer").ci[0]
     with pytest.raises(InputError) as refused:
         found.win_rate("longer", interval="wilson")
     message_snapshot(refused)
     plain = run(suite, comparators=options["comparators"])
     assert plain.win_rate("longer").interval == plain.interval == "wilson"
-    assert "95 % interval" in plain.summary()
+    assert "95 % confidence interval" in plain.summary()
 
 
 def test_looks_follow_the_order_whatever_comes_first():
@@ -772,13 +609,6 @@ def test_looks_follow_the_order_whatever_comes_first():
         together.take(n, case("tu"[n // 2], winner))
     assert [(one.mean, one.n) for one in together.sequences.values()] == [(0.5, 2), (0.5, 2)]
     assert (ahead.looked, together.looked) == (20, 2)
-
-
-def test_without_a_difference_all_tasks_are_asked():
-    even = ps.FunctionJudge(lambda A, B: {"is_valid": True, "Y": 0.5}, name="even")
-    found = run(stop_when="decided", comparators=[judge(even)])
-    assert (found.stopped, found.unasked, len(found.cases)) == (None, (), 12)
-    assert "no difference shown" in found.verdict("longer")
 
 
 # Over HTTP: variants and judge are models

@@ -1,12 +1,15 @@
 """More than two variants, and what a variant is known by in a run file."""
 
 import functools
+import json
 from itertools import combinations
 
+import polars as pl
 import pytest
 
 import pairscale as ps
 from pairscale.core.errors import InputError
+from pairscale.evaluate.ranking import saved_variants
 from pairscale.evaluate.variants import make_variant, source_identity
 
 SUITE = ps.Suite.from_list([f"Question {n}?" for n in range(30)])
@@ -50,7 +53,7 @@ def test_a_clear_order_is_found(message_snapshot, tmp_path):
     assert (table["lower"] < table["theta"]).all()
     assert (table["theta"] < table["upper"]).all()
     assert found.results["one", "three"].tally("longer") == (0, 30, 0)
-    assert found.summary().splitlines()[0] == "longer: three is the best; choose three"
+    assert found.summary().splitlines()[0] == "longer: three is favoured: it is shown to be better than all others"
     again = ps.run_variants(SUITE, variants, comparators=[judge()], run=tmp_path / "v.db", progress=False)
     assert Calls.n == 90
     assert again.ranking().equals(table)
@@ -100,6 +103,58 @@ def test_what_cannot_be_ranked(message_snapshot):
     with pytest.raises(InputError) as refused:
         ps.run_variants(SUITE, {"a": times(1), "b": times(2)}, comparators=[judge()])
     message_snapshot(refused)
+
+
+# Files of answers, and one baseline
+
+
+def answered(tmp_path):
+    for name, words in (("old", "Yes."), ("new", "Yes, it does."), ("newest", "Yes, it does, all day.")):
+        rows = [{"task_id": f"t{n}", "input": f"Q{n}?", "output": words} for n in range(12)]
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)), "utf-8")
+    return [tmp_path / f"{name}.jsonl" for name in ("old", "new", "newest")]
+
+
+def test_three_files_of_answers_are_ranked(tmp_path):
+    paths = answered(tmp_path)
+    options = {"criterion": "says more", "judge": longer, "progress": False}
+    found = ps.ab(*paths, **options, run=tmp_path / "v.db")
+    assert found.variants == ("old", "new", "newest")
+    assert found.ranking()["variant"].to_list() == ["newest", "new", "old"]
+    assert found.ranking().select("wins", "losses").rows() == [(24, 0), (12, 12), (0, 24)]
+    assert str(found) == found.verdict()
+    with ps.open_run(tmp_path / "v.db") as store:
+        assert saved_variants(store).ranking().equals(found.ranking())
+    tables = [pl.read_ndjson(path) for path in paths]
+    assert ps.ab(*tables, **options).variants == ("A", "B", "C")
+
+
+def test_candidates_are_compared_with_one_baseline(tmp_path):
+    options = {"criterion": "says more", "judge": longer, "progress": False, "baseline": "new"}
+    found = ps.ab(*answered(tmp_path), **options)
+    assert list(found.results) == [("new", "old"), ("new", "newest")]
+    assert found.verdict() == "favoured over new: newest; worse than new: old"
+    tasks = [f"Question {n}?" for n in range(8)]
+    asked = ps.ab(tasks, variant={"old": times(1), "new": times(1), "newest": times(3)}, **options)
+    assert asked.verdict() == "favoured over new: newest; not shown to differ from new: old"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "words"),
+    [
+        (3, {"control": "length"}, "`control=` does not go with a ranking"),
+        (3, {"stop_when": "decided"}, "`stop_when=` does not go with a ranking"),
+        (3, {"name_a": "x"}, "`name_a=` does not go with a ranking"),
+        (3, {"baseline": "other"}, "`baseline=` names one of the variants"),
+        (2, {"baseline": "old"}, "a ranking takes three variants or more"),
+        (1, {"variant": ["x", "y=", "z=str"]}, "NAME=VARIANT"),
+        (2, {"variant": ["x=str", "y=str", "z=str"]}, "`b=` does not go with a ranking"),
+        (3, {"variant_timeout": 5.0}, "`variant_timeout=` does not go with a ranking"),
+    ],
+)
+def test_what_is_of_two_is_refused(tmp_path, arguments, options, words):
+    with pytest.raises(InputError, match=words):
+        ps.ab(*answered(tmp_path)[:arguments], criterion="says more", judge=longer, progress=False, **options)
 
 
 # What a variant is known by
@@ -159,16 +214,6 @@ def test_a_version_is_the_identity_and_objects_have_their_name_too():
     assert len({before, second, source_identity(answer, "A")}) == 3
     assert source_identity(Holder("x", object()), "A") == source_identity(Holder("x", object()), "A")
     assert source_identity(Holder("x", object()), "A") != source_identity(Holder("x", object()), "B")
-
-
-def test_functions_that_call_each_other_end():
-    def even(n):
-        return n == 0 or odd(n - 1)
-
-    def odd(n):
-        return n != 0 and even(n - 1)
-
-    assert source_identity(even, "A") == source_identity(even, "A") != source_identity(odd, "A")
 
 
 def test_agents_are_known_by_their_type_and_name():

@@ -1,32 +1,20 @@
 """An answer that was paid for once is not paid for again; repeats stay repeats; keys and prompts are in no file."""
 
 import json
-import multiprocessing
-import sqlite3
-import stat
 import subprocess
 import sys
 import textwrap
 
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 from tests.providers.careless import CarelessSimulator
 
 import pairscale as ps
-from pairscale.core.errors import InputError
-from pairscale.providers.base import HTTPCall
 from pairscale.providers.cache import (
     AnswerCache,
-    _is_this_machine,
     cache_file,
-    call_key,
-    is_deterministic,
-    open_cache,
 )
-from pairscale.providers.catalog import provider_named
-from pairscale.providers.client import LLMClient
-from pairscale.testing import Behaviour, Faults, ProviderSimulator
+from pairscale.testing import Behaviour, ProviderSimulator
 
 KEY = "pl4nted-Zebra_9817236450-key"
 TEXTS = [{"ID": name, "text": f"Text {name} about rain."} for name in "abcd"]
@@ -64,32 +52,6 @@ def replies(done):
 # Across runs, over HTTP
 
 
-@pytest.mark.parametrize("provider", [name for name in MODELS if name != "gemini"])
-def test_a_field_that_the_model_does_not_take_makes_no_other_question(provider):
-    """A new process sends the field again, until it is told; what was paid for is found before that."""
-    with ProviderSimulator(rejects={".": ["top_p"]}) as server:
-        first, _ = judged(server, provider=provider, top_p=0.5, concurrency=1)
-        assert [entry.status for entry in server.journal] == [400] + 6 * [200]
-        again, _ = judged(server, provider=provider, top_p=0.5)
-        assert (again.asked, again.cached, server.served) == (0, 6, 7)
-        more, _ = judged(server, [*PAIRS.to_dicts(), PAIRS.row(0, named=True)], provider=provider, top_p=0.5)
-        assert (more.asked, more.cached) == (1, 6)
-        assert [entry.status for entry in server.journal][7:] == [400, 200]
-    assert again.results["better_id"].equals(first.results["better_id"])
-
-
-def test_an_answer_that_could_not_be_used_gives_way():
-    """It was kept by a judge with other tags, say: it is asked anew once, and not by every run."""
-    with ProviderSimulator() as server:
-        judged(server, PAIRS[:1])
-        with sqlite3.connect(cache_file()) as connection:
-            ((body,),) = connection.execute("SELECT body FROM answers").fetchall()
-            connection.execute("UPDATE answers SET body = ?", (body.replace("BETTER_SAMPLE", "OTHER_TAG"),))
-        connection.close()
-        counts = [judged(server, PAIRS[:1])[0].asked for _ in range(2)]
-    assert counts == [1, 0]
-
-
 @pytest.mark.parametrize("provider", MODELS)
 def test_another_run_asks_nothing(provider, caplog):
     with ProviderSimulator() as server:
@@ -110,53 +72,11 @@ def test_another_run_asks_nothing(provider, caplog):
     assert caplog.text.count("answers of earlier runs are used again") == 1
 
 
-def test_a_cached_answer_is_marked_in_the_run_file(tmp_path):
-    run = tmp_path / "run.db"
-    with ProviderSimulator() as server:
-        judged(server)
-        judged(server, run=run)
-    with sqlite3.connect(run) as connection:
-        requests = [json.loads(row[0]) for row in connection.execute("SELECT request FROM attempts")]
-    connection.close()
-    assert len(requests) == 6
-    assert all(request["from_cache_of"].startswith("20") for request in requests)
-    assert all(request["model"] == "gpt-4.1" for request in requests)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"temperature": 0.5},
-        {"top_p": 0.9},
-        {"model": "gpt-4.1-mini"},
-        {"answer": "structured"},
-        {"extra": {"store": False}},
-        {"headers": {"OpenAI-Beta": "x"}},
-        {"tag_prefix": "<B>", "tag_suffix": "</B>"},
-    ],
-)
-def test_another_request_is_another_question(change):
-    with ProviderSimulator() as server:
-        judged(server, PAIRS[:1])
-        done, _ = judged(server, PAIRS[:1], **change)
-        assert server.served == 2
-        assert done.cached == 0
-
-
 def test_keys_and_secret_headers_change_nothing(tmp_path):
     with ProviderSimulator() as server:
         judged(server, PAIRS[:1], headers={"X-Team-Token": "one"})
         done, _ = judged(server, PAIRS[:1], headers={"X-Team-Token": "two"}, api_key="another-key-1")
         assert done.cached == 1
-
-
-def test_renamed_texts_are_the_same_question():
-    with ProviderSimulator() as server:
-        judged(server)
-        renamed = ps.make_pairs([{"ID": f"new-{row['ID']}", "text": row["text"]} for row in TEXTS])
-        done, _ = judged(server, renamed)
-        assert (server.served, done.cached) == (6, 6)
-        assert all(name.startswith("new-") for name in done.results["better_id"])
 
 
 # Repeats
@@ -175,87 +95,7 @@ def test_repeats_in_one_run_have_answers_of_their_own_and_keep_them():
         assert (server.served, more.asked, more.cached) == (14, 1, 13)
 
 
-def test_repeats_survive_an_interruption(tmp_path):
-    """The second half of a run, in another process, does not take the answers of the first half for its own."""
-    pairs = PAIRS[:1].to_dicts() * 4
-    with ProviderSimulator(faults=Faults(script=["ok", "ok", 400, 400])) as server:
-        first, _ = judged(server, pairs, run=tmp_path / "run.db")
-        assert (first.results.height, first.failed_pairs.height) == (2, 2)
-        resumed, _ = judged(server, pairs, run=tmp_path / "run.db")
-        assert (resumed.asked, resumed.cached) == (2, 0)
-        assert len(set(replies(resumed).values())) == 4
-
-
-def test_repeats_under_names_of_their_own_in_a_later_call(tmp_path):
-    one = PAIRS[:1].to_dicts()[0]
-    with ProviderSimulator() as server:
-        judged(server, [one | {"pair_uid": "monday"}], run=tmp_path / "run.db")
-        later, _ = judged(server, [one | {"pair_uid": "tuesday"}], run=tmp_path / "run.db")
-        assert (server.served, later.cached) == (2, 0)
-        other, _ = judged(server, [one | {"pair_uid": "monday"}], run=tmp_path / "other.db")
-        assert other.cached == 1
-
-
-def test_equal_texts_under_two_names_are_repeats():
-    texts = [{"ID": "a", "text": "Same."}, {"ID": "b", "text": "Same."}, {"ID": "c", "text": "Other."}]
-    pairs = ps.make_pairs(texts).filter(ID2="c")
-    with ProviderSimulator() as server:
-        first, _ = judged(server, pairs)
-        assert (server.served, first.cached) == (2, 0)
-        assert judged(server, pairs)[0].cached == 2
-
-
-def test_both_orders_do_not_lend_to_each_other():
-    forward = PAIRS[:1].to_dicts()[0]
-    backward = {"ID1": forward["ID2"], "text1": forward["text2"], "ID2": forward["ID1"], "text2": forward["text1"]}
-    with ProviderSimulator() as server:
-        first, _ = judged(server, [forward, backward], both_orders=True)
-        assert (server.served, first.cached) == (4, 0)
-        again, judge = judged(server, [forward, backward], both_orders=True)
-        assert (server.served, again.cached, judge.reused.answers) == (4, 2, 4)
-
-
-def test_an_adaptive_run_again_and_its_repeats():
-    settings = {"api_key": KEY, "cache": True}
-    options = {"n_steps": 14, "fit_fn": "laplace", "progress": "none", "seed": 2}
-    options["adaptive_config"] = {"dup_p_margin": 0.5, "dup_max_obs": 10, "dup_max_obs_relaxed": 10}
-    with ProviderSimulator(Behaviour(quality=len, lapse=1.0)) as server:
-        judge = {"judge": "openai:gpt-4.1", "judge_args": settings | {"base_url": f"{server.url}/v1"}}
-        first = ps.adaptive_rank(TEXTS[:3], **judge, **options)
-        asked = server.served
-        asked_in_order = first.logs["step_log"].select("A", "B").drop_nulls()
-        assert asked == asked_in_order.height > asked_in_order.unique().height  # repeats, and none from the cache
-        again = ps.adaptive_rank(TEXTS[:3], **judge, **options)
-        assert server.served == asked
-        assert again.state.cost == 0
-        steps = ["step_id", "A", "B", "Y"]
-        assert again.logs["step_log"].select(steps).equals(first.logs["step_log"].select(steps))
-
-
 # What is kept
-
-
-def test_what_has_no_answer_is_not_kept():
-    ways = ["refusal_rate", "malformed_rate", "empty_rate", "truncated_rate", "filtered_rate", "echo_rate"]
-    with ProviderSimulator() as server:
-        for way in ways:
-            server.behaviour = Behaviour(**{way: 1.0})
-            done, _ = judged(server, PAIRS[:1])
-            assert done.results.height == 0
-        server.behaviour, server.faults = Behaviour(), Faults(script=[0] * len(ways) + [500, 429, "truncated", "ok"])
-        done, _ = judged(server, PAIRS[:1])
-        assert (done.asked, done.cached) == (4, 0)
-        assert AnswerCache().count() == 1
-
-
-@pytest.mark.parametrize(("cache", "temperature", "kept"), [(True, 0.7, 6), (False, 0, 0), ("auto", 0, 0)])
-def test_when_answers_are_kept(cache, temperature, kept):
-    """A server on this machine is not remembered by itself."""
-    with ProviderSimulator() as server:
-        for _ in range(2):
-            judged(server, cache=cache, temperature=temperature)
-        assert AnswerCache().count() == kept
-        assert server.served == (6 if kept else 12)
 
 
 @pytest.mark.slow_except("openai*")
@@ -286,30 +126,6 @@ def test_by_itself_only_what_is_deterministic_is_kept(provider, model, settings,
         assert (AnswerCache().count(), server.served) == (kept, 6 if kept else 12)
 
 
-def test_a_temperature_that_the_model_does_not_take_is_no_temperature(monkeypatch):
-    with ProviderSimulator(rejects={"gpt": ["temperature"]}) as server:
-        monkeypatch.setenv("http_proxy", server.url)
-        judged(server, cache="auto", base_url="http://models.example/v1")
-    assert AnswerCache().count() == 0
-
-
-@pytest.mark.parametrize(
-    ("url", "is_here"),
-    [
-        ("http://localhost:8000/v1", True),
-        ("http://127.0.0.1:11434", True),
-        ("http://127.1.2.3", True),
-        ("http://[::1]:1", True),
-        ("http://me.localhost", True),
-        ("https://api.openai.com/v1", False),
-        ("http://10.0.0.7:8000", False),
-        ("http://localhost.example", False),
-    ],
-)
-def test_which_addresses_are_this_machine(url, is_here):
-    assert _is_this_machine(url) is is_here
-
-
 def test_neither_keys_nor_prompts_are_in_the_file():
     with CarelessSimulator(
         Behaviour(thoughts="I thought."),
@@ -323,35 +139,7 @@ def test_neither_keys_nor_prompts_are_in_the_file():
     assert b"authorization" not in written.lower()
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="permissions of POSIX")
-def test_the_file_is_its_owners():
-    with AnswerCache() as answers:
-        answers.keep("a" * 64, {}, 200)
-    assert stat.S_IMODE(cache_file().stat().st_mode) == 0o600
-
-
-def test_batches_neither_read_nor_write_it(tmp_path):
-    with ProviderSimulator() as server:
-        judged(server)
-        settings = {"api_key": KEY, "base_url": f"{server.url}/v1", "cache": True}
-        done = ps.llm_submit_pairs_batch(
-            PAIRS, "openai", "gpt-4.1", run=tmp_path / "run.db", interval_seconds=0.01, **settings
-        )
-        assert done.results.height == 6
-        assert done.results["status_code"].to_list() == [200] * 6
-    assert AnswerCache().count() == 6
-
-
 # The file
-
-
-def test_a_file_of_ones_own(tmp_path):
-    with ProviderSimulator() as server:
-        judged(server, cache=tmp_path / "deep" / "mine.db")
-        done, _ = judged(server, cache=str(tmp_path / "deep" / "mine.db"))
-        assert done.cached == 6
-        assert judged(server, cache=True)[0].cached == 0
-    assert not AnswerCache(tmp_path / "none.db").path.exists()
 
 
 @pytest.mark.parametrize(
@@ -369,79 +157,6 @@ def test_a_file_that_cannot_be_used_is_said_once_and_left_alone(content, tmp_pat
         assert (done.results.height, server.served) == (6, 6)
     assert caplog.text.count("continuing without the answer cache") == 1
     assert path.read_bytes() == before
-
-
-def test_a_damaged_cache_of_the_user_can_be_cleared(caplog):
-    with AnswerCache() as answers:
-        for number in range(200):
-            answers.keep(f"{number:064d}", {"text": "x" * 500}, 200)
-    path = cache_file()
-    whole = path.read_bytes()
-    path.write_bytes(whole[:4096] + b"\xff" * (len(whole) - 4096))
-    with AnswerCache() as answers:
-        assert answers.find(f"{7:064d}") is None
-        answers.keep("b" * 64, {}, 200)
-        answers.clear()
-        answers.keep("c" * 64, {"text": "new"}, 200)
-        assert (answers.find("c" * 64).body, answers.count()) == ({"text": "new"}, 1)
-    assert caplog.text.count("continuing without") == 1
-    assert "doctor --clear-cache" in caplog.text
-
-
-def test_a_folder_that_cannot_be_written(tmp_path, caplog):
-    (tmp_path / "file").write_text("in the way")
-    with ProviderSimulator() as server:
-        assert judged(server, cache=tmp_path / "file" / "answers.db")[0].results.height == 6
-    assert caplog.text.count("continuing without") == 1
-
-
-def test_an_entry_that_makes_no_sense_is_asked_anew():
-    with ProviderSimulator() as server:
-        judged(server)
-        connection = sqlite3.connect(cache_file(), isolation_level=None)
-        connection.execute("""UPDATE answers SET body = '{"not": "a reply"}'""")
-        connection.execute("UPDATE answers SET body = 'nor JSON' WHERE key < '8'")
-        connection.close()
-        done, _ = judged(server)
-        assert (done.results.height, done.cached, server.served) == (6, 0, 12)
-
-
-def test_busy_is_not_broken(caplog):
-    with AnswerCache() as answers:
-        answers.keep("a" * 64, {"n": 1}, 200)
-        other = sqlite3.connect(cache_file(), isolation_level=None)
-        other.execute("BEGIN IMMEDIATE")
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("pairscale.providers.cache._PATIENCE_S", 0.05)
-            with AnswerCache() as third:
-                third.keep("b" * 64, {"n": 2}, 200)  # not kept, and no drama
-                assert third.find("a" * 64).body == {"n": 1}
-                other.execute("ROLLBACK")
-                other.close()
-                third.keep("b" * 64, {"n": 3}, 200)
-        assert answers.find("b" * 64).body == {"n": 3}
-    assert caplog.text == ""
-
-
-def _write(path, start, count):
-    with AnswerCache(path) as answers:
-        for number in range(start, start + count):
-            answers.keep(f"{number:064d}", {"n": number}, 200)
-
-
-@pytest.mark.slow
-def test_many_processes_at_once(tmp_path):
-    """All begin with no file; every answer of each is there in the end."""
-    path, context = tmp_path / "answers.db", multiprocessing.get_context("spawn")
-    workers = [context.Process(target=_write, args=(path, 100 * k, 150)) for k in range(4)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-        assert worker.exitcode == 0
-    with AnswerCache(path) as answers:
-        assert answers.count() == 450
-        assert all(answers.find(f"{n:064d}").body == {"n": n} for n in range(450))
 
 
 def test_a_killed_process_leaves_a_whole_file(tmp_path):
@@ -486,55 +201,7 @@ def read_elsewhere():
         return [number for number in range(10) if answers.find(f"{number:064d}") is not None]
 
 
-def test_other_judges_of_the_process_cannot_take_the_log_from_under_a_writer(tmp_path):
-    """Another cache of the process on the same file, then a process: what is kept later survives a kill."""
-    script = """
-        one, two = AnswerCache(path), AnswerCache(path)
-        keep(one, 0)
-        two.find("nothing")
-        two.close()
-        read_elsewhere()
-        keep(one, 1)
-    """
-    assert killed(script, tmp_path / "answers.db") == [0, 1]
-
-
-def test_two_judges_that_begin_at_the_same_time_lose_nothing(tmp_path):
-    """The second finds no file, and the first has made it and kept an answer before the second continues."""
-    script = """
-        touch, one, two = Path.touch, AnswerCache(path), AnswerCache(path)
-        looked, kept = threading.Event(), threading.Event()
-
-        def slow(self, **given):
-            if threading.current_thread().name == "second" and self == path:
-                looked.set()
-                kept.wait(600)
-            touch(self, **given)
-
-        Path.touch = slow
-
-        def begin():
-            keep(two, 0)
-            looked.set()
-
-        second = threading.Thread(target=begin, name="second")
-        second.start()
-        looked.wait(600)
-        keep(one, 1)
-        kept.set()
-        second.join()
-        two.close()
-        read_elsewhere()
-        keep(one, 2)
-    """
-    assert killed(script, tmp_path / "answers.db") == [0, 1, 2]
-
-
 # Keys of the cache
-
-
-def client(provider="openai", base_url="https://a.example/v1", **settings):
-    return LLMClient(provider_named(provider), api_key="none-at-all", base_url=base_url, **settings)
 
 
 JSON = st.recursive(
@@ -542,111 +209,6 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
     max_leaves=6,
 )
-BODIES = st.dictionaries(st.text(max_size=3), JSON, max_size=4)
-
-
-@given(BODIES, BODIES)
-def test_equal_bodies_have_equal_keys_and_others_have_others(one, other):
-    calls = [HTTPCall("POST", "/x", body) for body in (one, other)]
-    keys = [call_key(client(), call, "1") for call in calls]
-    written = [json.dumps(body, sort_keys=True) for body in (one, other)]
-    assert (keys[0] == keys[1]) == (written[0] == written[1])
-
-
-def test_everything_that_makes_a_question_is_in_its_key():
-    call = HTTPCall("POST", "/x", {"a": 1})
-    keys = {
-        call_key(client(), call, "1"),
-        call_key(client(), call, "2"),
-        call_key(client(), call, "1~"),
-        call_key(client("together"), call, "1"),
-        call_key(client(base_url="https://b.example/v1"), call, "1"),
-        call_key(client(headers={"OpenAI-Beta": "x"}), call, "1"),
-        call_key(client(), HTTPCall("POST", "/y", {"a": 1}), "1"),
-        call_key(client(), HTTPCall("POST", "/x", {"a": 2}), "1"),
-        call_key(client(), HTTPCall("POST", "/x", {"a": 1}, {"anthropic-version": "2"}), "1"),
-    }
-    assert len(keys) == 9
-    assert call_key(client(headers={"X-Secret": "s"}), call, "1") == call_key(client(), call, "1")
-
-
-@pytest.mark.parametrize(
-    ("body", "is_so"),
-    [
-        ({"temperature": 0}, True),
-        ({"temperature": 0.0}, True),
-        ({"temperature": 0.01}, False),
-        ({"generationConfig": {"temperature": 0}}, True),
-        ({"options": {"temperature": 0}}, True),
-        ({"options": {"num_ctx": 1}}, False),
-        ({"generationConfig": None}, False),
-        ({}, False),
-        ({"temperature": None}, False),
-    ],
-)
-def test_temperature_0_wherever_it_stands(body, is_so):
-    assert is_deterministic(body) is is_so
-
-
-@pytest.mark.parametrize("mode", [None, 1, "", 0.5])
-def test_modes_that_are_none(mode):
-    with pytest.raises(InputError, match="cache must be"):
-        open_cache(mode, "https://a.example/v1")
 
 
 # The command
-
-
-@pytest.mark.slow
-def test_the_command_says_what_it_saved(tmp_path, capsys, monkeypatch):
-    from pairscale.cli import main
-
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-
-    PAIRS.write_csv(tmp_path / "pairs.csv")
-    with ProviderSimulator() as server:
-        asked = ["--judge", "openai:gpt-4.1", "--base-url", f"{server.url}/v1"]
-        judge = ["judge", str(tmp_path / "pairs.csv"), *asked]
-        for more in (["--cache"], ["--cache"], ["--no-cache"], []):
-            main_done(main, [*judge, *more])
-        said = capsys.readouterr().err
-        assert server.served == 18
-        assert said.count("6 answers from the cache, $0.0") == 1
-        main_done(main, ["compare", TEXTS[0]["text"], TEXTS[1]["text"], *asked, "--cache"])
-        assert "1 answer from the cache" in capsys.readouterr().err
-        assert server.served == 18
-        main_done(main, ["doctor", "--json"])  # a table on the screen may cut a long path
-        shown = capsys.readouterr().out
-        assert json.dumps(str(cache_file())) in shown
-        assert "6 answers, 0." in shown
-        main_done(main, ["doctor", "--clear-cache"])
-        assert "0 answers, 0.0 MB" in capsys.readouterr().out
-        main_done(main, [*judge, "--cache"])
-        assert server.served == 24
-
-
-def main_done(main, arguments):
-    with pytest.raises(SystemExit) as ended:
-        main(arguments)
-    assert ended.value.code == 0
-
-
-def test_check_judge_shows_what_a_study_costs_also_from_the_cache():
-    with ProviderSimulator() as server:
-        settings = {"api_key": KEY, "base_url": f"{server.url}/v1", "cache": True}
-        options = {"n_pairs": 3, "progress": False, "judge_args": settings}
-        first = ps.check_judge(TEXTS, "openai:gpt-4.1", **options)
-        again = ps.check_judge(TEXTS, "openai:gpt-4.1", **options)
-        assert server.served == 6
-    assert again.cost_each == pytest.approx(first.cost_each)
-    assert first.cost_each > 0
-    assert again.seconds_each is None
-
-
-def test_only_models_have_a_cache(capsys):
-    from pairscale.cli import main
-
-    with pytest.raises(SystemExit) as ended:
-        main(["compare", "One.", "Two.", "--judge", "lexical", "--cache"])
-    assert ended.value.code == 1
-    assert "--cache belongs to a provider's model" in capsys.readouterr().err

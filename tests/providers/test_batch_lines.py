@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairscale.collect.batch.files import custom_id, read_lines, split_id
+from pairscale.collect.batch.files import read_lines
 from pairscale.providers.batches import BATCH_PROVIDERS, ENDED, Line, batch_format, state_of
 
 NAMES = (
@@ -84,14 +84,6 @@ def test_a_status_that_is_none_is_left_out(status, tmp_path):
     path.write_text(f"{json.dumps(row)}\n", "utf-8")
     (_, line), *_ = read_lines(path, batch_format("openai"))
     assert line.status is None
-
-
-@given(st.text(alphabet="ps-0123456789r٣x", max_size=12) | st.just("k-" + "9" * 5_000))
-def test_names_of_requests_are_never_trusted(name):
-    found = split_id(name, "k")
-    if found is not None:
-        number, turned = found
-        assert name == custom_id("k", number, turned=turned)
 
 
 @pytest.mark.parametrize(

@@ -3,19 +3,12 @@
 import asyncio
 import heapq
 import logging
-import math
 from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.providers.limit_servers import SimulatedLoop
 
-from pairscale.core.errors import InputError
-from pairscale.core.timelimit import TimeLimit
-from pairscale.providers.base import LLMRequest
-from pairscale.providers.catalog import provider_named
-from pairscale.providers.client import LLMClient, ProviderError
 from pairscale.providers.limits import Breaker, RateLimiter, Ticket, retry_after
 
 
@@ -93,58 +86,13 @@ def test_retry_after(headers, seconds):
     assert retry_after(headers, lambda: NOON) == seconds
 
 
-@given(st.text(max_size=40) | st.from_regex(r"\w{3}, \d{1,3} \w{3} \d{1,5} [\d:]{1,9} [+-]?\d{0,12}"))
-def test_retry_after_takes_whatever_a_server_sends(text):
-    for name in ("Retry-After", "retry-after-ms"):
-        found = retry_after({name: text})
-        assert found is None or 0 <= found <= 300
-
-
 # RateLimiter
-
-
-def test_without_limits_everything_passes():
-    assert admitted(*limiter_of(), *[10] * 100) == [0.0] * 100
-
-
-@pytest.mark.parametrize("limits", [(0,), (-1,), (None, 0), ("many",), (-2.5,), (True,), (math.nan,)])
-def test_limits_must_be_above_zero(message_snapshot, limits):
-    with pytest.raises(InputError) as refused:
-        RateLimiter(*limits)
-    message_snapshot(refused)
-
-
-def test_requests_are_spread_over_the_minute():
-    assert admitted(*limiter_of(30), *[0] * 5) == [0.0, 2.0, 4.0, 6.0, 8.0]
 
 
 def test_no_window_of_a_minute_has_more_requests_than_allowed():
     times = admitted(*limiter_of(12), *[0] * 40)
     assert times == [pytest.approx(5.0 * n) for n in range(40)]
     assert all(later - earlier >= 60 - 1e-9 for earlier, later in zip(times, times[12:], strict=False))
-
-
-def test_a_limit_below_one_per_minute():
-    assert admitted(*limiter_of(0.5), 0, 0, 0) == [0.0, 120.0, 240.0]
-
-
-def test_tokens_wait_until_the_window_has_room():
-    # 100 a minute: 60 and 40 go at once; 50 more must wait until the first 60 are a minute old, and then fit.
-    assert admitted(*limiter_of(None, 100), 60, 40, 50) == [0.0, 0.0, 60.0]
-
-
-def test_a_request_larger_than_the_limit_goes_alone():
-    assert admitted(*limiter_of(None, 100), 500, 10) == [0.0, 60.0]
-
-
-@pytest.mark.parametrize("wait", [None, 0.0])
-def test_a_few_refusals_change_nothing(wait):
-    clock, limiter = limiter_of()
-    sent = tickets(clock, limiter, *[0] * 200)
-    for ticket in sent:
-        refuse(limiter, ticket, wait) if ticket.number % 9 == 0 else limiter.answered({}, ticket)
-    assert limiter.requests_per_minute is None
-    assert admitted(clock, limiter, 0) == [0.0]
 
 
 def refuse(limiter: RateLimiter, ticket: Ticket, wait: float | None = 0.0) -> None:
@@ -182,52 +130,6 @@ def test_a_lower_rate_that_helps_stays_and_grows_with_time():
     assert rates[-1] > 4
 
 
-def test_a_lower_rate_that_does_not_help_is_given_up():
-    clock, limiter = limiter_of()
-    outcomes(clock, limiter, 60, every=3)
-    clock.now += 1.0
-    outcomes(clock, limiter, 30, every=3)
-    assert limiter.requests_per_minute is None
-    outcomes(clock, limiter, 600, every=3)  # this share is normal now
-    assert limiter.requests_per_minute is None
-    outcomes(clock, limiter, 60, every=1)  # and this one is not
-    start = clock.now
-    assert admitted(clock, limiter, 0, 0)[1] > start
-
-
-def test_a_share_that_is_refused_anyway_is_examined_again_after_a_thousand_requests():
-    clock, limiter = limiter_of()
-    outcomes(clock, limiter, 60, every=3)
-    clock.now += 1.0
-    outcomes(clock, limiter, 30, every=3)
-    outcomes(clock, limiter, 990, every=3)
-    assert limiter.requests_per_minute is None
-    outcomes(clock, limiter, 60, every=3)
-    assert limiter.requests_per_minute is not None
-
-
-def test_outcomes_of_requests_that_were_sent_before_do_not_lower_the_rate_twice():
-    clock, limiter = limiter_of()
-    sent = tickets(clock, limiter, *[0] * 400)
-    for ticket in sent[:200]:
-        refuse(limiter, ticket) if ticket.number % 3 == 0 else limiter.answered({}, ticket)
-    rate = limiter.requests_per_minute
-    assert rate is not None
-    for ticket in sent[200:]:
-        refuse(limiter, ticket) if ticket.number % 3 == 0 else limiter.answered({}, ticket)
-    assert limiter.requests_per_minute == rate
-
-
-def test_refusals_that_arrive_before_the_answers_of_the_same_moment_prove_nothing():
-    """A refusal comes at once and an answer takes its time: the first outcomes of a burst are all refusals."""
-    clock, limiter = limiter_of()
-    sent = tickets(clock, limiter, *[0] * 100)
-    for ticket in sent[::10]:
-        refuse(limiter, ticket)
-    assert limiter.requests_per_minute is None
-    assert admitted(clock, limiter, 0) == [0.0]
-
-
 def test_when_all_are_refused_single_requests_try():
     clock, limiter = limiter_of()
     for ticket in tickets(clock, limiter, *[0] * 12):
@@ -245,16 +147,6 @@ def test_when_all_are_refused_single_requests_try():
     assert len(set(admitted(clock, limiter, *[0] * 5))) == 5
 
 
-def test_the_user_limit_is_kept_whatever_was_found_out():
-    clock, limiter = limiter_of(3)
-    for _ in range(20):
-        (ticket,) = tickets(clock, limiter, 0)
-        refuse(limiter, ticket)
-        assert limiter.requests_per_minute <= 3
-    clock.now += 3600
-    assert limiter.requests_per_minute == 3
-
-
 # Waits that a refusal names
 
 
@@ -266,111 +158,7 @@ def test_a_named_wait_holds_all_requests():
     assert admitted(clock, limiter, 0, 0, 0) == [5.0, 5.0, 5.0]
 
 
-def test_a_later_answer_shows_that_a_named_wait_concerns_one_request():
-    clock, limiter = limiter_of()
-    first, second, third, fourth = tickets(clock, limiter, 0, 0, 0, 0)
-    refuse(limiter, second, 5.0)
-    limiter.answered({}, first)  # sent before
-    assert limiter._wait(0) == 5.0
-    limiter.answered({}, third)
-    assert admitted(clock, limiter, 0) == [0.0]
-    refuse(limiter, fourth, 5.0)  # of four: too many to say the same again
-    assert admitted(clock, limiter, 0) == [5.0]
-
-
-def test_the_longest_named_wait_counts():
-    clock, limiter = limiter_of()
-    first, second, third = tickets(clock, limiter, 0, 0, 0)
-    for ticket, wait in ((first, 3.0), (second, 20.0), (third, 1.0)):
-        refuse(limiter, ticket, wait)
-    assert admitted(clock, limiter, 0) == [20.0]
-
-
-def test_headers_of_a_refusal_count_too():
-    clock, limiter = limiter_of()
-    (ticket,) = tickets(clock, limiter, 0)
-    limiter.refused(None, {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "7s"}, ticket)
-    assert admitted(clock, limiter, 0) == [7.0]
-
-
-def test_a_refusal_that_says_how_long_to_wait_says_more_than_its_headers():
-    """As aimock does: Retry-After 1, and six minutes until all tokens are there again."""
-    clock, limiter = limiter_of()
-    (ticket,) = tickets(clock, limiter, 0)
-    limiter.refused(1.0, {"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "6m0s"}, ticket)
-    assert admitted(clock, limiter, 0)[0] <= 1.0
-
-
 # Headers
-
-
-@pytest.mark.parametrize(
-    ("headers", "wait"),
-    [
-        ({"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "1m30s"}, 90.0),
-        ({"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "250ms"}, 0.25),
-        ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "5m0s"}, 300.0),
-        ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "6m0s"}, 60.0),
-        ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "8760h"}, 60.0),
-        ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "31536000"}, 60.0),
-        ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "inf"}, 60.0),
-        ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "1e999"}, 60.0),
-        ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "9999-12-31T00:00:00Z"}, 60.0),
-        ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "nan"}, 0.0),
-        ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "-inf"}, 0.0),
-        ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "12"}, 12.0),
-        ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "later"}, 0.0),
-        ({"x-ratelimit-remaining-requests": "17", "x-ratelimit-reset-requests": "1m"}, 0.0),
-        ({"x-ratelimit-remaining-requests": "0"}, 0.0),
-    ],
-)
-def test_rate_limit_headers_of_openai(headers, wait):
-    clock, limiter = limiter_of()
-    limiter.answered(headers, *tickets(clock, limiter, 0))
-    assert admitted(clock, limiter, 0) == [pytest.approx(wait)]
-
-
-@pytest.mark.parametrize("reset", ["31536000", "inf", "8760h"])
-def test_an_implausible_reset_and_the_wait_are_said_once(reset, caplog):
-    clock, limiter = limiter_of()
-    headers = {"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": reset}
-    for ticket in tickets(clock, limiter, 0, 0, 0):
-        limiter.answered(headers, ticket)
-    admitted(clock, limiter, 0, 0, 0)
-    implausible, wait = caplog.messages
-    assert implausible == (
-        f"the header x-ratelimit-reset-tokens asks for an implausible wait, so a minute is waited instead: {reset!r}"
-    )
-    assert wait == "waiting 60 s for the rate limit"
-
-
-def test_a_reset_that_cannot_be_read_is_said_once(caplog):
-    clock, limiter = limiter_of()
-    headers = {"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "later"}
-    for ticket in tickets(clock, limiter, 0, 0):
-        limiter.answered(headers, ticket)
-    assert caplog.messages == ["the header x-ratelimit-reset-tokens cannot be read, and is ignored: 'later'"]
-
-
-@pytest.mark.parametrize(("seconds", "lines"), [(19, []), (21, ["waiting 21 s for the rate limit"])])
-def test_waits_of_more_than_twenty_seconds_are_said(seconds, lines, caplog):
-    clock, limiter = limiter_of()
-    (ticket,) = tickets(clock, limiter, 0)
-    limiter.refused(float(seconds), {}, ticket)
-    admitted(clock, limiter, 0, 0, 0)
-    assert caplog.messages == lines
-
-
-def test_rate_limit_headers_of_anthropic():
-    clock, limiter = limiter_of(now=lambda: NOON)
-    (ticket,) = tickets(clock, limiter, 0)
-    until = "2026-11-16T12:00:40Z"
-    limiter.answered(
-        {"anthropic-ratelimit-requests-remaining": "3", "anthropic-ratelimit-requests-reset": until}, ticket
-    )
-    assert admitted(clock, limiter, 0) == [0.0]
-    limiter.answered({"anthropic-ratelimit-tokens-remaining": "0", "anthropic-ratelimit-tokens-reset": until}, ticket)
-    assert admitted(clock, limiter, 0) == [40.0]
 
 
 @given(
@@ -438,24 +226,6 @@ def test_one_at_a_time_tries_and_the_waits_double_up_to_a_minute(said):
     assert len(said()) == 8
 
 
-def test_everybody_goes_on_when_it_is_back(said):
-    clock, breaker = breaker_of(failures=1)
-    breaker.failed("down")
-    moments = []
-
-    async def ask() -> None:
-        tried = await breaker.admit()
-        moments.append((clock.now, tried))
-        if tried:
-            await clock.sleep(0.5)
-            breaker.answered()
-
-    asyncio.run(clock.run(*(ask() for _ in range(20))))
-    assert sum(tried for _, tried in moments) == 1
-    assert max(moment for moment, _ in moments) <= 6.5
-    assert said()[1:] == ["openai answers again"]
-
-
 @pytest.mark.parametrize(
     ("heard", "waits", "words"),
     [
@@ -487,142 +257,4 @@ def test_it_gives_up_in_the_end(heard, waits, words):
     assert not breaker.is_open
 
 
-def test_one_that_answered_once_has_the_long_patience():
-    clock, breaker = breaker_of(failures=1)
-    breaker.answered()
-    assert breaker.failed("cut") is None
-    for _ in range(4):
-        assert asyncio.run(clock.run(breaker.admit())) == [True]
-        assert breaker.failed("cut", tried=True) is None
-
-
-def test_late_failures_of_the_others_do_not_end_a_try(said):
-    clock, breaker = breaker_of(failures=1)
-    breaker.failed("down")
-    assert asyncio.run(clock.run(breaker.admit())) == [True]
-    breaker.failed("an old one")
-    breaker.answered()
-    assert not breaker.is_open
-    assert len(said()) == 2
-
-
-def test_a_try_that_is_given_up_leaves_room_for_another(said):
-    clock, breaker = breaker_of(failures=1)
-    breaker.failed("down")
-    assert asyncio.run(clock.run(breaker.admit())) == [True]
-    breaker.gave_up(True)
-    assert asyncio.run(clock.run(breaker.admit())) == [True]
-
-
-def test_the_wait_begins_anew_after_it_was_back():
-    clock, breaker = breaker_of(failures=1)
-    for _ in range(2):
-        start = clock.now
-        breaker.failed("down")
-        assert asyncio.run(clock.run(breaker.admit())) == [True]
-        assert clock.now - start == 5.0
-        breaker.answered()
-
-
-def test_whoever_is_cancelled_in_the_queue_lets_the_next_one_go():
-    clock, limiter = limiter_of(60)
-
-    async def scene() -> list[float]:
-        tasks = [asyncio.ensure_future(limiter.admit()) for _ in range(4)]
-        await asyncio.sleep(0)
-        tasks[1].cancel()
-        tasks[2].cancel()
-        await asyncio.gather(*tasks[1:3], return_exceptions=True)
-        return [ticket.at for ticket in await clock.run(tasks[0], tasks[3])]
-
-    assert asyncio.run(scene()) == [0.0, 1.0]
-    assert admitted(clock, limiter, 0) == [2.0]  # also from another event loop
-
-
 # In the body
-
-
-def quota(delay, kind="type.googleapis.com/google.rpc.RetryInfo"):
-    details = [{"@type": "type.googleapis.com/google.rpc.Help"}, {"@type": kind, "retryDelay": delay}, "no object"]
-    return {"error": {"code": 429, "message": "Quota exceeded.", "status": "RESOURCE_EXHAUSTED", "details": details}}
-
-
-@pytest.mark.parametrize(
-    ("body", "headers", "seconds"),
-    [
-        (quota("34.07s"), {}, 34.07),
-        ([quota("2s")], {}, 2.0),
-        (quota("0s"), {}, 0.0),
-        (quota("90000s"), {}, 300.0),
-        (quota("34s"), {"Retry-After": "3"}, 3.0),
-        (quota(7), {}, None),
-        (quota("34s", "type.googleapis.com/google.rpc.ErrorInfo"), {}, None),
-        ({"error": {"message": "no details", "details": "none"}}, {}, None),
-        ("no JSON", {}, None),
-    ],
-)
-def test_gemini_says_in_the_body_how_long_to_wait(body, headers, seconds):
-    client = LLMClient(provider_named("gemini"), api_key="none-at-all")
-    assert client.refused(429, headers, body).retry_after == (None if seconds is None else pytest.approx(seconds))
-
-
-def test_the_limiter_keeps_to_what_the_body_says():
-    """A real 429 of Gemini, over HTTP: the next request of the same client waits as long as its body asks."""
-    from aiohttp import web
-
-    waits, asked = [], []
-
-    async def answer(request):
-        asked.append(request.path)
-        return web.json_response(quota("21s"), status=429)
-
-    async def scene():
-        app = web.Application()
-        app.router.add_route("*", "/{tail:.*}", answer)
-        runner = web.AppRunner(app, access_log=None)
-        await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0)
-        await site.start()
-        limiter = RateLimiter(clock=lambda: 1000.0 + sum(waits), sleep=waited)
-        address = f"http://127.0.0.1:{runner.addresses[0][1]}"
-        client = LLMClient(provider_named("gemini"), api_key="none-at-all", base_url=address, limiter=limiter)
-        for _ in range(2):
-            with pytest.raises(ProviderError) as raised:
-                await client.complete(LLMRequest(model="gemini-2.5-flash", prompt="x"))
-            assert (raised.value.code, raised.value.retry_after) == ("rate_limited", 21.0)
-        await client.aclose()
-        await runner.cleanup()
-
-    async def waited(seconds):
-        waits.append(seconds)
-
-    asyncio.run(scene())
-    assert len(asked) == 2
-    assert sum(waits) == pytest.approx(21.0)
-
-
-def test_anthropics_filter_is_a_filter():
-    body = {
-        "type": "error",
-        "error": {"type": "invalid_request_error", "message": "Output blocked by content filtering policy"},
-    }
-    client = LLMClient(provider_named("anthropic"), api_key="none-at-all")
-    error = client.refused(400, {}, body)
-    assert (error.code, error.failure) == ("content_filter", "question")
-
-
-def test_the_wait_for_a_turn_is_no_time_of_the_answer():
-    async def scene():
-        loop = asyncio.get_running_loop()
-        limit, limiter = TimeLimit(10), RateLimiter(1, clock=loop.time)
-        breaker = Breaker("a provider", failures=1, wait=60, clock=loop.time)
-        breaker.failed("HTTP 503", heard=True)
-        start = loop.time()
-        tickets = await asyncio.gather(*(limit.within(limiter.admit()) for _ in range(3)))
-        tried = await limit.within(breaker.admit())
-        return [ticket.at - start for ticket in tickets], tried
-
-    with asyncio.Runner(loop_factory=SimulatedLoop) as runner:
-        moments, tried = runner.run(scene())
-    assert moments == pytest.approx([0, 60, 120], abs=1)
-    assert tried

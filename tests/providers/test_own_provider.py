@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,10 +9,10 @@ from typing import Any
 import pytest
 
 import pairscale as ps
-from pairscale.core.errors import InputError, UnknownNameError
+from pairscale.core.errors import InputError
 from pairscale.providers import catalog
 from pairscale.providers.base import HTTPCall, LLMRequest, ProviderProblem, Reply
-from pairscale.providers.catalog import PROVIDERS, provider_named, register_provider
+from pairscale.providers.catalog import PROVIDERS, register_provider
 from pairscale.providers.compatible import Compatible
 from pairscale.testing import ProviderSimulator
 
@@ -86,73 +85,3 @@ def test_a_wire_format_of_ones_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     assert first.results.height == again.results.height == PAIRS.height
     assert "0 asked now" in str(again)
     assert ranked.summary["committed_pairs"][0] == 4
-
-
-def test_it_has_no_batches(message_snapshot) -> None:
-    register_provider(Plain)
-    with pytest.raises(InputError) as refused:
-        ps.llm_submit_pairs_batch(PAIRS, "plain", "tiny", poll=False)
-    message_snapshot(refused)
-
-
-def test_a_provider_that_cannot_be_made_says_why(message_snapshot) -> None:
-    @register_provider
-    class Picky(Compatible):
-        name = "picky"
-
-        def __init__(self) -> None:
-            raise TypeError("it wants a region")
-
-    with pytest.raises(InputError) as refused:
-        provider_named("picky")
-    message_snapshot(refused)
-
-
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("openai", "openai comes with pairscale"),
-        ("human", "human comes with pairscale"),
-        ("a:b", "needs a name of letters"),
-        ("", "needs a name of letters"),
-        (None, "needs a name of letters"),
-    ],
-)
-def test_names_that_are_refused(name: str | None, said: str) -> None:
-    with pytest.raises(InputError, match=said):
-        register_provider(type("Odd", (Compatible,), {"name": name}))
-    with pytest.raises(UnknownNameError):
-        provider_named("odd")
-
-
-def test_settings_of_ones_own(message_snapshot) -> None:
-    @register_provider
-    @dataclasses.dataclass(frozen=True)
-    class Regional(Compatible):
-        name = "regional"
-        region: str = "eu"
-
-        @property
-        def base_url(self) -> str:  # type: ignore[override]
-            return f"https://{self.region}.example.org/v1"
-
-    judge = ps.make_judge("regional:m", judge_args={"provider_args": {"region": "us"}})
-    assert judge.condition.settings["provider_args"] == {"region": "us"}
-    assert provider_named("regional", region="us").base_url == "https://us.example.org/v1"
-    with pytest.raises(InputError) as refused:
-        provider_named("regional", planet="mars")
-    message_snapshot(refused)
-
-
-def test_a_package_offers_a_provider_by_an_entry_point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    code = "from pairscale.providers.compatible import Compatible\nclass Barn(Compatible):\n    name = 'barn'\n"
-    (tmp_path / "barn.py").write_text(code)
-    about = tmp_path / "barn-1.0.dist-info"
-    about.mkdir()
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: barn\nVersion: 1.0\n")
-    (about / "entry_points.txt").write_text("[pairscale.providers]\nbarn = barn:Barn\n")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    catalog._installed.cache_clear()
-    assert catalog.split_model("barn:large") == ("barn", "large")
-    assert provider_named("barn").name == "barn"
-    catalog._installed.cache_clear()

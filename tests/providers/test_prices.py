@@ -2,16 +2,13 @@
 
 import json
 import re
-from datetime import date
 
 import pytest
 
 from pairscale.core.errors import InputError
-from pairscale.providers import catalog
 from pairscale.providers.base import Usage
 from pairscale.providers.catalog import (
     PROVIDERS,
-    UNDATED,
     UNIT,
     LongPrice,
     Price,
@@ -19,8 +16,6 @@ from pairscale.providers.catalog import (
     bundled,
     cost_of,
     own_file,
-    price_date,
-    price_note,
     price_of,
     price_table,
     today,
@@ -54,13 +49,6 @@ PRICE = Price(3.0, 15.0, cached=0.3, batch=0.5, written=3.75, tiers={"flex": 0.5
 )
 def test_costs_by_hand(usage, more, dollars):
     assert cost_of(usage, PRICE, **more) == (None if dollars is None else pytest.approx(dollars))
-
-
-def test_a_price_of_ones_own_is_that_of_every_tier():
-    own = price_of("openai", "gpt-5.1", {"input": 2.0, "output": 8.0})
-    assert cost_of(Usage(MILLION, 0), own, tier="priority") == 2.0
-    assert cost_of(Usage(MILLION, 0, cached=MILLION, written=5), own, batch=True) == 2.0
-    assert cost_of(Usage(1, 1), None) is None
 
 
 LONG = Price(1.0, 4.0, cached=0.1, batch=0.5, batch_cached=0.1, long=LongPrice(200, 2.0, 6.0))
@@ -99,75 +87,6 @@ def test_the_table():
             assert price.long.output > price.output
         if row.provider == "anthropic" and price.written is not None:
             assert price.written == pytest.approx(price.input * (1.2 if "3-haiku" in row.model else 1.25))
-
-
-@pytest.mark.parametrize(
-    ("provider", "model", "expected"),
-    [
-        ("openai", "gpt-5.6", (4.0, 20.0, 0.4, 0.5)),
-        ("openai", "gpt-5.6-terra", (2.0, 12.0, 0.2, 0.5)),
-        ("openai", "gpt-6-astra", (10.0, 50.0, 1.0, 0.5)),
-        ("openai", "gpt-6-sol-2026-09-22", (2.0, 10.0, 0.2, 0.5)),
-        ("openai", "gpt-6-luna", (0.1, 0.5, 0.01, 0.5)),
-        ("openai", "gpt-6.1-sol", (2.0, 10.0, 0.1, 0.5)),
-        ("anthropic", "claude-opus-5", (5.0, 25.0, 0.5, 0.5)),
-        ("anthropic", "claude-sonnet-5", (2.0, 10.0, 0.2, 0.5)),
-        ("anthropic", "claude-opus-5-5", (4.0, 20.0, 0.2, 0.5)),
-        ("anthropic", "claude-sonnet-5-5", (2.0, 10.0, 0.1, 0.5)),
-        ("anthropic", "claude-haiku-5-5", (0.1, 0.5, 0.01, 0.5)),
-        ("anthropic", "claude-fable-5-1", (10.0, 50.0, 0.25, 0.5)),
-        ("gemini", "gemini-3.5-flash", (1.5, 9.0, 0.15, 0.5)),
-        ("gemini", "gemini-3.1-pro-preview", (2.0, 12.0, 0.2, 0.5)),
-        ("deepseek", "deepseek-v4-pro", (1.32, 3.96, 0.044, None)),
-        ("xai", "grok-4.7", (2.0, 6.0, 0.5, None)),
-        ("groq", "openai/gpt-oss-120b", (0.15, 0.6, 0.075, 0.5)),
-    ],
-)
-def test_models_of_autumn_2026(provider, model, expected):
-    found = price_of(provider, model)
-    assert (found.input, found.output, found.cached, found.batch) == expected
-
-
-@pytest.mark.parametrize(
-    ("provider", "model"),
-    [
-        ("mistral", "mistral-large-latest"),  # one table says 2.0, the other 0.5
-        ("mistral", "mistral-medium"),
-        ("bedrock", "anthropic.claude-sonnet-5-5"),
-        ("bedrock", "us-gov.anthropic.claude-sonnet-5-5"),
-        ("bedrock", "eu.amazon.nova-pro-v1:0"),
-        ("together", "Qwen/Qwen3.7-Max"),
-        ("openai", "gpt-6"),  # there are gpt-6-astra, gpt-6-sol and gpt-6-luna
-        ("anthropic", "claude-mythos-5"),
-    ],
-)
-def test_a_name_that_two_tables_contradict_each_other_on_has_no_price(provider, model):
-    assert price_of(provider, model) is None
-
-
-@pytest.mark.parametrize(
-    ("model", "price"),
-    [
-        ("us.anthropic.claude-sonnet-5-5", 2.2),
-        ("eu.anthropic.claude-sonnet-5-5", 2.2),
-        ("global.anthropic.claude-sonnet-5-5", 2.0),
-        ("us.amazon.nova-pro-v1:0", 0.8),
-    ],
-)
-def test_the_other_names_of_such_a_row_keep_theirs(model, price):
-    assert price_of("bedrock", model).input == price
-
-
-@pytest.mark.parametrize(("day", "price"), [("2026-12-31", 0.75), ("2027-01-01", 1.5)])
-def test_a_price_ends_on_its_last_day(monkeypatch, day, price):
-    monkeypatch.setattr(catalog, "today", lambda: date.fromisoformat(day))
-    assert price_of("gemini", "gemini-3.8-flash").input == price
-
-
-def test_servers_of_ones_own_cost_nothing():
-    for provider in ("ollama", "vllm", "sglang", "lmstudio"):
-        assert price_of(provider, "anything").is_free
-    assert price_of("azure", "gpt-5.1") is None  # the name of a deployment says nothing of its model
 
 
 GOOD = {"unit": UNIT, "as_of": "2026-11-01", "source": "a letter"}
@@ -230,64 +149,3 @@ def test_nonsense_is_refused_and_nothing_is_written(tmp_path, change, words):
     with pytest.raises(InputError, match=words):
         add_rows(path)
     assert not own_file().exists()
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ('{"unit": NaN}', "cannot be read as JSON"),
-        ("[1]", "Expected object, got array"),
-        ("{", "cannot be read as JSON"),
-        ("[" * 100_000, "Expected object, got array"),
-    ],
-)
-def test_files_that_are_none(tmp_path, text, words):
-    path = tmp_path / "mine.json"
-    path.write_text(text, "utf-8")
-    with pytest.raises(InputError, match=words):
-        add_rows(path)
-    with pytest.raises(InputError, match=r"other\.json"):
-        add_rows(tmp_path / "other.json")
-
-
-def test_a_file_that_was_broken_by_hand_is_named(message_snapshot, tmp_path):
-    added(tmp_path, ROW)
-    own_file().write_text(json.dumps(GOOD | {"prices": [{"provider": "openai"}]}), "utf-8")
-    with pytest.raises(InputError) as refused:
-        price_of("openai", "gpt-4.1")
-    message_snapshot(refused)
-
-
-def test_the_dates_of_prices_in_words():
-    assert price_note([]) == price_note([None]) == ""
-    assert price_note(["2026-10-21", None]) == " (prices of 2026-10-21)"
-    assert price_note([UNDATED]) == " (given prices without a date)"
-    both = price_note(["2026-10-21, 2026-10-14", UNDATED])
-    assert both == " (prices of 2026-10-14 and 2026-10-21, given prices without a date)"
-    assert price_date(Price(0, 0)) is price_date(None) is None
-    assert price_date(Price(1, 2)) == UNDATED
-
-
-@pytest.mark.parametrize(
-    ("provider", "model", "expected"),
-    [
-        ("openai", "gpt-5.1", (1.25, 10.0)),
-        ("openai", "gpt-5-mini-2025-08-07", (0.25, 2.0)),
-        ("openai", "gpt-4.1-nano", (0.1, 0.4)),
-        ("anthropic", "claude-sonnet-4-5", (3.0, 15.0)),
-        ("anthropic", "claude-opus-4-5-20251101", (5.0, 25.0)),
-        ("gemini", "gemini-2.5-flash-lite", (0.1, 0.4)),
-        ("ollama", "anything:7b", (0.0, 0.0)),
-        ("openai", "gpt-9-unheard-of", None),
-        ("compatible", "my-model", None),
-    ],
-)
-def test_models_by_family(provider, model, expected):
-    found = price_of(provider, model)
-    assert (found and (found.input, found.output)) == expected
-
-
-@pytest.mark.parametrize("price", [{"input": -1, "output": 1}, {"input": "x", "output": 1}, {"in": 1}, {"input": 1}])
-def test_prices_that_are_none(price):
-    with pytest.raises(InputError, match="price"):
-        price_of("openai", "gpt-5.1", price)

@@ -3,187 +3,35 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.providers.differences import documented
 from tests.providers.intents import (
-    CHAT,
-    COMPATIBLE,
-    CONTENT,
-    MESSAGES,
-    OLLAMA,
-    PROMPT,
-    RESPONSES,
-    SAID,
     SERVICES,
     TABLES,
-    TOGETHER,
-    USER,
 )  # fmt: skip
-from tests.providers.recorder import Recorder
 from tests.strategies import golden
 
 from pairscale.core.errors import InputError
 from pairscale.providers.base import LLMRequest
 from pairscale.providers.catalog import bundled, provider_named
 
-
-@pytest.fixture(scope="module")
-def recorder() -> Iterator[Recorder]:
-    made = Recorder()
-    yield made
-    made.close()
-
-
 # --- OpenAI ---------------------------------------------------------------------------------------------------------
-
-
-def sent(recorder: Recorder, provider: Any, fields: dict[str, Any], prefix: str = "") -> None:
-    """Compare what the SDK has just sent with what we would send, body and path and way of naming the key."""
-    request = LLMRequest(**{"prompt": PROMPT} | fields)
-    call = provider.call(request)
-    assert call == provider.call(request)
-    assert json.loads(json.dumps(call.body)) == recorder.body
-    assert prefix + call.path == recorder.path
-    assert call.method == "POST"
-    for name, value in provider.auth("k").items():
-        assert recorder.headers[name.lower()] == value
-
-
-@pytest.fixture(scope="module")
-def openai(recorder: Recorder) -> Iterator[Any]:
-    from openai import OpenAI
-
-    with OpenAI(api_key="k", base_url=f"{recorder.url}/v1", max_retries=0) as client:
-        yield client
-
-
-@pytest.mark.parametrize(("fields", "theirs"), CHAT)
-def test_openai_chat(recorder, openai, fields, theirs):
-    openai.chat.completions.create(model=fields["model"], **theirs)
-    sent(recorder, provider_named("openai"), fields, "/v1")
-    assert provider_named("openai").call(LLMRequest(prompt="", **fields)).endpoint == "chat.completions"
-
-
-@pytest.mark.parametrize(("fields", "theirs"), RESPONSES)
-def test_openai_responses(recorder, openai, fields, theirs):
-    openai.responses.create(model=fields["model"], input=PROMPT, **{"store": False} | theirs)
-    sent(recorder, provider_named("openai"), fields, "/v1")
-    assert provider_named("openai").call(LLMRequest(prompt="", **fields)).endpoint == "responses"
-
-
-def test_openai_organisation_and_project_of_the_environment(recorder, monkeypatch):
-    from openai import OpenAI
-
-    monkeypatch.setenv("OPENAI_ORG_ID", "org-1")
-    monkeypatch.setenv("OPENAI_PROJECT_ID", "proj-1")
-    with OpenAI(api_key="k", base_url=f"{recorder.url}/v1", max_retries=0) as client:
-        client.chat.completions.create(model="gpt-4.1", messages=USER, temperature=0)
-    assert {"OpenAI-Organization", "OpenAI-Project"} <= set(provider_named("openai").auth("k"))
-    sent(recorder, provider_named("openai"), {"model": "gpt-4.1"}, "/v1")
-
-
-@pytest.mark.parametrize(("fields", "theirs"), COMPATIBLE)
-def test_compatible(recorder, openai, fields, theirs):
-    openai.chat.completions.create(model=fields["model"], **theirs)
-    sent(recorder, provider_named("compatible"), fields, "/v1")
 
 
 # --- Anthropic ------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def anthropic(recorder: Recorder) -> Iterator[Any]:
-    from anthropic import Anthropic
-
-    with Anthropic(api_key="k", base_url=recorder.url, max_retries=0) as client:
-        yield client
-
-
-@pytest.mark.filterwarnings("ignore:The model:DeprecationWarning", "ignore:Using Claude with")
-@pytest.mark.parametrize(("fields", "theirs"), MESSAGES)
-def test_anthropic(recorder, anthropic, fields, theirs):
-    anthropic.messages.create(model=fields["model"], messages=SAID, **theirs)
-    ours = provider_named("anthropic", version="2026-10-21", key_header="bearer")
-    sent(recorder, ours, fields)
-    assert recorder.headers["anthropic-version"] == ours.auth("k")["anthropic-version"]
-
-
-def test_anthropic_by_default_speaks_the_version_of_the_manual():
-    assert provider_named("anthropic").auth("k") == {"x-api-key": "k", "anthropic-version": "2023-06-01"}
-
-
 # --- Gemini ---------------------------------------------------------------------------------------------------------
-
-
-def camel(name: str) -> str:
-    """The SDK writes the keys of ``thinkingConfig`` with underscores; the API takes both, and documents this one."""
-    first, *rest = name.split("_")
-    return first + "".join(part.title() for part in rest)
-
-
-@pytest.fixture(scope="module", params=["v1beta", "v1"])
-def gemini(recorder: Recorder, request: pytest.FixtureRequest) -> Iterator[tuple[Any, str]]:
-    from google import genai
-    from google.genai import types
-
-    options = types.HttpOptions(base_url=recorder.url, api_version=request.param)
-    client = genai.Client(api_key="k", http_options=options)
-    yield client, request.param
-    client.close()
-
-
-@pytest.mark.filterwarnings("ignore:invalid escape sequence")  # in the SDK itself, when it is compiled
-@pytest.mark.parametrize(("fields", "theirs"), CONTENT)
-def test_gemini(recorder, gemini, fields, theirs):
-    from google.genai import types
-
-    client, version = gemini
-    config = types.GenerateContentConfig(**theirs)
-    client.models.generate_content(model=fields["model"], contents=PROMPT, config=config)
-    settings = recorder.body.get("generationConfig", {})
-    if "thinkingConfig" in settings:
-        settings["thinkingConfig"] = {camel(name): value for name, value in settings["thinkingConfig"].items()}
-    if not settings:
-        recorder.body.pop("generationConfig", None)  # the SDK sends an empty one
-    sent(recorder, provider_named("gemini", api_version=version), fields)
 
 
 # --- Together -------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def together(recorder: Recorder) -> Iterator[Any]:
-    from together import Together
-
-    own = Together(api_key="k").base_url.path.rstrip("/")  # with /v1, or since version 3 without it
-    with Together(api_key="k", base_url=f"{recorder.url}{own}", max_retries=0) as client:
-        yield client
-
-
-@pytest.mark.parametrize(("fields", "theirs"), TOGETHER)
-def test_together(recorder, together, fields, theirs):
-    together.chat.completions.create(model=fields["model"], **theirs)
-    sent(recorder, provider_named("together"), fields, "/v1")
-
-
 # --- Ollama ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("fields", "theirs"), OLLAMA)
-def test_ollama(recorder, fields, theirs):
-    from ollama import Client
-
-    client = Client(host=recorder.url)
-    client.generate(model=fields["model"], prompt=PROMPT, **theirs)
-    client._client.close()
-    ours = provider_named("ollama")
-    request = LLMRequest(**{"prompt": PROMPT} | fields)
-    assert json.loads(json.dumps(ours.call(request).body)) == recorder.body
-    assert ours.call(request).path == recorder.path
 
 
 # --- the manual -----------------------------------------------------------------------------------------------------

@@ -4,14 +4,13 @@ import asyncio
 import logging
 import math
 import time
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from email.utils import format_datetime
 
 import pytest
 
 import pairscale as ps
-from pairscale.core.errors import InputError, JudgeError
-from pairscale.providers.limits import RateLimiter
+from pairscale.core.errors import InputError
 from pairscale.testing import Behaviour, Faults, ProviderSimulator
 
 KEY = "sk-simulated-0123456789abcdef"
@@ -109,48 +108,6 @@ def test_success(case):
     assert not {"messages", "input", "contents", "prompt"} & set(verdict.request)
 
 
-@EVERY
-def test_thoughts(case):
-    model, settings = {
-        "openai": ("gpt-5.1", {"endpoint": "responses", "reasoning": "low", "include_thoughts": True}),
-        "openai-responses": (None, {"include_thoughts": True}),
-        "anthropic": (None, {"reasoning": "enabled"}),
-        "gemini": (None, {"include_thoughts": True}),
-        "together": ("deepseek-ai/DeepSeek-R1", {}),
-        "ollama": (None, {"reasoning": "enabled"}),
-        "compatible": ("deepseek-ai/DeepSeek-R1", {}),
-    }[case]
-    with simulator({"sharpness": 20, "thoughts": "The first has a reason."}) as server:
-        verdict = ask(judge_of(server, case, model, **settings))
-    assert verdict.thoughts == "The first has a reason."
-    assert verdict.content == "<BETTER_SAMPLE>SAMPLE_1</BETTER_SAMPLE>"
-    assert verdict.winner_pos == 1
-
-
-@EVERY
-def test_structured(case):
-    with simulator({"sharpness": -20}) as server:
-        verdict = ask(judge_of(server, case, answer="structured"))
-    assert verdict.winner_pos == 2
-    assert verdict.content.replace(" ", "") == '{"better_sample":"SAMPLE_2"}'
-
-
-@pytest.mark.parametrize("answer", ["tag", "structured"])
-@pytest.mark.parametrize("case", [case for case in CASES if case != "anthropic"])
-def test_log_probabilities(case, answer):
-    settings = {"reasoning": "none", "endpoint": "responses"} if case == "openai-responses" else {}
-    with simulator({"bias": 0.25, "lapse": 0.1}) as server:
-        verdict = ask(judge_of(server, case, answer=answer, logprobs=5, **settings))
-    p = 0.9 / (1 + math.exp(-(2.0 - 0.5 + 0.25))) + 0.05
-    assert verdict.probability == pytest.approx(p, abs=1e-9)
-    assert verdict.outcome is ps.Outcome.WIN
-
-
-def test_anthropic_gives_no_log_probabilities():
-    with simulator() as server, pytest.raises(InputError, match="logprobs"):
-        judge_of(server, "anthropic", logprobs=5)
-
-
 FAILURES = {
     # what is simulated: the code; and where a provider has its own way of saying it
     "refusal": ("refusal", {"gemini": "content_filter"}),
@@ -202,41 +159,6 @@ def test_an_unsupported_parameter_is_dropped_once_said_once_and_remembered(case,
     assert f"{provider(case)}: {CASES[case][0]} does not take {name}" in said()[0]
 
 
-@pytest.mark.slow_except("openai")
-@EVERY
-def test_an_unsupported_parameter_with_many_under_way(case, said):
-    name, more = ("service_tier", {"service_tier": "flex"}) if case == "openai-responses" else ("temperature", {})
-    if case == "gemini":
-        name = "thinkingConfig"
-    texts = [{"ID": f"s{n}", "text": f"Text {n}, which is no longer than this."} for n in range(7)]
-    with simulator(rejects={".*": [name]}, latency_s=0.02) as server:
-        done = submit(judge_of(server, case, **more), ps.make_pairs(texts), concurrency=8)
-        statuses = [entry.status for entry in server.journal]
-    assert done.results.height == 21
-    assert statuses.count(200) == 21
-    assert 1 <= statuses.count(400) <= 8
-    assert len(said()) == 1
-
-
-@pytest.mark.parametrize("case", [case for case in CASES if case != "ollama"])
-def test_a_wrong_key_stops_at_once(case):
-    with simulator(keys=["another"]) as server:
-        judge = judge_of(server, case)
-        with pytest.raises(JudgeError) as raised:
-            submit(judge, [*PAIRS, {"ID1": "b", "text1": BAD, "ID2": "a", "text2": GOOD}], concurrency=1)
-        assert server.served == 1
-    assert "key" in str(raised.value)
-    assert KEY not in str(raised.value)
-
-
-@EVERY
-def test_an_unknown_model_stops_at_once(case):
-    with simulator(models=["another"]) as server:
-        with pytest.raises(JudgeError, match="no such model"):
-            submit(judge_of(server, case), concurrency=1)
-        assert server.served == 1
-
-
 def retry_forms():
     past = format_datetime(datetime(2020, 1, 1, tzinfo=UTC), usegmt=True)
     return {"seconds": ("0", ""), "date": (past, ""), "milliseconds": ("60", "1"), "nothing": ("", "")}
@@ -256,102 +178,6 @@ def test_429_once(case, form):
     assert done.asked == 2
 
 
-@pytest.mark.parametrize(
-    ("seconds", "milliseconds", "wait"),
-    [
-        ("7", "", 7.0),
-        ("60", "1500", 1.5),
-        ("100000", "", 300.0),
-        ("a date", "", pytest.approx(200, abs=60)),
-        ("", "", None),
-    ],
-)
-def test_the_wait_that_a_429_asks_for_reaches_whoever_asks_again(seconds, milliseconds, wait):
-    if seconds == "a date":
-        seconds = format_datetime(datetime.now(UTC) + timedelta(seconds=200), usegmt=True)
-    headers = {"retry-after-ms": milliseconds} if milliseconds else {}
-    with simulator(faults={"script": [429], "retry_after": seconds}, headers=headers) as server:
-        verdict = ask(judge_of(server, "openai"))
-    assert (verdict.error_code, verdict.status_code, verdict.failure) == ("rate_limited", 429, "transient")
-    assert verdict.retry_after == wait
-
-
-FOR_EVER = {429: "rate_limited", 500: "http_error", 503: "http_error", 529: "http_error", 408: "timeout"}
-
-
-@pytest.mark.slow_except("*-openai", "*-anthropic")
-@EVERY
-@pytest.mark.parametrize("status", FOR_EVER)
-def test_for_ever(case, status):
-    with simulator(faults={"script": [status] * 9}) as server:
-        done = submit(judge_of(server, case))
-        assert server.served == 4
-    assert done.results.height == 0
-    assert done.failed_pairs["error_code"].to_list() == [FOR_EVER[status]]
-    assert f"HTTP {status}" in done.failed_pairs["error_message"][0]
-    assert done.failed_attempts["attempt"].to_list() == [1, 2, 3, 4]
-
-
-@pytest.mark.slow_except("*-openai", "*-anthropic")
-@EVERY
-@pytest.mark.parametrize(
-    ("fault", "code"),
-    [(500, "http_error"), (529, "http_error"), ("reset", "http_error"), ("truncated", "parse_error")],
-)
-def test_once(case, fault, code):
-    with simulator(faults={"script": [fault]}) as server:
-        done = submit(judge_of(server, case))
-        assert [entry.fault for entry in server.journal] == [str(fault), "ok"]
-    assert done.results.height == 1
-    assert done.failed_attempts["error_code"].to_list() == [code]
-
-
-@EVERY
-def test_time_out(case):
-    with simulator(faults={"script": ["slow"], "slow_s": 60}) as server:
-        verdict = ask(judge_of(server, case, timeout=0.1))
-    assert (verdict.error_code, verdict.failure, verdict.status_code) == ("timeout", "transient", None)
-    assert "0.1 seconds" in verdict.error_message
-
-
-def test_a_bad_request_is_not_asked_again():
-    with simulator(faults={"script": [400] * 9}) as server:
-        done = submit(judge_of(server, "openai"))
-        assert server.served == 1
-    assert done.failed_pairs["error_code"].to_list() == ["http_error"]
-
-
-@pytest.mark.parametrize("status", [402, 403])
-def test_a_refusal_without_a_reason_concerns_one_question(status):
-    texts = [{"ID": f"s{n}", "text": f"Text {n}"} for n in range(4)]
-    with simulator(faults={"script": ["ok", status]}) as server:
-        done = submit(judge_of(server, "together"), ps.make_pairs(texts), concurrency=1)
-        assert server.served == 6
-    assert done.results.height == 5
-    assert done.failed_pairs.select("error_code", "failure").rows() == [("http_error", "question")]
-    assert f"HTTP {status}" in done.failed_pairs["error_message"][0]
-
-
-def test_nobody_there():
-    with simulator() as server:
-        pass
-    verdict = ask(judge_of(server, "openai"))
-    assert (verdict.error_code, verdict.failure) == ("http_error", "transient")
-    assert server.url in verdict.error_message
-    ollama = ask(judge_of(server, "ollama"))
-    assert "ollama serve" in ollama.error_message
-    assert ollama.failure == "judge"  # nobody starts it while the run waits
-
-
-def test_an_ollama_server_that_answered_before_may_come_back():
-    with simulator() as server:
-        judge = judge_of(server, "ollama")
-        assert ask(judge).outcome == "win"
-    gone = ask(judge)
-    assert gone.failure == "transient"
-    assert "ollama serve" in gone.error_message
-
-
 def test_a_provider_that_is_down_is_left_alone_and_asked_again_when_it_is_back(said):
     texts = [{"ID": f"s{n}", "text": f"Text {n}"} for n in range(12)]
     with simulator(faults={"script": [503] * 14}) as server:
@@ -361,39 +187,6 @@ def test_a_provider_that_is_down_is_left_alone_and_asked_again_when_it_is_back(s
     waits = [message.rpartition(" in ")[2] for message in said() if "trying again" in message]
     assert waits == ["5 s", "10 s", "20 s", "40 s", "60 s"]  # after ten in a row, and after each try that fails
     assert said()[-1] == "openai answers again"
-
-
-@pytest.mark.slow
-def test_a_provider_that_is_down_for_long_ends_the_run(message_snapshot, tmp_path):
-    texts = [{"ID": f"s{n}", "text": f"Text {n}"} for n in range(12)]
-    run = tmp_path / "run.db"
-    with simulator(faults={"script": ["ok"] * 5 + [503] * 99}) as server:
-        with pytest.raises(JudgeError) as refused:
-            submit(judge_of(server, "openai"), ps.make_pairs(texts), run=run, retries=30, retry_wait=0, concurrency=1)
-        message_snapshot(refused)
-        assert server.served == 5 + 10 + 18  # what opens the breaker, and one try after each wait
-        server.faults = Faults()
-        done = submit(judge_of(server, "openai"), ps.make_pairs(texts), run=run)
-    assert (done.results.height, done.asked) == (66, 61)
-
-
-def test_a_run_without_a_network_ends_soon(message_snapshot, tmp_path):
-    with simulator() as server:
-        pass
-    texts = [{"ID": f"s{n}", "text": f"Text {n}"} for n in range(12)]
-    with pytest.raises(JudgeError) as raised:
-        submit(judge_of(server, "openai"), ps.make_pairs(texts), concurrency=8)
-    message_snapshot(raised)
-    assert server.url in str(raised.value)
-
-
-@pytest.mark.parametrize("status", [500, 503, 529])
-def test_failures_of_the_server_make_nobody_faster(status, monkeypatch):
-    heard = []
-    monkeypatch.setattr(RateLimiter, "answered", lambda _limiter, _headers, _ticket: heard.append("an answer"))
-    with simulator(faults={"script": [status, "ok"]}) as server:
-        submit(judge_of(server, "openai"))
-    assert heard == ["an answer"]
 
 
 def test_redirects_are_not_followed_with_the_key():
@@ -429,12 +222,6 @@ def test_redirects_are_not_followed_with_the_key():
 # Where, and through what
 
 
-@pytest.mark.parametrize("url", ["ftp://x", "http://", "http://me:secret@host/v1", "https://host/v1?key=abc", "x y"])
-def test_addresses_that_are_none(url):
-    with pytest.raises(InputError):
-        ps.make_judge("openai:gpt-4.1", judge_args={"base_url": url, "api_key": KEY})
-
-
 def test_the_proxy_of_the_environment(message_snapshot, monkeypatch):
     with simulator({"sharpness": 20}) as server:
         monkeypatch.setenv("http_proxy", server.url)
@@ -447,25 +234,6 @@ def test_the_proxy_of_the_environment(message_snapshot, monkeypatch):
     with pytest.raises(InputError) as refused:
         ps.make_judge("openai:gpt-4.1", judge_args={"base_url": "http://provider.invalid/v1", "api_key": KEY})
     message_snapshot(refused)
-
-
-def test_the_rate_limit_headers_hold_the_next_request(monkeypatch):
-    waited = []
-
-    async def sleep(seconds: float) -> None:
-        waited.append(seconds)
-        clock[0] += seconds
-
-    clock = [0.0]
-    monkeypatch.setitem(RateLimiter.__init__.__kwdefaults__, "clock", lambda: clock[0])
-    monkeypatch.setitem(RateLimiter.__init__.__kwdefaults__, "sleep", sleep)
-    headers = {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "1m5s"}
-    with simulator(headers=headers) as server:
-        judge = judge_of(server, "openai")
-        ask(judge)
-        assert waited == []
-        ask(judge)
-    assert waited == [65.0]
 
 
 @pytest.mark.parametrize(

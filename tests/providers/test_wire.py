@@ -1,7 +1,6 @@
 """HTTP for batches: what is said while a server gives no answer, and how much of an answer is read."""
 
 import asyncio
-import json
 import logging
 import socket
 from contextlib import suppress
@@ -70,12 +69,6 @@ def test_what_the_server_asks_to_wait_is_waited_and_said_when_it_is_long(events)
     assert str(said).startswith("waiting 30 s before asking again: openai: HTTP 429 (too many requests")
 
 
-def test_what_may_be_there_already_is_not_tried_again(nobody, events):
-    with pytest.raises(ProviderError):
-        post(nobody, events, again=False)
-    assert events == []
-
-
 def test_an_answer_has_a_limit_beyond_which_nobody_reads_on(message_snapshot, events, monkeypatch):
     sent = []
 
@@ -105,15 +98,3 @@ def test_an_answer_has_a_limit_beyond_which_nobody_reads_on(message_snapshot, ev
     message_snapshot(stopped)
     assert (stopped.value.code, stopped.value.status, stopped.value.failure) == ("parse_error", 200, "transient")
     assert sum(sent) < 50_000_000
-
-
-def test_an_answer_at_the_limit_is_read(events, monkeypatch):
-    with ProviderSimulator() as server:
-        size = len(json.dumps(post(f"{server.url}/v1", events)).encode())
-        for limit, is_read in ((size + 100, True), (size // 2, False)):
-            monkeypatch.setattr("pairscale.providers.batch_http._MOST_JSON", limit)
-            if is_read:
-                assert post(f"{server.url}/v1", events, again=False)["object"] == "chat.completion"
-            else:
-                with pytest.raises(ProviderError, match="is larger than"):
-                    post(f"{server.url}/v1", events, again=False)

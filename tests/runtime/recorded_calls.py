@@ -72,27 +72,6 @@ def verdict(kind: str, *arguments: Any, **more: Any) -> Any:
     return getattr(ps.Verdict, kind)(*arguments, **more)
 
 
-class StoppingJudge:
-    """The longer text wins; after so many answers, the judge cannot be used any more."""
-
-    def __init__(self, after: int | None = None) -> None:
-        self.left = after
-
-    @property
-    def condition(self) -> Any:
-        return ps.Condition("longer", "test", "longer-1")
-
-    async def compare(self, pair: Any) -> Any:
-        if self.left == 0:
-            raise ps.errors.JudgeError("the judge cannot be used any more")
-        self.left = None if self.left is None else self.left - 1
-        first, second = len(pair.first["text"]), len(pair.second["text"])
-        return verdict("win", 1 if (first, pair.first["ID"]) > (second, pair.second["ID"]) else 2, cost=0.001)
-
-
-JUDGE_ERROR = ps.errors.JudgeError
-
-
 @contextmanager
 def provider(*, faults: Mapping[str, Any] | None = None, batches: Mapping[str, Any] | None = None, **behaviour: Any):
     """A simulated provider; its judgements depend on the lengths of the texts, the seed and the prompt."""
@@ -171,11 +150,6 @@ def file_tables(run: Path, *, ordered: bool, prefix: str = "") -> Tables:
         f"{prefix}file_conditions": conditions.sort("judge_id", "model", "template_id", "trait"),
         f"{prefix}file_facts": counts | {"spent": spent},
     }
-
-
-def file_items(run: Path) -> pl.DataFrame:
-    with open_run(run) as store:
-        return store.items()
 
 
 def export(run: Path, path: Path) -> Path:
@@ -280,7 +254,7 @@ def check_tables(done: Any, prefix: str = "") -> Tables:
     tables: Tables = {f"{prefix}facts": {name: getattr(done, name) for name in names}}
     tables[f"{prefix}failures"] = done.failures.select("error_code", "n").sort("error_code")
     if done.bias is not None:
-        tables[f"{prefix}bias"] = done.bias.summary
+        tables[f"{prefix}bias"] = done.bias.summary.select("n_pairs", "prop_consistent", "prop_pos1", "p_paired")
     return tables
 
 

@@ -68,11 +68,6 @@ def outcome(winner: str | None, reasoning: str = "", **more: Any) -> Any:
     return ps.PairwiseOutcome(winner, reasoning, **more)
 
 
-def no_outcome(kind: str, reasoning: str) -> Any:
-    """An outcome without a winner: ``flip``, ``abstain`` or ``fail``."""
-    return getattr(ps.PairwiseOutcome, kind)(reasoning)
-
-
 def model_variant(server: ProviderSimulator, prompt: str, name: str = "openai") -> Any:
     return ps.ModelVariant(f"{name}:{MODELS[name]}", prompt, **connection(server, name))
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from tests.runtime import recorded_calls as call
@@ -36,56 +35,8 @@ def adaptive_pollitt(folder: Path) -> Tables:
 
 
 @recorded
-def adaptive_pollitt_other_seed(folder: Path) -> Tables:
-    return one_call(folder, 12, call.simulated(seed=1), n_steps=70, seed=2)
-
-
-@recorded
-def adaptive_pollitt_biased_judge(folder: Path) -> Tables:
-    judge = call.simulated(bias=0.7, lapse=0.08, seed=2)
-    return one_call(folder, 32, judge, n_steps=100, seed=3, **LATE)
-
-
-@recorded
 def adaptive_information(folder: Path) -> Tables:
     return one_call(folder, 12, call.simulated(seed=3), "information", n_steps=70, seed=1)
-
-
-@recorded
-def adaptive_information_other_seed(folder: Path) -> Tables:
-    judge = call.simulated(bias=0.5, lapse=0.05, seed=4)
-    return one_call(folder, 16, judge, "information", n_steps=80, seed=2, **LATE)
-
-
-@recorded
-def adaptive_random(folder: Path) -> Tables:
-    return one_call(folder, 10, call.simulated(seed=5), "random", n_steps=50, seed=1)
-
-
-@recorded
-def adaptive_nearest(folder: Path) -> Tables:
-    return one_call(folder, 10, call.simulated(seed=6), "nearest", n_steps=50, seed=1)
-
-
-def most_uncertain(now: Any) -> tuple[int, int]:
-    first, second = now.pairs
-    best = int(np.argmax(now.sigma[first] + now.sigma[second]))
-    return int(first[best]), int(second[best])
-
-
-@recorded
-def adaptive_own_selector(folder: Path) -> Tables:
-    run = folder / "run.db"
-    done = call.rank(
-        call.texts(8, seed=8), call.simulated(seed=7), run=run, selector=most_uncertain, n_steps=30, seed=1
-    )
-    return call.adaptive_tables(done, run, most_uncertain)
-
-
-@recorded
-def adaptive_until_nothing_is_left(folder: Path) -> Tables:
-    """Four texts and a judge who never errs: the run ends by itself."""
-    return one_call(folder, 4, call.function_judge(better, "better"), seed=1)
 
 
 @recorded
@@ -118,28 +69,6 @@ def adaptive_resumed(folder: Path) -> Tables:
     whole = call.rank(samples, judge, n_steps=60, seed=5)
     same = call.history(whole.state) == call.history(done.state)
     return call.adaptive_tables(done, run) | {"whole": {"same_history": same}}
-
-
-@recorded
-def adaptive_resumed_information(folder: Path) -> Tables:
-    run, samples, judge = folder / "run.db", call.texts(10, seed=10), call.simulated(seed=11)
-    for steps in (21, 19):
-        done = call.rank(samples, judge, run=run, n_steps=steps, seed=6, selector="information", **LATE)
-    return call.adaptive_tables(done, run)
-
-
-@recorded
-def adaptive_broken_off(folder: Path) -> Tables:
-    """The judge gives out in the middle; the next call asks the open question first."""
-    run, samples = folder / "run.db", call.texts(10, seed=20)
-    raised = ""
-    try:
-        call.rank(samples, call.StoppingJudge(after=23), run=run, n_steps=45, seed=7)
-    except call.JUDGE_ERROR as error:
-        raised = type(error).__name__
-    left = len(call.history(call.rank_load(run)))
-    done = call.rank(samples, call.StoppingJudge(), run=run, n_steps=22, seed=7)
-    return call.adaptive_tables(done, run) | {"broken": {"raised": raised, "steps": left}}
 
 
 @recorded
@@ -205,11 +134,6 @@ def at_once(folder: Path, selector: str, concurrency: int) -> Tables:
 @recorded
 def adaptive_pollitt_8_at_once(folder: Path) -> Tables:
     return at_once(folder, "pollitt", 8)
-
-
-@recorded
-def adaptive_information_8_at_once(folder: Path) -> Tables:
-    return at_once(folder, "information", 8)
 
 
 @recorded

@@ -32,16 +32,6 @@ def batch_anthropic(folder: Path) -> Tables:
 
 
 @recorded
-def batch_gemini(folder: Path) -> Tables:
-    return pipeline(folder, "gemini")
-
-
-@recorded
-def batch_together(folder: Path) -> Tables:
-    return pipeline(folder, "together")
-
-
-@recorded
 def batch_failed_requests(folder: Path) -> Tables:
     """Some requests fail on the provider's side; the next call submits these alone."""
     pairs, run = call.pairs_of(call.texts(7, seed=41)), folder / "run.db"
@@ -74,17 +64,3 @@ def batch_expired(folder: Path) -> Tables:
         "results": done.combined.sort("custom_id"),
         "batches": {"sizes": sizes, "rest": done.rest.height},
     } | call.file_tables(folder / "run.db", ordered=False)
-
-
-@recorded
-def batch_both_orders(folder: Path) -> Tables:
-    """Both orders in a batch, structured answers; submitted first, fetched later."""
-    pairs, run = call.pairs_of(call.texts(5, seed=43)), folder / "run.db"
-    with call.provider(bias=2.0, seed=23, batches={"looks": 1}) as server:
-        options: dict[str, Any] = {"run": run, "both_orders": True, "answer": "structured"}
-        submitted = call.batch_submit(pairs, server, "gemini", poll=False, **options)
-        assert submitted.results is None
-        results = call.batch_submit(pairs, server, "gemini", **options).results
-        sizes = [len(job.requests) for job in server.batches.jobs.values()]
-    kept = ("custom_id", "ID1", "ID2", "better_id", "outcome", "total_tokens", "cost", "judge_id")
-    return {"results": results.select(kept).sort("custom_id"), "batches": {"sizes": sizes}}

@@ -25,20 +25,6 @@ def study_simulated_judges(folder: Path) -> Tables:
 
 
 @recorded
-def study_models(folder: Path) -> Tables:
-    pairs, run = call.pairs_of(call.texts(5, seed=31)), folder / "run.db"
-    with call.provider(bias=1.2, seed=12) as server:
-        judges = {
-            name: lambda template, name=name: call.model_judge(server, name, template=template)
-            for name in ("openai", "anthropic")
-        }
-        done = call.study_templates(pairs, templates=["default", "concise"], judge=judges, run=run, concurrency=8)
-        served = server.served
-    tables = {"table": done.table, "ranking": done.ranking, "served": {"served": served}}
-    return tables | call.file_tables(run, ordered=False)
-
-
-@recorded
 def check_judges(folder: Path) -> Tables:
     """Judges on trial: one with a position bias who declines at times, and the lexical one."""
     samples, run = call.texts(12, seed=32), folder / "run.db"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -108,24 +107,6 @@ def ab_both_orders(folder: Path) -> Tables:
 
 
 @recorded
-def ab_one_order_and_two_judges(folder: Path) -> Tables:
-    """Judges who draw their answers: one asked in both orders, one in a single order; errors and abstentions."""
-    both = ab.by_judge(call.simulated(bias=0.8, tie_rate=0.15, seed=1), "both", retries=0)
-    single = ab.by_judge(
-        call.simulated(bias=0.8, tie_rate=0.1, invalid_rate=0.1, error_rate=0.1, seed=2),
-        "single",
-        swap=False,
-        retries=0,
-    )
-    suite, run = (
-        ab.suite_of([*TASKS, *({**one, "task_id": f"u{one['task_id'][1:]}"} for one in TASKS)]),
-        folder / "run.db",
-    )
-    done = ab.compare_variants(suite, skilled(0.0), skilled(0.6), [both, single], concurrency=1, run=run)
-    return ab.evaluation_tables(done) | {"verdicts": ab.verdict_table(run)}
-
-
-@recorded
 def ab_panel_person_and_function(folder: Path) -> Tables:
     """Three kinds of comparators in one run, several cases at once; the same call again asks only what failed."""
     suite, run, own, questions = ab.suite_of(TASKS), folder / "run.db", Shorter(), []
@@ -147,48 +128,6 @@ def ab_panel_person_and_function(folder: Path) -> Tables:
     tables = ab.evaluation_tables(done) | {"verdicts": ab.verdict_table(run), "agreement": facts}
     second |= {"asked_judges": again.asked, "same": same_cases(again, done)}
     return tables | {"calls": first, "calls_again": second}
-
-
-@recorded
-def ab_repeats_and_exceptions(folder: Path) -> Tables:
-    """Each variant answers twice; one raises in some tasks, and is run again there by the next call."""
-    suite, run = ab.suite_of(TASKS[:7]), folder / "run.db"
-    judge = ab.by_judge(call.function_judge(longer, "longer"), "longer")
-    shaky, steady = Agent(raises=("Question 2?", "Question 6?")), Agent()
-    first = ab.compare_variants(suite, old, shaky, [judge], concurrency=1, repeats=2, run=run)
-    done = ab.compare_variants(suite, old, steady, [judge], concurrency=1, repeats=2, run=run)
-    facts = {"first_calls": shaky.calls, "second_calls": steady.calls}
-    return ab.evaluation_tables(first, "first_") | ab.evaluation_tables(done) | {"calls": facts}
-
-
-@recorded
-def ab_stopped_when_decided(folder: Path) -> Tables:
-    """Tasks in a random order, until it is decided; the same call again asks nothing."""
-    tasks = [{"inputs": {"input": f"Question {n}?"}, "task_id": f"t{n:02d}"} for n in range(60)]
-    run, seen = folder / "run.db", []
-    judge = ab.by_judge(call.simulated(seed=5), "better")
-    options: dict[str, Any] = {"concurrency": 1, "run": run, "stop_when": "decided", "seed": 4}
-    sides = (ab.suite_of(tasks), skilled(0.0), skilled(3.0), [judge])
-    done = ab.compare_variants(*sides, **options, on_case=lambda case: seen.append(case.task_id))
-    again = ab.compare_variants(*sides, **options)
-    tables = ab.evaluation_tables(done) | {"order": [{"task_id": name} for name in seen]}
-    return tables | {"again": {"asked": again.asked, "stopped": again.stopped, "cases": len(again.cases)}}
-
-
-@recorded
-def ab_recorded_answers(folder: Path) -> Tables:
-    """Answers from files: some without a partner, some repeated, one that raised."""
-    rows_a = [{"task_id": f"t{n:02d}", "output": f"Short {n}.", "input": f"Question {n}?"} for n in range(1, 9)]
-    rows_b = [{"task_id": f"t{n:02d}", "output": f"A longer answer to {n}." * (n % 3)} for n in range(3, 11)]
-    rows_a += [{"task_id": "t04", "output": "A second answer."}, {"task_id": "t05", "output": "Another one."}]
-    rows_b += [{"task_id": "t04", "output": "More."}, {"task_id": "t06", "output": None, "exception": "it broke"}]
-    for name, rows in (("a", rows_a), ("b", rows_b)):
-        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
-    comparators = [ab.by_judge(call.function_judge(longer, "longer"), "longer"), Shorter()]
-    done = ab.compare_recorded(
-        folder / "a.jsonl", folder / "b.jsonl", comparators, concurrency=4, run=folder / "run.db"
-    )
-    return ab.evaluation_tables(done) | {"verdicts": ab.verdict_table(folder / "run.db")}
 
 
 @recorded

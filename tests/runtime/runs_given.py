@@ -16,12 +16,6 @@ def longer(A: Any, B: Any) -> dict[str, Any]:
     return {"is_valid": True, "Y": int((len(A["text"]), A["ID"]) > (len(B["text"]), B["ID"]))}
 
 
-def by_theta(A: Any, B: Any, sharp: bool = False) -> dict[str, Any]:
-    if sharp and abs(A["theta"] - B["theta"]) < 0.4:
-        return {"is_valid": False, "invalid_reason": "too close"}
-    return {"is_valid": True, "Y": int(A["theta"] > B["theta"])}
-
-
 class Mixed:
     """Every kind of outcome, by the pair; each text is in few failures, and the first question is answered."""
 
@@ -49,12 +43,11 @@ class Mixed:
 
 @recorded
 def given_function(folder: Path) -> Tables:
-    pairs, run, heard = call.pairs_of(call.texts(7)), folder / "run.db", []
+    pairs, run = call.pairs_of(call.texts(7)), folder / "run.db"
     judge = call.function_judge(longer, "longer")
-    done = call.judge_pairs(pairs, judge, run=run, concurrency=1, on_answer=lambda row: heard.append(row["custom_id"]))
+    done = call.judge_pairs(pairs, judge, run=run, concurrency=1)
     again = call.judge_pairs(pairs, judge, run=run, concurrency=1)
     tables = call.answer_tables(done) | call.file_tables(run, ordered=True)
-    tables["heard"] = [{"custom_id": name} for name in heard]
     tables["again"] = {"asked": again.asked, "same_results": again.results.equals(done.results)}
     return tables
 
@@ -71,18 +64,6 @@ def given_every_outcome(folder: Path) -> Tables:
 
 
 @recorded
-def given_every_outcome_8_at_once(folder: Path) -> Tables:
-    return mixed(folder, 8)
-
-
-@recorded
-def given_lexical(folder: Path) -> Tables:
-    run, pairs = folder / "run.db", call.pairs_of(call.essays(8), seed=2)
-    done = call.judge_pairs(pairs, "lexical", run=run, concurrency=8, trait="organization")
-    return call.answer_tables(done) | call.file_tables(run, ordered=False)
-
-
-@recorded
 def given_repeated_pairs(folder: Path) -> Tables:
     """Each pair three times and once reversed, by a judge with a position bias and lapses."""
     run, pairs = folder / "run.db", call.pairs_of(call.texts(4), seed=3)
@@ -93,83 +74,6 @@ def given_repeated_pairs(folder: Path) -> Tables:
     judge = call.simulated(bias=0.6, lapse=0.1, seed=11)
     done = call.judge_pairs(asked, judge, run=run, concurrency=1)
     return call.answer_tables(done) | call.file_tables(run, ordered=True)
-
-
-def drawn(folder: Path, concurrency: int) -> Tables:
-    run, pairs = folder / "run.db", call.pairs_of(call.texts(9, seed=5), seed=5)
-    judge = call.simulated(bias=-0.4, lapse=0.05, tie_rate=0.15, invalid_rate=0.1, error_rate=0.3, seed=8)
-    done = call.judge_pairs(pairs, judge, run=run, concurrency=concurrency, retries=4)
-    return call.answer_tables(done) | call.file_tables(run, ordered=concurrency == 1)
-
-
-@recorded
-def given_simulated_faults(folder: Path) -> Tables:
-    return drawn(folder, 1)
-
-
-@recorded
-def given_simulated_faults_8_at_once(folder: Path) -> Tables:
-    return drawn(folder, 8)
-
-
-@recorded
-def given_names_and_columns(folder: Path) -> Tables:
-    """Pairs with names and columns of their own, which reach the judge and come back."""
-    run, samples = folder / "run.db", call.texts(5, seed=6)
-    pairs = call.pairs_of(samples).with_columns(pair_uid=pl.format("q-{}", pl.int_range(pl.len())), session=pl.lit("a"))
-    judge = call.function_judge(by_theta, "theta")
-    done = call.judge_pairs(pairs, judge, run=run, concurrency=1)
-    tables = call.answer_tables(done) | call.file_tables(run, ordered=True)
-    tables["file_items"] = call.file_items(run)
-    sharp = call.judge_pairs(pairs, by_theta, concurrency=1, judge_call_args={"sharp": True})
-    return tables | {
-        "sharp_results": sharp.results.drop("judge_id"),
-        "sharp_failed": sharp.failed_pairs.select("ID1", "ID2"),
-    }
-
-
-@recorded
-def given_two_calls(folder: Path) -> Tables:
-    """Some pairs first, then all, then all again by another judge: one run file."""
-    run, pairs = folder / "run.db", call.pairs_of(call.texts(7, seed=7))
-    judge = call.simulated(seed=2)
-    parts = {"first_": pairs.head(9), "all_": pairs, "again_": pairs.reverse()}
-    tables: Tables = {}
-    for prefix, part in parts.items():
-        tables |= call.answer_tables(call.judge_pairs(part, judge, run=run, concurrency=1), prefix)
-    other = call.judge_pairs(pairs, call.simulated(seed=3), run=run, concurrency=1)
-    return tables | call.answer_tables(other, "other_") | call.file_tables(run, ordered=True)
-
-
-@recorded
-def given_broken_off(folder: Path) -> Tables:
-    """The judge gives out after eleven answers; the same call continues later."""
-    run, pairs = folder / "run.db", call.pairs_of(call.texts(7, seed=8))
-    raised = ""
-    try:
-        call.judge_pairs(pairs, call.StoppingJudge(after=11), run=run, concurrency=1)
-    except call.JUDGE_ERROR as error:
-        raised = type(error).__name__
-    tables = call.file_tables(run, ordered=True, prefix="broken_")
-    done = call.judge_pairs(pairs, call.StoppingJudge(), run=run, concurrency=1)
-    return tables | call.answer_tables(done) | call.file_tables(run, ordered=True) | {"raised": {"kind": raised}}
-
-
-@recorded
-def given_failures_asked_again(folder: Path) -> Tables:
-    """What was refused at first is answered by the next call, and its outcome replaced."""
-    run, pairs, willing = folder / "run.db", call.pairs_of(call.texts(6, seed=9)), []
-
-    def shy(A: Any, B: Any) -> Any:
-        hidden = {A["ID"], B["ID"]} in ({"s01", "s02"}, {"s03", "s04"}, {"s05", "s06"})
-        return longer(A, B) if willing or not hidden else {"is_valid": False, "invalid_reason": "not now"}
-
-    judge = call.function_judge(shy, "shy")
-    first = call.judge_pairs(pairs, judge, run=run, concurrency=1)
-    tables = call.answer_tables(first, "first_") | call.file_tables(run, ordered=True, prefix="first_")
-    willing.append(True)
-    done = call.judge_pairs(pairs, judge, run=run, concurrency=1)
-    return tables | call.answer_tables(done) | call.file_tables(run, ordered=True)
 
 
 @recorded
@@ -205,28 +109,6 @@ def given_exported_and_imported(folder: Path) -> Tables:
 
 
 @recorded
-def given_model_tag(folder: Path) -> Tables:
-    run, pairs = folder / "run.db", call.pairs_of(call.texts(6, seed=12))
-    with call.provider(bias=0.5, lapse=0.1, seed=3) as server:
-        judge = call.model_judge(server, trait="organization", template="concise", logprobs=True, temperature=0)
-        done = call.judge_pairs(pairs, judge, run=run, concurrency=1, include_raw=True)
-        served = server.served
-    raw = {"with_raw": done.results["raw_response"].null_count() == 0, "served": served}
-    return call.answer_tables(done) | call.file_tables(run, ordered=True) | {"raw": raw}
-
-
-@recorded
-def given_model_structured_8_at_once(folder: Path) -> Tables:
-    run, pairs = folder / "run.db", call.pairs_of(call.texts(6, seed=13))
-    tables: Tables = {}
-    with call.provider(bias=0.5, lapse=0.1, seed=4) as server:
-        for name in ("openai", "gemini"):
-            judge = call.model_judge(server, name, answer="structured")
-            tables |= call.answer_tables(call.judge_pairs(pairs, judge, run=run, concurrency=8), f"{name}_")
-    return tables | call.file_tables(run, ordered=False)
-
-
-@recorded
 def given_every_provider(folder: Path) -> Tables:
     """The verb for models by their names, with a trait of one's own; and a single pair."""
     run, pairs = folder / "run.db", call.pairs_of(call.texts(4, seed=14))
@@ -255,18 +137,6 @@ def given_model_both_orders(folder: Path) -> Tables:
         "results": kept,
         "facts": {"served": served, "asked_again": again.asked, "failed": done.failed_pairs.height},
     }
-
-
-@recorded
-def given_model_without_answers(folder: Path) -> Tables:
-    """Refusals, empty, cut off and unreadable answers, a few of each; what became of the pairs in the end."""
-    run, pairs = folder / "run.db", call.pairs_of(call.texts(9, seed=16))
-    rates = {"refusal_rate": 0.05, "malformed_rate": 0.05, "empty_rate": 0.05, "truncated_rate": 0.05}
-    with call.provider(**rates, filtered_rate=0.05, seed=9) as server:
-        done = call.judge_pairs(pairs, call.model_judge(server), run=run, concurrency=1)
-    tables = call.answer_tables(done)
-    codes = done.failed_attempts.select("ID1", "ID2", "error_code", "outcome").unique(maintain_order=True)
-    return {name: tables[name] for name in ("results", "failed_pairs")} | {"failed_attempts": codes}
 
 
 @recorded

@@ -29,16 +29,6 @@ def people_judge_pairs(folder: Path) -> Tables:
 
 
 @recorded
-def people_rank(folder: Path) -> Tables:
-    run, samples, judge = folder / "run.db", call.texts(7, seed=51), ab.human_judge()
-    with ab.answering(judge, ["ann", "bob"], choose):
-        for steps in (8, 16):
-            done = call.rank(samples, judge, run=run, n_steps=steps, seed=2)
-    tables = call.adaptive_tables(done, run)
-    return tables | {"file_results": call.file_tables(run, ordered=True)["file_results"]}
-
-
-@recorded
 def people_label_cases(folder: Path) -> Tables:
     """Blinded cases, labelled on the page and in the terminal, with skips and an undo; then evaluated."""
     suite = ab.suite_of(TASKS[:8])

@@ -18,7 +18,6 @@ Answer = Callable[[ps.JudgePair], Awaitable[ps.Verdict]]
 SAMPLES = {name: {"ID": name, "item_id": name, "text": f"text {name}"} for name in "abcdefghijklmnopqrstuvwxyz"}
 BUSY = ps.Verdict.fail("rate_limited", "slow down", failure="transient", retry_after=0.0)
 WRONG_KEY = ps.Verdict.fail("http_error", "Incorrect API key provided", failure="judge", status_code=401)
-TOO_LONG = ps.Verdict.fail("http_error", "context too long: 9000", failure="question", status_code=400)
 
 
 class Judge:

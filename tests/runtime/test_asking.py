@@ -6,11 +6,11 @@ import re
 import pytest
 
 import pairscale as ps
-from pairscale.core.errors import InputError, JudgeError
+from pairscale.core.errors import InputError
 from pairscale.core.timelimit import TimeLimit
-from pairscale.providers.client import ProviderError, pause, retrying
-from pairscale.runtime import ask_once, ask_unrecorded, close
-from pairscale.store.schema import attempt_columns, attempts, comparison_columns
+from pairscale.providers.client import pause
+from pairscale.runtime import ask_once
+from pairscale.store.schema import attempt_columns, attempts
 
 PAIR = ps.JudgePair({"ID": "a", "text": "a"}, {"ID": "b", "text": "b"}, "step-000001")
 
@@ -43,31 +43,6 @@ def test_an_answer_and_the_columns_of_its_attempt():
     assert set(values) == set(attempts.c.keys()) - {"attempt_id", "pair_id", "condition_id"}
 
 
-def test_the_judges_own_latency_counts():
-    async def answer(pair):
-        return ps.Verdict.win(1, latency_s=9.5)
-
-    assert asked(answer)[1]["latency_s"] == 9.5
-
-
-def test_an_exception_is_a_verdict():
-    async def answer(pair):
-        raise KeyError("text")
-
-    verdict, values = asked(answer)
-    assert (str(verdict.outcome), verdict.error_code, verdict.failure) == ("error", "judge_error", "question")
-    assert values["error_message"] == verdict.error_message
-    assert re.fullmatch(r"KeyError: 'text' \(test_asking\.py:\d+\)", str(verdict.error_message))
-
-
-def test_errors_of_pairscale_are_raised():
-    async def answer(pair):
-        raise InputError("these samples have no column 'truth'")
-
-    with pytest.raises(InputError, match="truth"):
-        asked(answer)
-
-
 def test_no_answer_in_time_is_an_error_that_may_pass():
     async def answer(pair):
         await asyncio.sleep(60)
@@ -76,15 +51,6 @@ def test_no_answer_in_time_is_an_error_that_may_pass():
     assert (verdict.error_code, verdict.failure) == ("timeout", "transient")
     assert verdict.error_message == "no answer within 0.05 seconds"
     assert values["latency_s"] >= 0.05
-
-
-def test_a_timeout_of_the_judges_own_is_its_own():
-    async def answer(pair):
-        raise TimeoutError("the server slept")
-
-    verdict, _ = asked(answer, timeout=30)
-    assert verdict.error_code == "judge_error"
-    assert str(verdict.error_message).startswith("TimeoutError: the server slept (test_asking.py:")
 
 
 @pytest.mark.parametrize("timeout", [None, 30])
@@ -102,15 +68,6 @@ def test_an_interruption_is_left_alone(timeout):
         asyncio.run(interrupted())
 
 
-def test_what_is_no_verdict_is_said_to_be_none():
-    async def answer(pair):
-        return {"Y": 1}
-
-    verdict, values = asked(answer)
-    assert (str(verdict.outcome), verdict.error_code) == ("error", "judge_error")
-    assert values["error_message"] == "TypeError: the judge gave a dict, not a Verdict"
-
-
 def test_a_reply_that_json_cannot_hold_is_kept_as_text(tmp_path):
     loop = []
     loop.append(loop)
@@ -123,16 +80,6 @@ def test_a_reply_that_json_cannot_hold_is_kept_as_text(tmp_path):
     done = ps.submit_pairs(pairs, Judge(compare), run=tmp_path / "run.db", include_raw=True, progress=False)
     assert done.results["better_id"].to_list() == ["a", "b"]
     assert "('a', 'b')" in str(done.results["raw_response"][0])
-
-
-def test_nor_does_it_stop_an_adaptive_run(tmp_path):
-    async def compare(pair):
-        return ps.Verdict.win(1 if pair.first["ID"] < pair.second["ID"] else 2, raw_response={("a", "b"): 1})
-
-    texts = [{"ID": name, "text": name} for name in "abcd"]
-    ps.adaptive_rank(texts, judge=Judge(compare), n_steps=5, run=tmp_path / "run.db", progress="none")
-    with ps.open_run(tmp_path / "run.db") as store:
-        assert store.results(raw=True)["raw_response"].to_list() == ["\"{('a', 'b'): 1}\""] * 5
 
 
 # Asking again, outside a run
@@ -178,95 +125,7 @@ def test_the_wait_is_the_providers_or_doubles_up_to_a_minute_and_a_quarter_of_ji
     assert pause(retry_after, turn, Fixed(1.0), first) == wait * 1.25
 
 
-@pytest.mark.parametrize(
-    ("failures", "retries", "asked", "outcome"),
-    [(0, 3, 1, "win"), (2, 3, 3, "win"), (3, 3, 4, "win"), (4, 3, 4, "error"), (1, 0, 1, "error")],
-)
-def test_a_transient_failure_is_asked_again_as_often_as_allowed(failures, retries, asked, outcome, slept):
-    seen = []
-
-    async def answer(pair):
-        seen.append(pair.attempt)
-        if len(seen) <= failures:
-            return ps.Verdict.fail("rate_limited", "slow down", failure="transient", retry_after=0.0)
-        return ps.Verdict.win(1)
-
-    verdict = asyncio.run(ask_unrecorded(Judge(answer), PAIR, retries))
-    assert (str(verdict.outcome), seen) == (outcome, list(range(1, asked + 1)))
-    assert slept == [0.0] * (asked - 1)
-
-
-def test_a_question_that_fails_is_not_asked_again_and_a_judge_that_cannot_judge_is_an_error(slept):
-    seen = []
-
-    async def answer(pair):
-        seen.append(pair.attempt)
-        return ps.Verdict.fail("http_error", "no such model", failure=failure)
-
-    failure = "question"
-    assert asyncio.run(ask_unrecorded(Judge(answer), PAIR, 3)).failure == "question"
-    failure = "judge"
-    with pytest.raises(JudgeError, match="no such model"):
-        asyncio.run(ask_unrecorded(Judge(answer), PAIR, 3))
-    assert (seen, slept) == ([1, 1], [])
-
-
-@pytest.mark.parametrize(("failure", "asked"), [("transient", 4), ("question", 1), ("judge", 1)])
-def test_a_provider_is_asked_again_after_transient_failures_alone(failure, asked, slept):
-    calls = []
-
-    async def ask():
-        calls.append(1)
-        raise ProviderError("server_error", f"failure {len(calls)}", failure=failure, wait=2.0)
-
-    with pytest.raises(ProviderError, match=f"failure {asked}"):
-        asyncio.run(retrying(ask, 3, Fixed(0.0)))
-    assert (len(calls), slept) == (asked, [2.0] * (asked - 1))
-
-
-def test_a_provider_that_answers_at_last_has_answered(slept):
-    calls = []
-
-    async def ask():
-        calls.append(1)
-        if len(calls) < 3:
-            raise ProviderError("server_error", "busy", failure="transient")
-        return "done"
-
-    assert asyncio.run(retrying(ask, 3, Fixed(0.0))) == "done"
-    assert slept == [1.0, 2.0]
-
-
 # The columns of a comparison, and closing
-
-
-@pytest.mark.parametrize(
-    ("verdict", "columns"),
-    [
-        (ps.Verdict.win(2, probability=0.25), ("win", 2, "b", 0.25)),
-        (ps.Verdict.win(1), ("win", 1, "a", None)),
-        (ps.Verdict.tie(), ("tie", None, None, None)),
-        (ps.Verdict.abstain("no"), ("abstention", None, None, None)),
-        (ps.Verdict.fail("timeout", "late"), ("error", None, None, None)),
-    ],
-)
-def test_the_winner_of_a_comparison_is_named(verdict, columns):
-    found = comparison_columns(verdict, "a", "b")
-    assert found.pop("received_at").endswith("+00:00")
-    assert tuple(found[name] for name in ("outcome", "winner_pos", "better_id", "probability")) == columns
-
-
-def test_what_holds_something_open_is_closed_and_all_else_is_left_alone():
-    class Open:
-        closed = False
-
-        async def aclose(self):
-            self.closed = True
-
-    one = Open()
-    asyncio.run(close(one))
-    asyncio.run(close(object()))
-    assert one.closed
 
 
 async def raises(self):
@@ -297,18 +156,3 @@ def test_answers_outlive_a_judge_that_cannot_be_closed(message_snapshot, aclose,
     with pytest.raises(InputError) as refused:
         ps.submit_pairs(pairs, type(judge), progress=False)
     message_snapshot(refused)
-
-
-def test_a_close_that_is_cancelled_ends():
-    class Slow:
-        async def aclose(self):
-            await asyncio.sleep(60)
-
-    async def cancelled():
-        task = asyncio.ensure_future(close(Slow()))
-        await asyncio.sleep(0)
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-        return task.cancelled()
-
-    assert asyncio.run(cancelled())

@@ -8,18 +8,8 @@ from hypothesis import strategies as st
 
 import pairscale as ps
 from pairscale import Verdict
-from pairscale.core.errors import InputError, JudgeError
-from pairscale.judges.orders import BothOrders
-from pairscale.judges.panel import PanelJudge
-from pairscale.runtime import (
-    Budget,
-    BudgetExceeded,
-    close,
-    max_cost_of,
-    record_prices,
-    recorded_prices,
-    require_prices,
-)
+from pairscale.core.errors import JudgeError
+from pairscale.runtime import Budget, BudgetExceeded, max_cost_of
 
 PAIR = ps.JudgePair({"ID": "a", "text": "one"}, {"ID": "b", "text": "two"})
 
@@ -146,17 +136,6 @@ def test_a_limit_is_never_passed_and_only_kept_when_the_next_might_pass_it(limit
     run(scene())
 
 
-def test_without_a_limit_nothing_waits():
-    async def scene():
-        budget = Budget()
-        made = [await budget.reserve("judge", None) for _ in range(100)]
-        for reservation in made:
-            budget.settle(reservation, 1.0)
-        assert budget.spent == 100
-
-    run(scene())
-
-
 @pytest.mark.parametrize("verdict", [Verdict.win(1), Verdict.tie()])
 def test_an_answer_without_a_cost_is_refused_under_a_limit_and_the_reservation_is_released(verdict):
     async def scene():
@@ -189,116 +168,4 @@ def test_without_a_limit_or_with_a_bound_or_without_an_answer_a_cost_need_not_be
     run(scene())
 
 
-def test_what_was_spent_before_counts():
-    async def scene():
-        budget = Budget(1.0, 0.9)
-        assert str(budget) == "$0.9000 of $1 are spent"
-        with pytest.raises(BudgetExceeded):
-            await budget.reserve("judge", 0.2)
-        budget.settle(await budget.reserve("judge", 0.1), 0.1)
-        with pytest.raises(BudgetExceeded):
-            await budget.reserve("judge", None)  # nothing is left, and it may cost something
-        budget.settle(await budget.reserve("person", 0.0), 0.0)  # what is free is asked all the same
-        assert budget.spent == 1.0
-
-    run(scene())
-
-
-def test_a_limit_of_nothing_asks_only_what_is_free():
-    async def scene():
-        budget = Budget(0)
-        with pytest.raises(BudgetExceeded):
-            await budget.reserve("judge", None)
-        budget.settle(await budget.reserve("lexical", 0.0), 0.0)
-
-    run(scene())
-
-
-def test_whether_another_may_be_asked_now_does_not_wait():
-    async def scene():
-        budget = Budget(1.25)
-        assert budget.may_ask("judge", None)
-        first = await budget.reserve("judge", None)
-        assert not budget.may_ask("judge", None)  # its cost is about to be known
-        assert budget.may_ask("another", 0.5)
-        budget.settle(first, 0.4)
-        assert budget.may_ask("judge", None)
-        await budget.reserve("judge", None)
-        assert budget.may_ask("judge", 0.2)  # 0.4 are spent and 0.4 reserved, and another may cost as much
-        assert not budget.may_ask("judge", 0.5)
-        assert Budget().may_ask("judge", None)
-
-    run(scene())
-
-
 # A model without a known price
-
-
-def priceless(**more):
-    return ps.make_judge("openai:some-model-of-mine", trait="overall_quality", judge_args={"api_key": "k", **more})
-
-
-def test_a_limit_without_a_known_price_is_refused_and_the_option_is_named(message_snapshot, caplog):
-    with pytest.raises(InputError) as refused:
-        require_prices([priceless()], 1.0)
-    message_snapshot(refused)
-    with pytest.raises(InputError) as refused:
-        require_prices([BothOrders(priceless())], 1.0)
-    message_snapshot(refused)
-    assert caplog.messages == []
-
-
-def test_without_a_limit_one_line_says_that_costs_are_unknown(caplog):
-    require_prices([priceless()], None)
-    (line,) = caplog.messages
-    assert "the price of openai:some-model-of-mine is not known, so costs are not counted" in line
-
-
-@pytest.mark.parametrize("limit", [None, 1.0])
-def test_a_price_is_enough_and_judges_without_one_are_left_to_their_answers(limit, caplog):
-    priced = priceless(price={"input": 1, "output": 2})
-    own = ps.make_judge(lambda A, B: {"is_valid": True, "Y": 1})
-    require_prices([priced, ps.make_judge("lexical"), own], limit)
-    assert caplog.messages == []
-
-
-def model(name, **settings):
-    settings = {"api_key": "k" * 20, "base_url": "http://127.0.0.1:1", **settings}
-    return ps.make_judge(f"openai:{name}", judge_args=settings)
-
-
-def test_the_prices_of_every_member_of_a_panel_are_recorded(tmp_path):
-    panel = PanelJudge([model("gpt-5.1"), model("mine", price={"input": 1, "output": 2}), ps.make_judge("lexical")])
-    with ps.open_run(tmp_path / "run.db", write=True) as store:
-        record_prices(store, [panel])
-        assert [row["model"] for row in store.get_meta("prices")] == ["gpt-5.1", "mine"]
-        assert "2026" in recorded_prices(store)
-
-
-def test_a_limit_needs_the_price_of_every_member_of_a_panel(message_snapshot):
-    def own(A, B):
-        return {"Y": 1, "cost": 0.1}
-
-    with pytest.raises(InputError) as refused:
-        require_prices([PanelJudge([model("no-such-model"), ps.FunctionJudge(own, name="own")])], 1.0)
-    message_snapshot(refused)
-
-
-def test_a_member_that_cannot_be_closed_leaves_no_other_open(caplog):
-    class Member:
-        closed = False
-
-        def __init__(self, name):
-            self.condition = ps.Condition(name)
-
-        async def compare(self, pair):
-            return Verdict.win(1)
-
-        async def aclose(self):
-            self.closed = True
-            raise RuntimeError("cannot close")
-
-    members = [Member("one"), Member("two")]
-    run(close(PanelJudge(members)))
-    assert [member.closed for member in members] == [True, True]
-    assert ["one" in caplog.messages[0], "two" in caplog.messages[1]] == [True, True]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 from pathlib import Path
 from typing import Any
 
@@ -84,38 +83,6 @@ def test_a_budget_without_a_price_is_refused_before_anything_is_asked(
         with pytest.raises(InputError, match=r"(?s)max_cost.*price|price.*max_cost"):
             ask(workflow, call_of(server, tmp_path, max_cost=1.0, priced=False))
         assert server.asked == []
-
-
-@across(MODELS, "unknown price, no budget")
-def test_without_a_budget_one_line_says_that_costs_are_unknown(
-    workflow: str, event: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    with Server() as server:
-        call = call_of(server, tmp_path, max_cost=None, priced=False)
-        ask(workflow, call)
-    assert len(outcomes_in(call.run)) == QUESTIONS
-    assert len([record for record in caplog.records if "price" in record.getMessage()]) == 1
-
-
-BUDGETS = {"max_cost=nan": math.nan, "max_cost=-1": -1, "max_cost=True": True, "max_cost='3'": "3"}
-
-
-@across(tuple(WORKFLOWS), *BUDGETS)
-def test_a_budget_that_is_no_number_is_refused(workflow: str, event: str, tmp_path: Path) -> None:
-    with Server() as server:
-        with pytest.raises(InputError, match="max_cost must be"):
-            ask(workflow, call_of(server, tmp_path, max_cost=BUDGETS[event]))
-        assert server.asked == []
-
-
-@across((*FUNCTIONS, "people"), "free judge")
-def test_a_judge_that_is_free_needs_no_budget(workflow: str, event: str, tmp_path: Path) -> None:
-    nothing = 1e-9 if workflow == "ab" else 0  # variants do not say that they are free
-    with Server() as server:
-        call = call_of(server, tmp_path, max_cost=nothing, function=None if workflow == "people" else "lexical")
-        ask(workflow, call)
-    once_for_both_templates = 2 if workflow == "study" else 1
-    assert len(attempts_in(call.run)) == QUESTIONS / once_for_both_templates
 
 
 class Charging:

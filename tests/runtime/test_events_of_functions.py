@@ -17,7 +17,7 @@ from pairscale.core.comparisons import Condition
 from pairscale.core.errors import JudgeError
 from pairscale.judges.orders import BothOrders
 from tests.runtime.across import across
-from tests.runtime.workflows import FUNCTIONS, WORKFLOWS, Call, attempts_in, known_judge, outcomes_in
+from tests.runtime.workflows import FUNCTIONS, WORKFLOWS, Call, attempts_in, known_judge
 
 
 def longer(A: Any, B: Any) -> dict[str, Any]:
@@ -108,105 +108,4 @@ def test_a_variant_that_exits_has_failed_on_its_task() -> None:
     assert "SystemExit: no answer" in done.cases[1].reasoning
 
 
-def spoiling(A: Any, B: Any) -> dict[str, Any]:
-    """Judges, and changes what it was given."""
-    said = longer(A, B)
-    A["ID"], B["text"] = "another", "spoilt"
-    A.pop("item_id")
-    return said
-
-
-class Judging:
-    """A function as a judge that is none."""
-
-    condition = Condition("judging", "function", None, None, None, {})
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self._function = function
-
-    async def compare(self, pair: ps.JudgePair) -> ps.Verdict:
-        return ps.Verdict.win(1 if self._function(pair.first, pair.second)["Y"] else 2)
-
-
-@across(FUNCTIONS, "function changes the samples", "judge changes the samples")
-def test_a_judge_that_changes_the_samples_changes_no_record_and_no_other_question(
-    workflow: str, event: str, tmp_path: Path
-) -> None:
-    seen: set[str] = set()
-
-    def judge(A: Any, B: Any) -> dict[str, Any]:
-        seen.update((A["text"], B["text"], A["ID"], B["ID"]))
-        return spoiling(A, B)
-
-    make: Callable[..., Any] = known_judge if event.startswith("function") else Judging
-    call = Call(str(tmp_path / "run.db"), function=make(judge))
-    honest = Call(str(tmp_path / "honest.db"), function=make(longer))
-    WORKFLOWS[workflow](call)
-    WORKFLOWS[workflow](honest)
-    assert sorted(outcomes_in(call.run)) == sorted(outcomes_in(honest.run))
-    assert not seen & {"another", "spoilt"}
-
-
-def test_a_function_that_changes_the_samples_does_not_change_the_other_order() -> None:
-    texts = []
-
-    def judge(A: Any, B: Any) -> dict[str, Any]:
-        texts.append((A["text"], B["text"]))
-        return spoiling(A, B)
-
-    done = ps.compare("a", "ab", judge=judge, judge_args={"both_orders": True})
-    assert done["better_id"].to_list() == ["second"]
-    assert sorted(texts) == [("a", "ab"), ("ab", "a")]
-
-
-class Pricing:
-    """A judge of one's own that says what a question may cost."""
-
-    condition = Condition("pricing", "function", None, None, None, {})
-
-    def __init__(self, most: Any) -> None:
-        self._most = most
-
-    def max_cost_of(self, pair: ps.JudgePair) -> Any:
-        return self._most(pair) if callable(self._most) else self._most
-
-    async def compare(self, pair: ps.JudgePair) -> ps.Verdict:
-        return ps.Verdict.win(1 if len(pair.first["text"]) > len(pair.second["text"]) else 2, cost=0.01)
-
-
 COSTS: dict[str, Any] = {"nan": math.nan, "negative": -1.0, "text": "1", "flag": True}
-
-
-@across(FUNCTIONS, *(f"max_cost_of gives {name}" for name in COSTS))
-def test_a_bound_that_is_no_amount_of_money_is_refused(
-    message_snapshot, workflow: str, event: str, tmp_path: Path
-) -> None:
-    judge = Pricing(COSTS[event.rpartition(" ")[2]])
-    call = Call(str(tmp_path / "run.db"), function=judge, options={"max_cost": 1.0})
-    with pytest.raises(JudgeError) as refused:
-        WORKFLOWS[workflow](call)
-    message_snapshot(refused)
-
-
-@across(FUNCTIONS, "max_cost_of knows its texts alone")
-def test_a_bound_is_asked_for_about_the_texts_of_the_run(workflow: str, event: str, tmp_path: Path) -> None:
-    def most(pair: ps.JudgePair) -> float:
-        if "[[t" not in pair.first["text"]:
-            raise KeyError(pair.first["ID"])
-        return 0.01
-
-    for run, options in (("free.db", {}), ("run.db", {"max_cost": 1.0})):
-        call = Call(str(tmp_path / run), function=Pricing(most), options=options)
-        WORKFLOWS[workflow](call)
-        assert all(one.is_answer for one in attempts_in(call.run))
-
-
-@across(FUNCTIONS, "max_cost_of raises")
-def test_a_bound_that_raises_is_said_with_its_line(message_snapshot, workflow: str, event: str, tmp_path: Path) -> None:
-    def most(_pair: ps.JudgePair) -> float:
-        raise ZeroDivisionError("no price")
-
-    call = Call(str(tmp_path / "run.db"), function=Pricing(most), options={"max_cost": 1.0})
-    with pytest.raises(JudgeError) as refused:
-        WORKFLOWS[workflow](call)
-    message_snapshot(refused)

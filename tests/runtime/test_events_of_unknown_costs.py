@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +13,6 @@ import pytest
 
 import pairscale as ps
 from pairscale.core.errors import PairscaleError
-from pairscale.judges.orders import BothOrders
 from tests.runtime.across import across
 from tests.runtime.server import COST, NO_USAGE, USAGE, Asked, Reply, Server
 from tests.runtime.workflows import LIVE, MODELS, WORKFLOWS, Call, attempts_in, gate, spent_in
@@ -113,13 +110,6 @@ def test_a_refusal_costs_nothing(status: int, tmp_path: Path, caplog: pytest.Log
     assert not said(caplog)
 
 
-def test_a_connection_that_was_never_made_costs_nothing(tmp_path: Path) -> None:
-    with Server() as server:
-        call = call_of(server, tmp_path, options={"retries": 0})
-    ended("pairs", replace(call, questions=8))  # nobody is there any more
-    assert {(one["error_code"], one["cost"]) for one in attempts_in(call.run)} == {("http_error", None)}
-
-
 def test_a_connection_that_broke_may_have_cost_something(tmp_path: Path) -> None:
     with Server(lambda _asked: Reply(fate="reset")) as server:
         call = call_of(server, tmp_path, options={"retries": 0})
@@ -144,54 +134,6 @@ def test_without_a_limit_the_estimates_are_recorded_and_everything_is_asked(
         assert exact == [pytest.approx(COST)] * (QUESTIONS - 4)
     (line,) = said(caplog)
     assert line.startswith("compatible:test-model: what a question cost is not known")
-
-
-def test_without_a_price_nothing_is_estimated(tmp_path: Path) -> None:
-    with Server(lambda _asked: Reply(usage=None)) as server:
-        call = call_of(server, tmp_path, max_cost=None, priced=False)
-        ended("pairs", call)
-        assert {(one["cost"], is_estimate(one)) for one in attempts_in(call.run)} == {(None, False)}
-
-
-@pytest.mark.parametrize("both_orders", [False, True])
-def test_a_half_without_usage_is_estimated_and_the_other_half_is_not(both_orders: bool, tmp_path: Path) -> None:
-    with Server(lambda asked: Reply(usage=None) if asked.number == 2 else None) as server:
-        call = call_of(server, tmp_path)
-        judge = call.judge()
-        if both_orders:
-            judge = BothOrders(judge)
-        ps.submit_pairs(call.pairs(2), judge, run=call.run, concurrency=1, progress=False)
-        attempts = attempts_in(call.run)
-        marked = [is_estimate(one) for one in attempts]
-        assert marked == ([True, False] if both_orders else [False, True])
-        assert attempts[marked.index(True)]["cost"] > (2 if both_orders else 1) * COST
-        assert attempts[marked.index(False)]["cost"] == pytest.approx((2 if both_orders else 1) * COST)
-
-
-class Bounded:
-    """A judge of one's own that says beforehand what a question may cost, and never what it did."""
-
-    condition = ps.Condition("bounded", "function", None, None, None, {})
-
-    def __init__(self) -> None:
-        self.asked = 0
-
-    def max_cost_of(self, _pair: ps.JudgePair) -> float:
-        return 0.25
-
-    async def compare(self, _pair: ps.JudgePair) -> ps.Verdict:
-        self.asked += 1
-        await asyncio.sleep(0)
-        return ps.Verdict.win(1)
-
-
-def test_a_judge_of_ones_own_that_says_only_the_most_is_counted_at_it(tmp_path: Path) -> None:
-    judge = Bounded()
-    pairs = Call(str(tmp_path / "run.db")).pairs(12)
-    for _ in range(2):
-        ps.submit_pairs(pairs, judge, run=tmp_path / "run.db", max_cost=1.0, progress=False)
-    assert judge.asked == 4
-    assert spent_in(tmp_path / "run.db") == pytest.approx(1.0)
 
 
 def test_the_answers_of_variants_count_as_the_most_they_may_cost(

@@ -126,27 +126,3 @@ def assert_all_there(row: dict[str, Any], said: str) -> None:
     raw = json.loads(row["raw_response"])
     assert isinstance(raw, dict)
     assert said in json.dumps(raw, ensure_ascii=False)
-
-
-@pytest.mark.parametrize("provider", MODELS)
-def test_the_result_of_a_call_has_them_too(provider: str, tmp_path: Path) -> None:
-    behaviour, _, said = KINDS["unparsable"]
-    with ProviderSimulator(Behaviour(**behaviour)) as server:
-        result = live(server, provider, tmp_path / "run.db")
-    assert result.results.is_empty()
-    for table in (result.failed_attempts, result.failed_pairs):
-        assert table.height == len(PAIRS)
-        for row in table.to_dicts():
-            assert_all_there(row, said)
-
-
-@pytest.mark.slow_except("openai")
-@pytest.mark.parametrize("provider", BATCHES)
-def test_the_results_of_batches_have_them_too(provider: str, tmp_path: Path) -> None:
-    behaviour, _, said = KINDS["unparsable"]
-    with ProviderSimulator(Behaviour(**behaviour)) as server:
-        answers, failed = batch(server, provider, tmp_path / "run.db")
-    assert answers.is_empty()
-    assert failed.height == len(PAIRS)
-    for row in failed.to_dicts():
-        assert_all_there(row, said)

@@ -52,27 +52,6 @@ def test_a_line_after_five_seconds_then_every_half_minute_and_at_the_end(capsys)
     ]
 
 
-def test_the_last_line_is_not_said_twice(capsys):
-    clock = Clock()
-    with Progress(2, clock=clock) as bar:
-        clock.now += 6
-        bar.advance(WIN)
-        clock.now += 31
-        bar.advance(WIN)
-    assert lines_of(capsys) == ["judging: 1 of 2, 0.2 per second", "judging: 2 of 2, 0.1 per second"]
-
-
-def test_failures_costs_and_the_cache_are_counted(capsys):
-    clock = Clock()
-    with Progress(6, every=4, label="asking", clock=clock) as bar:
-        clock.now += 2
-        bar.advance(Verdict.win(1, cost=0.25))
-        bar.advance(Verdict.tie(cost=0.5, cached=True))
-        bar.advance(FAILED)
-        bar.advance(Verdict.abstain("no", cost=0.001))
-    assert lines_of(capsys) == ["asking: 4 of 6, 2 failed, $0.7510, 1 from the cache, 2.0 per second"]
-
-
 def test_a_line_per_so_many_pairs_and_one_at_the_end_also_in_a_terminal(monkeypatch):
     monkeypatch.setattr(sys, "stderr", Terminal())
     with Progress(7, every=3, clock=Clock()) as bar:

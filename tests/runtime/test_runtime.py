@@ -3,44 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from itertools import count
 from typing import Any
 
 import pytest
 
 import pairscale as ps
-from pairscale.core.errors import InputError, JudgeError
-from pairscale.runtime import Progress, RunOptions, Wait
-from pairscale.store.runfile import open_run
+from pairscale.runtime import RunOptions, Wait
 from tests.runtime.sources import (
     BOTH,
-    TOO_LONG,
-    WRONG_KEY,
     Answer,
     Judge,
     Listed,
-    first,
     opened,
     pairs_of,
     run_with,
 )
 
 # Asking
-
-
-@BOTH
-def test_every_question_is_asked_once_and_handed_over(journal):
-    with opened() as store:
-        source, runtime, judge, raised = run_with(first, pairs_of(10), store, journal=journal)
-        uids = [f"q{at}" for at in range(1, 11)]
-        assert raised is None
-        assert sorted(source.taken) == sorted((uid, "win") for uid in uids)
-        assert judge.asked == [(uid, 1) for uid in uids]
-        assert (runtime.asked, runtime.cached, runtime.stopped, source.given_back) == (10, 0, None, [])
-        found = store.results().sort("pair_id")
-        assert sorted(found["custom_id"]) == sorted(uids)
-        assert set(zip(found["ID1"], found["better_id"], strict=True)) == {(one, one) for one, _ in pairs_of(10)}
-        assert store.log_length("step_log") == (10 if journal else 0)
 
 
 @BOTH
@@ -60,18 +39,6 @@ def test_as_many_questions_are_open_at_once_as_allowed_and_never_more(concurrenc
     assert judge.most_open == concurrency
 
 
-def test_with_group_commit_an_outcome_is_on_the_disk_before_it_is_handed_over(tmp_path):
-    class Looking(Listed):
-        def done(self, question, recorded):
-            with open_run(tmp_path / "run.db") as reader:
-                assert question.uid in reader.results()["custom_id"].to_list()
-            return super().done(question, recorded)
-
-    with opened(tmp_path / "run.db") as store:
-        source, *_ = run_with(first, pairs_of(5), store, source=Looking)
-    assert len(source.taken) == 5
-
-
 def test_with_a_journal_rows_and_answers_are_in_the_order_of_arrival():
     async def last_first(pair):
         for _ in range(20 - int(pair.uid[1:])):
@@ -85,86 +52,7 @@ def test_with_a_journal_rows_and_answers_are_in_the_order_of_arrival():
         assert [row["uid"] for row in store.read_log("step_log")] == handed
 
 
-def test_a_later_attempt_replaces_the_failure_of_an_earlier_call():
-    async def fail(_pair):
-        return TOO_LONG
-
-    with opened() as store:
-        run_with(fail, pairs_of(1), store)
-        assert store.progress(ps.Condition("judge").condition_id).failed == {1}
-
-        class Again(Listed):
-            def __init__(self, judge, pairs, store):
-                super().__init__(judge, pairs, store, attempt=2, replaces=True)
-
-        _, _, judge, _ = run_with(first, pairs_of(1), store, source=Again)
-        assert judge.asked == [("q1", 2)]
-        assert store.results()["outcome"].to_list() == ["win"]
-        assert store.counts() == {"items": 26, "pairs": 1, "attempts": 2, "comparisons": 1}
-
-
-def test_answers_from_the_cache_are_counted_apart():
-    async def cached(pair):
-        return ps.Verdict.win(1, cost=0.0, cached=pair.uid != "q1", saved=0.5 if pair.uid != "q1" else None)
-
-    with opened() as store:
-        _, runtime, _, _ = run_with(cached, pairs_of(3), store)
-    assert (runtime.asked, runtime.cached, runtime.saved) == (1, 2, 1.0)
-
-
-def test_progress_counts_outcomes(capsys):
-    async def one_fails(pair):
-        return TOO_LONG if pair.uid == "q2" else ps.Verdict.win(1, cost=0.5)
-
-    with opened() as store, Progress(3, every=3, clock=lambda: 0.0) as bar:
-        run_with(one_fails, pairs_of(3), store, progress=bar)
-    assert capsys.readouterr().err == "judging: 3 of 3, 1 failed, $1.0000\n"
-
-
-def test_people_are_not_timed_and_others_are():
-    async def slow(_pair):
-        await asyncio.sleep(0.2)
-        return ps.Verdict.win(1)
-
-    people = Judge(slow)
-    people.waits_for_people = True
-    with opened() as store:
-        source, *_ = run_with(people, pairs_of(1), store, timeout=0.01)
-        assert source.taken == [("q1", "win")]
-    with opened() as store:
-        source, *_ = run_with(slow, pairs_of(1), store, timeout=0.01, retries=0)
-        assert source.taken == [("q1", "error")]
-        assert store.failed_attempts()["error_code"].to_list() == ["timeout"]
-
-
 # Waiting
-
-
-class Pausing(Listed):
-    """After its first two questions it waits for an outcome, once."""
-
-    def next(self):
-        if len(self.left) == 2 and not self.taken:
-            return Wait()
-        return super().next()
-
-
-@BOTH
-def test_a_wait_without_a_moment_ends_with_the_next_outcome(journal):
-    with opened() as store:
-        source, _, judge, _ = run_with(first, pairs_of(4), store, source=Pausing, journal=journal)
-    assert len(source.taken) == 4
-    assert judge.most_open <= 3
-
-
-def test_a_wait_for_an_outcome_with_nothing_open_ends_the_run():
-    class Waiting(Listed):
-        def next(self):
-            return Wait()
-
-    with opened() as store:
-        source, runtime, *_ = run_with(first, pairs_of(4), store, source=Waiting)
-    assert (source.taken, runtime.stopped) == ([], None)
 
 
 class Fitting(Listed):
@@ -189,10 +77,6 @@ class Fitting(Listed):
         if self.fit is None:
             self.fit = asyncio.get_running_loop().create_future()
         return super().done(question, recorded)
-
-
-class Loose(Fitting):
-    hold = False
 
 
 def fit_after(fitting: list[Any], answered: int) -> Answer:
@@ -230,48 +114,6 @@ def test_with_a_journal_outcomes_are_held_back_until_the_moment_has_come():
         assert [row["uid"] for row in store.read_log("step_log")] == [uid for uid, _ in source.taken]
 
 
-def test_without_holding_outcomes_are_handed_over_while_the_source_waits():
-    made: list[Any] = []
-    with opened() as store:
-        source, *_ = run_with(fit_after(made, 4), pairs_of(6), store, source=made_by(Loose, made), journal=True)
-    assert sorted(source.events[:4]) == ["q1", "q2", "q3", "q4"]
-    assert source.events[4] == "applied"
-
-
-@pytest.mark.parametrize("end", ["judge", "deadline"])
-def test_a_run_that_stops_while_outcomes_are_held_back_hands_them_over(end):
-    """After the moment for which they were held back; nothing new is asked."""
-    made: list[Any] = []
-    now = [0.0]
-
-    async def answer(pair):
-        if pair.uid == "q1":
-            await asyncio.sleep(0)
-            return ps.Verdict.win(1)
-        while made[0].fit is None:
-            await asyncio.sleep(0)
-        if pair.uid == "q4":
-            for _ in range(20):
-                await asyncio.sleep(0)
-            asyncio.get_running_loop().call_later(0.05, made[0].fit.set_result, None)
-            now[0] = 100.0
-            return WRONG_KEY if end == "judge" else ps.Verdict.win(1)
-        return ps.Verdict.win(2)
-
-    with opened() as store:
-        source, runtime, judge, raised = run_with(
-            answer, pairs_of(9), store, source=made_by(Fitting, made), journal=True, deadline=50.0, clock=lambda: now[0]
-        )
-        assert isinstance(raised, JudgeError if end == "judge" else type(None))
-        assert runtime.stopped == ("judge" if end == "judge" else "max_minutes")
-        handed = {"q1", "q2", "q3"} if end == "judge" else {"q1", "q2", "q3", "q4"}
-        assert {uid for uid, _ in source.taken} == handed
-        assert set(store.results()["custom_id"]) == handed
-        assert [uid for uid, _ in judge.asked] == ["q1", "q2", "q3", "q4"]
-        before = source.events.index("applied")
-        assert set(source.events[before:]) >= {"q2", "q3"}
-
-
 # The end of a call
 
 
@@ -303,24 +145,6 @@ def test_an_interrupt_records_what_was_open_as_cancelled_and_gives_it_back(journ
 
 
 @BOTH
-def test_an_answer_that_is_there_when_the_run_is_interrupted_is_stored(journal):
-    """Also one that is held back for a fit that will not end."""
-
-    class Held(Fitting):
-        def done(self, question, recorded):
-            rows = super().done(question, recorded)
-            if len(self.taken) == 1:
-                asyncio.get_running_loop().call_later(0.05, self.main.cancel)
-            return rows
-
-    with opened() as store:
-        source, _, _, raised = run_with(first, pairs_of(3), store, source=Held, journal=journal, concurrency=3)
-        assert isinstance(raised, asyncio.CancelledError)
-        assert sorted(store.results()["custom_id"]) == ["q1", "q2", "q3"]
-        assert sorted(uid for uid, _ in source.taken) == ["q1", "q2", "q3"]
-
-
-@BOTH
 def test_after_the_deadline_nothing_is_asked_and_what_is_open_is_waited_for(journal):
     now = [0.0]
 
@@ -338,71 +162,7 @@ def test_after_the_deadline_nothing_is_asked_and_what_is_open_is_waited_for(jour
         assert store.results().height == 4
 
 
-class Offering(Listed):
-    """Offers what was given back once more, as the adaptive engine does."""
-
-    def done(self, question, recorded):
-        if recorded is None:
-            self.left.insert(0, question)
-        return super().done(question, recorded)
-
-
-@BOTH
-def test_a_question_that_could_be_asked_again_only_after_the_deadline_is_given_back_once(journal):
-    async def busy(_pair):
-        return ps.Verdict.fail("http_error", "503", failure="transient", retry_after=30.0)
-
-    looks = count()  # the clock moves when it is looked at: no machine is too busy to ask the first time
-    with opened() as store:
-        source, runtime, judge, _ = run_with(
-            busy, pairs_of(1), store, source=Offering, journal=journal, deadline=0.5, clock=lambda: next(looks) / 100,
-            concurrency=1,
-        )  # fmt: skip
-        assert judge.asked == [("q1", 1)]
-        assert (runtime.stopped, source.given_back) == ("max_minutes", ["q1"])
-        assert store.counts()["attempts"] == 1
-
-
-def test_a_deadline_that_has_passed_asks_nothing():
-    with opened() as store:
-        source, runtime, judge, _ = run_with(first, pairs_of(3), store, deadline=1.0, clock=lambda: 1.0)
-    assert (judge.asked, source.taken, runtime.stopped) == ([], [], "max_minutes")
-
-
-def test_an_error_of_the_source_ends_the_run_and_what_was_answered_is_stored():
-    class Broken(Listed):
-        def done(self, question, recorded):
-            if recorded is not None and question.uid == "q2":
-                raise ZeroDivisionError("on_answer")
-            return super().done(question, recorded)
-
-    with opened() as store:
-        _, _, _, raised = run_with(first, pairs_of(9), store, source=Broken, concurrency=1)
-        assert isinstance(raised, ZeroDivisionError)
-        assert store.results()["custom_id"].to_list() == ["q1", "q2"]
-
-
 # Options
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"concurrency": 0}, "concurrency must be a whole number of 1 or more, not 0"),
-        ({"concurrency": True}, "concurrency must be a whole number of 1 or more, not True"),
-        ({"retries": -1}, "retries must be a whole number of 0 or more, not -1"),
-        ({"retry_wait": float("nan")}, "retry_wait must be a number of 0 or more, not nan"),
-        ({"timeout": 0}, "timeout must be a number above 0, not 0"),
-        ({"max_cost": -1}, "max_cost must be a number of 0 or more, not -1"),
-        ({"max_cost": float("nan")}, "max_cost must be a number of 0 or more, not nan"),
-        ({"max_cost": "3"}, "max_cost must be a number of 0 or more, not '3'"),
-        ({"max_cost": True}, "max_cost must be a number of 0 or more, not True"),
-    ],
-)
-def test_options_that_cannot_be_used(options, message):
-    with pytest.raises(InputError) as error:
-        RunOptions(**options)
-    assert str(error.value) == message
 
 
 def test_the_defaults_of_every_function_that_asks():

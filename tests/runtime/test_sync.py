@@ -3,19 +3,15 @@
 import asyncio
 import contextvars
 import inspect
-import signal
 import subprocess
 import sys
 import textwrap
-import threading
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 import pairscale as ps
-from pairscale.runtime import Terminated, awaitable, blocking, run_sync
-from pairscale.store.chain import recording
+from pairscale.runtime import awaitable, blocking, run_sync
 
 PAIRS = ps.make_pairs([{"ID": name, "text": f"text {name}"} for name in "abc"])
 VALUE = contextvars.ContextVar("value", default="none")
@@ -33,35 +29,6 @@ def test_the_context_of_the_caller_is_seen_and_left_as_it_is():
         assert VALUE.get() == "of the caller"
     finally:
         VALUE.reset(token)
-
-
-def test_a_result_and_an_error_are_those_of_the_coroutine():
-    async def answer():
-        return threading.current_thread() is threading.main_thread()
-
-    async def fail():
-        raise ZeroDivisionError("inside")
-
-    assert run_sync(answer) is False
-    with pytest.raises(ZeroDivisionError, match="inside"):
-        run_sync(fail)
-
-
-def test_it_works_where_an_event_loop_is_running():
-    """As in a notebook."""
-
-    async def inner():
-        return 7
-
-    async def outer():
-        return run_sync(inner)
-
-    assert run_sync(outer) == 7
-
-
-def test_the_exit_code_of_a_termination_is_143():
-    assert Terminated().code == 143
-    assert issubclass(Terminated, SystemExit)
 
 
 # Signals: each script is a process that sends them to itself, from inside the coroutine.
@@ -95,16 +62,6 @@ def test_sigterm_lets_the_coroutine_store_what_it_has_and_exits_with_143():
     assert process(script) == (143, ["stored"], "")
 
 
-def test_sigterm_can_be_caught_and_the_handler_is_restored():
-    script = """
-        try:
-            run_sync(lambda: stored(signal.SIGTERM))
-        except Terminated:
-            print("terminated", signal.getsignal(signal.SIGTERM) is signal.SIG_DFL)
-    """
-    assert process(script) == (0, ["stored", "terminated", "True"], "")
-
-
 def test_ctrl_c_lets_the_coroutine_store_what_it_has():
     script = """
         try:
@@ -136,46 +93,6 @@ def test_a_second_ctrl_c_at_once_leaves_what_is_open_and_still_stores():
 
 
 @pytest.mark.slow
-def test_a_second_sigterm_ends_the_process_at_once():
-    code, said, _ = process("run_sync(lambda: stored(signal.SIGTERM, times=2))")
-    assert (code, said) == (143, [])
-
-
-@pytest.mark.slow
-def test_a_programs_own_handler_of_sigterm_stays():
-    script = """
-        seen = []
-
-        def own(number, _frame):
-            seen.append(number)
-
-        async def main():
-            os.kill(os.getpid(), signal.SIGTERM)
-            while not seen:
-                await asyncio.sleep(0.01)
-            return "finished"
-
-        signal.signal(signal.SIGTERM, own)
-        print(run_sync(main), seen == [signal.SIGTERM], signal.getsignal(signal.SIGTERM) is own)
-    """
-    assert process(script) == (0, ["finished", "True", "True"], "")
-
-
-@pytest.mark.slow
-def test_an_ignored_sigterm_stays_ignored():
-    script = """
-        async def main():
-            os.kill(os.getpid(), signal.SIGTERM)
-            await asyncio.sleep(0.5)
-            return "finished"
-
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        print(run_sync(main))
-    """
-    assert process(script) == (0, ["finished"], "")
-
-
-@pytest.mark.slow
 def test_another_thread_sets_no_handler():
     script = """
         async def main():
@@ -192,35 +109,6 @@ def test_another_thread_sets_no_handler():
 
 
 # What a command writes first
-
-
-def test_what_is_to_be_written_first_is_in_the_file_before_any_answer(tmp_path):
-    run = tmp_path / "run.db"
-    opened = []
-
-    def row(store):
-        opened.append((Path(store.name), store.counts()["attempts"]))
-        return {"command": "judge"}
-
-    with recording(row):
-        ps.submit_pairs(PAIRS, "lexical", run=run, progress=False)
-    assert opened == [(run, 0)]
-    with ps.open_run(run) as store:
-        assert store.read_log("commands") == [{"command": "judge"}]
-
-
-@pytest.mark.slow
-def test_a_command_that_is_killed_has_left_its_settings(tmp_path):
-    judge = "import os, signal\n\n\ndef judge(A, B):\n    os.kill(os.getpid(), signal.SIGKILL)\n"
-    (tmp_path / "dying.py").write_text(judge, "utf-8")
-    PAIRS.write_csv(tmp_path / "pairs.csv")
-    line = [sys.executable, "-m", "pairscale", "judge", "pairs.csv", "--judge", "dying:judge", "--run", "run.db"]
-    done = subprocess.run(line, check=False, capture_output=True, cwd=tmp_path, timeout=600)
-    assert done.returncode == -signal.SIGKILL, done.stderr
-    with ps.open_run(tmp_path / "run.db") as store:
-        (row,) = store.read_log("commands")
-        assert store.counts()["comparisons"] == 0
-    assert (row["command"], row["settings"]["judge"]) == ("judge", "dying:judge")
 
 
 @blocking("run", "save_path")

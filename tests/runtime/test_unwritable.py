@@ -9,9 +9,7 @@ import pytest
 from sqlalchemy import event
 
 import pairscale as ps
-from pairscale.core.errors import StoreConnectionError, StoreFullError
 from pairscale.store import policies
-from pairscale.store.database import explain
 from pairscale.store.runfile import RunFile
 from tests.noted import asked, asked_in, finished, none_left, pairs_of, start, texts_of, wait_for
 
@@ -82,21 +80,6 @@ def test_a_disk_that_is_full_for_a_while(tmp_path, monkeypatch, pages, asking):
     assert ps.audit(tmp_path / "run.db").passed
 
 
-@pytest.mark.parametrize("asking", [judged, ranked])
-def test_a_disk_that_stays_full(message_snapshot, tmp_path, monkeypatch, pages, asking):
-    monkeypatch.setattr(policies, "PATIENCE_S", 0.2)
-    judge = Noted(pages)
-    with pytest.raises(StoreFullError) as refused:
-        asking(tmp_path / "run.db", judge)
-    message_snapshot(refused)
-    assert len(judge.asked) <= 20 + 2 * OPEN
-    pages["most"] = 10**6
-    n = asking(tmp_path / "run.db", judge)
-    assert len(set(judge.asked)) == n
-    assert len(judge.asked) - n <= 2 * OPEN
-    assert ps.audit(tmp_path / "run.db").passed
-
-
 class Holding:
     """Before its tenth question, it has another program take what the run needs to write."""
 
@@ -111,20 +94,6 @@ class Holding:
         self.asked.append(pair.uid)
         await asyncio.sleep(0.05)
         return ps.Verdict.win(1)
-
-
-def test_questions_do_not_time_out_while_another_program_holds_the_file(tmp_path, monkeypatch):
-    other = sqlite3.connect(tmp_path / "run.db", isolation_level=None, check_same_thread=False)
-
-    def notice(words):
-        if "another program is holding it" in words:
-            threading.Timer(0.3, other.execute, ["ROLLBACK"]).start()
-
-    monkeypatch.setattr(policies, "notice", notice)
-    judge = Holding(lambda: other.execute("BEGIN EXCLUSIVE"))
-    given = {"run": tmp_path / "run.db", "concurrency": OPEN, "timeout": 10.0, "progress": False}
-    assert ps.submit_pairs(pairs_of(8), judge, **given).results.height == 28
-    assert len(judge.asked) == len(set(judge.asked))
 
 
 @pytest.mark.slow
@@ -175,23 +144,6 @@ def test_a_table_that_another_program_has_locked(address, monkeypatch, setting):
     assert bool(told) == (setting is not None)
     if told:
         assert told[0].startswith("the database has not done what it was asked for in time; see its statement_timeout")
-
-
-@pytest.mark.parametrize(
-    ("code", "said", "kind"),
-    [
-        (None, "failed: FATAL:  sorry, too many clients already", StoreConnectionError),
-        ("08P01", "FATAL:  query_wait_timeout", StoreConnectionError),
-        ("25P03", "FATAL:  terminating connection due to idle-in-transaction timeout", StoreConnectionError),
-        ("57P05", "FATAL:  terminating connection due to idle-session timeout", StoreConnectionError),
-        ("40P01", "deadlock detected", StoreConnectionError),
-        ("53200", "out of memory", StoreFullError),
-    ],
-)
-def test_what_a_server_says_in_passing(code, said, kind):
-    psycopg = pytest.importorskip("psycopg")
-    error = psycopg.OperationalError(said) if code is None else psycopg.errors.lookup(code)(said)
-    assert type(explain(error, "the database")) is kind
 
 
 def _read_only(connection, name, is_on):

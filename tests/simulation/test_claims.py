@@ -4,7 +4,7 @@ import random
 
 import pytest
 from validation import claims, rows
-from validation.claims_tables import Cell, Mean, figures, tables
+from validation.claims_tables import Cell, figures, tables
 from validation.rows import KeptRows
 
 CLEAN = Cell("clean", 40, 2.5, "pollitt", 40)
@@ -52,13 +52,6 @@ def test_a_bound_outside_of_the_interval_is_a_miss(ours, said):
     assert said in missed
 
 
-def test_a_mean_beyond_its_bound_whose_interval_holds_it_is_not_decided():
-    found = figures(CLEAN, runs_of(CLEAN, n=3, theta=0.929))
-    assert found.missed == ()
-    assert found.doubtful == (f"covers {found.theta.told('.3f')} of the scores (at least 0.93)",)
-    assert "**Near the bound** in 1" in tables([CLEAN], {CLEAN.name: runs_of(CLEAN, n=3, theta=0.929)})
-
-
 def test_judges_that_the_model_does_not_fit_have_a_lower_bound():
     cell = Cell("noisy_texts", 40, 1.0, "information", 40)
     assert figures(cell, runs_of(cell, theta=0.91, rank=0.91)).missed == ()
@@ -71,13 +64,6 @@ def test_where_the_document_is_off_comparisons_are_those_to_its_true_reliability
     assert found.ratio.mean == pytest.approx(0.4)  # half-way between 300 and 500
 
 
-def test_few_runs_make_wide_intervals():
-    few, many = Mean.of([0.0, 1.0, 0.5]), Mean.of([0.0, 1.0, 0.5] * 20)
-    assert few.half == pytest.approx(9.925 * 0.5 / 3**0.5, rel=1e-3)
-    assert many.half < few.half / 10
-    assert Mean.of([1.0]).half == float("inf")
-
-
 def test_one_table_per_demand_and_the_misses_by_name():
     cells = [CLEAN, Cell("repeatable", 40, 1.0, "information", 40)]
     kept = {cells[0].name: runs_of(cells[0], claimed=0.95), cells[1].name: runs_of(cells[1])}
@@ -86,13 +72,6 @@ def test_one_table_per_demand_and_the_misses_by_name():
     assert "24 of 80 runs" in told
     assert "- clean, N = 40, SD 2.5, `pollitt`: claims +0.045" in told
     assert tables(cells, {cell.name: [] for cell in cells}) == "no cell has 3 runs yet"
-
-
-def test_the_tables_of_a_page_are_replaced():
-    page = "before\n<!-- claims: begin -->\nold\n<!-- claims: end -->\nafter\n"
-    assert claims._replaced(page, "new") == "before\n<!-- claims: begin -->\n\nnew\n\n<!-- claims: end -->\nafter\n"
-    with pytest.raises(SystemExit, match="has no"):
-        claims._replaced("nothing", "new")
 
 
 def test_rows_of_another_engine_are_left_out(tmp_path, monkeypatch):
@@ -140,11 +119,3 @@ def test_a_changed_setting_other_answers_and_other_choices_make_rows_stale(tmp_p
     more = {"settings": {"reverse_rate": "0.1", "added": "1"}}  # the engine chooses the same pairs with it
     monkeypatch.setattr(rows, "_present", lambda preset, selector: present | more)
     assert rows.is_present(name, "pairscale", "pollitt", file)
-
-
-def test_what_rows_depend_on_has_the_settings_of_the_preset(monkeypatch):
-    monkeypatch.setattr(rows, "_choices", lambda preset, selector: [(0, 1)])
-    ours, document = (rows._present.__wrapped__(preset, "pollitt") for preset in ("pairscale", "pairwiseLLM"))
-    assert (ours["settings"]["prior_sd"], document["settings"]["prior_sd"]) == ("learned", "1.0")
-    assert ours["answers"] == document["answers"]
-    assert {0, 1} == set(rows._answers())

@@ -5,17 +5,14 @@ import math
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 import pairscale as ps
 from pairscale.core.errors import InputError, UnknownNameError
-from pairscale.models.correlations import kendall, pearson, spearman
-from pairscale.reporting.charts import selectors
+from pairscale.models.correlations import spearman
 from pairscale.simulation.planning import _plan
 from pairscale.simulation.run import MapEstimate, SimulatedRun, _Judge, simulate_run
-from pairscale.simulation.study import RUNS, SETTING, differences, means, simulate
+from pairscale.simulation.study import RUNS, SETTING, simulate
 
 SELECTORS = ("pollitt", "random", "nearest", "information")
 
@@ -75,34 +72,6 @@ def test_the_judge_errs_as_told():
         assert abs(off) < 4
 
 
-def test_abilities_can_be_given_and_the_stop_rule_overridden():
-    truth = np.linspace(-3, 3, 12)
-    options = {"abilities": truth, "btl_config": {"eap_reliability_min": 0.5, "rank_spearman_min": 0.5}}
-    stopped = simulate_run(12, seed=1, max_comparisons=120, **options)
-    assert stopped.stop_reason == "btl_converged"
-    assert stopped.stopped_at == stopped.comparisons < 120
-    assert stopped.refits["stop_decision"].to_list().index(True) == stopped.refits.height - 1
-    whole = simulate_run(12, seed=1, max_comparisons=120, stop_early=False, **options)
-    assert (whole.stop_reason, whole.comparisons, whole.stopped_at) == ("max_comparisons", 120, stopped.stopped_at)
-    assert np.array_equal(whole.history[: stopped.comparisons], stopped.history)
-    assert np.array_equal(whole.abilities, truth)
-
-
-def test_many_in_flight_with_refusals():
-    run = simulate_run(20, seed=2, concurrency=8, invalid_rate=0.2, max_comparisons=100)
-    assert run.comparisons == 100
-    assert 110 < run.asked < 150
-    assert "20 items, pollitt, 100 comparisons, max_comparisons" in str(run)
-
-
-def test_small_and_hopeless_runs_end():
-    two = simulate_run(2)
-    assert two.stop_reason == "candidate_starvation"
-    refused = simulate_run(10, invalid_rate=1.0)
-    assert (refused.stop_reason, refused.comparisons, refused.refits.height) == ("judge_failing", 0, 0)
-    assert repr(refused) == "<SimulatedRun: 10 items, pollitt, 0 comparisons, judge_failing>"
-
-
 @pytest.mark.parametrize(
     ("options", "why"),
     [
@@ -149,12 +118,6 @@ def test_the_width_of_the_prior_is_learned():
         estimate.fit(run.history)
         widths.append(estimate.sd / run.abilities.std())
     assert all(0.7 < ratio < 1.4 for ratio in widths)
-
-
-def test_correlations_without_spread_are_unknown():
-    flat, rising = np.zeros(4), np.arange(4.0)
-    assert [f(flat, rising) for f in (pearson, spearman, kendall)] == [None] * 3
-    assert [f(rising, rising) for f in (pearson, spearman, kendall)] == [pytest.approx(1)] * 3
 
 
 # Studies
@@ -212,33 +175,6 @@ def test_processes_give_the_same(study, selectors):
     assert again.curves.sort("selector", "comparisons").equals(there.sort("selector", "comparisons"))
 
 
-@pytest.mark.slow
-def test_checkpoints_that_some_runs_never_reach_are_left_out():
-    study = simulate(
-        12,
-        selector="pollitt",
-        seeds=4,
-        sd=2.0,
-        btl_config={"eap_reliability_min": 0.7, "rank_spearman_min": 0.6},
-        progress=False,
-    )
-    assert study.baseline is None
-    ends = study.runs["comparisons"]
-    assert ends.n_unique() > 1
-    assert study.summary["comparisons"].max() <= ends.min()
-    assert study.reliability["comparisons"].max() <= ends.min()
-    assert study.stops["n_stopped"].to_list() == [4]
-
-
-def test_one_run_has_no_interval():
-    table = pl.DataFrame({"a": ["x", "y", "y"], "selector": ["p", "p", "q"], "v": [1.0, 2.0, 5.0]})
-    found = means(table, ["a"], ["v"])
-    assert found["v_lower"].to_list()[0] is None
-    assert found.row(1, named=True)["v"] == 3.5
-    apart = differences(table.filter(pl.col("a") == "y"), ["a"], ["v"], "p", "_gain")
-    assert apart["v_gain"].to_list() == [0.0, 3.0]
-
-
 @pytest.mark.parametrize(
     ("options", "why"),
     [
@@ -256,26 +192,6 @@ def test_an_impossible_study_is_refused_before_any_run(options, why, monkeypatch
         simulate(**({"items": 5, "progress": False} | options))
     with pytest.raises(UnknownNameError, match="no selector 'best'"):
         simulate(5, selector=("pollitt", "best"), progress=False)
-
-
-@pytest.mark.slow
-def test_its_chart_shows_every_setting(study):
-    figure = selectors(study)
-    headings = [picture.heading for picture in figure.pictures]
-    assert len(headings) == 4
-    assert headings[:2] == headings[2:]
-    for picture in figure.pictures:
-        rows = [row for marks in picture.marks for row in marks.rows]
-        assert picture.y.low <= min(row["y"] for row in rows)
-        assert max(row["x"] for row in rows) <= picture.x.high
-    assert len(study.plot().to_dict()["concat"]) == 4
-
-
-def test_a_chart_of_nothing_is_refused():
-    settings = {"per_item": 0.5, "btl_config": {"refit_pairs_target": 99}}
-    empty = simulate(8, selector="random", seeds=1, progress=False, **settings)
-    with pytest.raises(InputError, match="nothing to draw"):
-        empty.plot()
 
 
 # Plans
@@ -298,24 +214,6 @@ def test_a_plan_is_what_its_runs_needed():
     assert plan.runs["reliability_claimed"].min() >= 0.6
     assert plan.notices == ()
     assert str(plan).startswith(f"16 items to reliability 0.6: about {plan.comparisons} comparisons")
-
-
-@pytest.mark.slow
-def test_a_large_plan_is_made_from_a_smaller_run(monkeypatch):
-    monkeypatch.setattr("pairscale.simulation.planning.LARGEST", 16)
-    small, large = (ps.plan(n, reliability=0.6, seeds=2, progress=False) for n in (16, 160))
-    assert large.simulated_items == 16
-    assert large.comparisons == 10 * small.comparisons
-    assert large.notices == ("runs of 16 items were simulated, and their comparisons per item taken for 160",)
-
-
-def test_what_cannot_be_reached_is_said():
-    plan = ps.plan(3, reliability=0.99, seeds=2, price=1, progress=False)
-    assert (plan.comparisons, plan.cost, plan.per_item, plan.n_reached) == (None, None, None, 0)
-    assert (plan.fewest, plan.most, plan.at_least) == (None, None, 6)  # each of three pairs twice
-    assert plan.notices == ("2 of 2 runs did not get there: every pair was asked as often as is allowed",)
-    words = "3 items to reliability 0.99: more than 6 comparisons; 0 of 2 simulated runs got there"
-    assert repr(plan) == f"<ComparisonPlan: {words}>"
 
 
 def planned(*ends: tuple[int, bool], asked_for_each: int = 1) -> ps.ComparisonPlan:
@@ -353,20 +251,6 @@ def test_runs_that_did_not_get_there_count_as_needing_more(ends, comparisons, at
     assert ("simulated runs got there" in str(plan)) == (most is None)
     assert plan.n_reached == sum(there for _, there in ends)
     assert plan.cost == (None if comparisons is None else 2 * 0.5 * comparisons)
-
-
-@given(st.lists(st.tuples(st.integers(10, 1000), st.booleans()), min_size=1, max_size=9), st.data())
-def test_whatever_the_others_would_need_the_plan_is_not_too_low(ends, data):
-    """A run that did not get there needs more than it had; how much more, nobody knows."""
-    more = data.draw(st.lists(st.integers(1, 10**4), min_size=len(ends), max_size=len(ends)))
-    needs = [end + beyond * (not there) for (end, there), beyond in zip(ends, more, strict=True)]
-    plan = planned(*ends)
-    if plan.comparisons is None:
-        assert plan.at_least <= np.median(needs) + 0.5
-        assert 2 * plan.n_reached <= plan.n_seeds
-    else:
-        assert plan.comparisons >= np.median(needs) - 0.5
-        assert 2 * plan.n_reached > plan.n_seeds
 
 
 @pytest.mark.parametrize(

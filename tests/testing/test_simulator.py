@@ -1,6 +1,5 @@
 """The simulator is a fair stand-in: the official SDKs work against it unchanged, and its figures are what it says."""
 
-import asyncio
 import json
 import math
 import warnings
@@ -8,9 +7,7 @@ import warnings
 import pytest
 
 import pairscale as ps
-from pairscale.core.errors import InputError
 from pairscale.testing import Behaviour, Faults, ProviderSimulator
-from pairscale.testing._judging import samples_of
 
 
 def sdk(name):
@@ -171,19 +168,6 @@ def test_ollama():
         client._client.close()
 
 
-@pytest.mark.slow
-def test_the_async_sdk_at_once(server):
-    async def ask() -> list[str]:
-        async with sdk("openai").AsyncOpenAI(api_key=KEY, base_url=f"{server.url}/v1") as client:
-            made = [
-                client.chat.completions.create(model="gpt-4.1", messages=[{"role": "user", "content": PROMPT}])
-                for _ in range(8)
-            ]
-            return [reply.choices[0].message.content for reply in await asyncio.gather(*made)]
-
-    assert asyncio.run(ask()) == [ONE] * 8
-
-
 # Errors are those of the SDK
 
 
@@ -220,60 +204,6 @@ def test_errors_of_the_sdks_of_openai_and_anthropic_and_together(settings, error
         with ProviderSimulator(**settings) as server, of_together(server) as client:
             with pytest.raises(getattr(sdk("together"), error)):
                 chat_with(client)
-
-
-@pytest.mark.slow
-def test_the_overload_of_anthropic():
-    with ProviderSimulator(faults=Faults(script=[529])) as server, of_anthropic(server) as client:
-        with pytest.raises(sdk("anthropic").APIStatusError) as raised:
-            client.messages.create(model="claude-opus-4-5", max_tokens=9, messages=[{"role": "user", "content": "x"}])
-    assert raised.value.status_code == 529
-    assert raised.value.body["error"]["type"] == "overloaded_error"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("settings", "error", "code"),
-    [
-        ({"keys": ["another"]}, "ClientError", 400),
-        ({"models": ["another"]}, "ClientError", 404),
-        ({"faults": Faults(script=[429])}, "ClientError", 429),
-        ({"faults": Faults(script=[503])}, "ServerError", 503),
-    ],
-)
-def test_errors_of_the_sdk_of_gemini(settings, error, code):
-    with ProviderSimulator(**settings) as server, of_gemini(server) as client:
-        with pytest.raises(getattr(sdk("google.genai").errors, error)) as raised:
-            client.models.generate_content(model="gemini-3-pro-preview", contents=PROMPT)
-    assert raised.value.code == code
-
-
-@pytest.mark.slow
-def test_the_sdk_of_openai_tries_again_as_it_always_does():
-    faults = Faults(script=[429, 503], retry_after="")
-    with ProviderSimulator(faults=faults, headers={"retry-after-ms": "1"}) as server:
-        with sdk("openai").OpenAI(api_key=KEY, base_url=f"{server.url}/v1", max_retries=2) as client:
-            assert chat_with(client).choices[0].message.content
-        assert [entry.status for entry in server.journal] == [429, 503, 200]
-
-
-@pytest.mark.slow
-def test_refusals_filters_and_cuts_are_those_of_the_sdk():
-    with ProviderSimulator(Behaviour(refusal_rate=1)) as server:
-        with of_openai(server) as client:
-            assert chat_with(client).choices[0].message.refusal
-        with of_anthropic(server) as client:
-            reply = client.messages.create(
-                model="claude-opus-4-5", max_tokens=9, messages=[{"role": "user", "content": PROMPT}]
-            )
-            assert reply.stop_reason == "refusal"
-        with of_gemini(server) as client:
-            blocked = client.models.generate_content(model="gemini-3-pro-preview", contents=PROMPT)
-            assert blocked.prompt_feedback.block_reason.name == "PROHIBITED_CONTENT"
-    with ProviderSimulator(Behaviour(truncated_rate=1)) as server:
-        with of_openai(server) as client:
-            assert chat_with(client).choices[0].finish_reason == "length"
-            assert client.responses.create(model="gpt-5.1", input=PROMPT).status == "incomplete"
 
 
 # It keeps no keys, and what it draws is what it says
@@ -314,103 +244,3 @@ def judged(behaviour: Behaviour, pairs, **settings) -> ps.SubmitResult:
 def pairs():
     texts = [{"ID": f"s{n:02d}", "text": f"Text number {n}."} for n in range(30)]
     return ps.randomize_pair_order(ps.make_pairs(texts), seed=1)
-
-
-def test_the_same_seed_gives_the_same_answers(pairs):
-    some = pairs.head(80)
-    first = judged(Behaviour(quality=len, lapse=0.5, refusal_rate=0.1, seed=3), some)
-    again = judged(Behaviour(quality=len, lapse=0.5, refusal_rate=0.1, seed=3), some)
-    other = judged(Behaviour(quality=len, lapse=0.5, refusal_rate=0.1, seed=4), some)
-    columns = ["custom_id", "better_id", "content", "prompt_tokens"]
-    assert first.results.select(columns).equals(again.results.select(columns))
-    assert not first.results.select(columns).equals(other.results.select(columns))
-
-
-@pytest.mark.slow
-def test_bias_lapse_and_refusals_are_as_large_as_they_are_set(pairs):
-    behaviour = Behaviour(quality=lambda _: 0.0, bias=1.0, lapse=0.2, refusal_rate=0.1, malformed_rate=0.05, seed=7)
-    done = judged(behaviour, pairs)
-    n = pairs.height
-    assert n == 435
-    codes = done.failed_pairs["error_code"].value_counts()
-    found = dict(codes.iter_rows())
-    for name, rate in (("refusal", 0.1), ("parse_error", 0.05)):
-        assert abs(found[name] - n * rate) < 4 * math.sqrt(n * rate * (1 - rate))
-    p = 0.8 / (1 + math.exp(-1)) + 0.1
-    first = (done.results["better_sample"] == "SAMPLE_1").sum()
-    assert abs(first - done.results.height * p) < 4 * math.sqrt(done.results.height * p * (1 - p))
-
-
-def test_quality_decides_and_sharpness_how_surely(pairs):
-    quality = {f"Text number {n}.": float(n) for n in range(30)}
-    done = judged(Behaviour(quality=quality, sharpness=50), pairs.head(100))
-    better = [max(a, b) for a, b in done.results.select("ID1", "ID2").iter_rows()]
-    assert done.results["better_id"].to_list() == better
-
-
-@pytest.mark.parametrize("name", ps.list_prompt_templates(include_registered=False))
-@pytest.mark.parametrize(
-    "texts", [(GOOD, BAD), ("Word", "Word Word Word"), ("It rains.\n\nThe sun: A cat.", "Dogs 1.")]
-)
-def test_it_reads_every_template_that_comes_with_pairscale(name, texts):
-    template = ps.get_prompt_template(name).replace("{TRAIT_NAME}", "clarity")
-    for first, second in (texts, texts[::-1]):
-        assert samples_of(template.replace("{SAMPLE_1}", first).replace("{SAMPLE_2}", second)) == (first, second)
-
-
-def test_it_answers_between_the_tags_that_a_prompt_asks_for():
-    template = ps.get_prompt_template().replace("BETTER_SAMPLE", "WINNER")
-    pair = [{"ID1": "a", "text1": f"No {ONE}", "ID2": "b", "text2": GOOD}]
-    done = judged(
-        Behaviour(quality={GOOD: 50.0}), pair, prompt_template=template, tag_prefix="<WINNER>", tag_suffix="</WINNER>"
-    )
-    assert done.results["content"].to_list() == ["<WINNER>SAMPLE_2</WINNER>"]
-
-
-def test_faults_are_drawn_by_number_and_seed():
-    faults = Faults(rate_limited=0.2, server_error=0.1, overloaded=0.05, reset=0.05, truncated=0.05, slow=0.02)
-    drawn = [faults.fate(number, 1) for number in range(1, 4001)]
-    assert drawn == [faults.fate(number, 1) for number in range(1, 4001)]
-    for kind, share in ((429, 0.2), (500, 0.1), (529, 0.05), ("reset", 0.05), ("truncated", 0.05), ("slow", 0.02)):
-        assert abs(drawn.count(kind) / 4000 - share) < 0.03
-    assert Faults(script=["ok", 503], server_error=1.0).fate(1, 0) == "ok"
-    assert Faults(script=["ok", 503], server_error=1.0).fate(2, 0) == 503
-    assert Faults(script=["ok", 503], server_error=1.0).fate(3, 0) == 500
-
-
-@pytest.mark.parametrize("settings", [{"lapse": 1.5}, {"refusal_rate": -0.1}, {"echo_rate": 2}])
-def test_shares_must_be_shares(message_snapshot, settings):
-    with pytest.raises(InputError) as refused:
-        Behaviour(**settings)
-    message_snapshot(refused)
-
-
-def test_a_port_that_is_taken():
-    with ProviderSimulator() as server, pytest.raises(InputError, match="cannot listen"):
-        with ProviderSimulator(port=server.port):
-            pass
-
-
-def test_addresses_and_bodies_that_it_does_not_know(server):
-    import urllib.error
-    import urllib.request
-
-    def status(path: str, data: bytes | None = None) -> int:
-        request = urllib.request.Request(server.url + path, data, {"Content-Type": "application/json"})
-        try:
-            with urllib.request.urlopen(request) as reply:
-                return reply.status
-        except urllib.error.HTTPError as error:
-            with error:
-                return error.code
-
-    assert status("/v1/nothing") == 404
-    for body in (b"", b"no json", b"[1]", b"{}", b'{"model": "m", "messages": 5}', b'{"messages": [{"role": "user"}]}'):
-        assert status("/v1/chat/completions", body) == 400
-
-
-@pytest.mark.slow
-def test_without_two_samples_it_says_so(server):
-    with of_openai(server) as client:
-        reply = client.chat.completions.create(model="gpt-4.1", messages=[{"role": "user", "content": "Hello"}])
-    assert reply.choices[0].message.content == "I see no two samples to compare."

@@ -18,20 +18,20 @@ import numpy as np
 from polars.exceptions import PolarsError
 
 from pairscale.adaptive.config import BTLConfig
-from pairscale.adaptive.engine import Starved
+from pairscale.adaptive.engine import Starved, uid_of
 from pairscale.adaptive.gates import (
     CONVERGED,
-    NEAR_STOP_MARGIN,
-    NEAR_STOP_WRONG,
     is_identified,
+    is_near_stop,
     may_stop,
     stop_decision,
     stop_gates,
 )
 from pairscale.adaptive.messages import NOTHING_LEFT
 from pairscale.adaptive.refits import figure_columns, request_columns
-from pairscale.adaptive.replay import Replay, uid_of
+from pairscale.adaptive.replay import Replay
 from pairscale.adaptive.selection.goal_errors import expected_wrong
+from pairscale.adaptive.selectors import MissingSelector
 from pairscale.adaptive.session import session_facts
 from pairscale.core.errors import PairscaleError, StoreDamagedError
 
@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from pairscale.adaptive.refits import RefitRequest
     from pairscale.adaptive.selectors import OwnSelector
     from pairscale.store.runfile import RunFile
-
-__all__ = ["Replayed", "read_replay"]
 
 Row = Mapping[str, Any]
 
@@ -87,7 +85,8 @@ def read_replay(store: RunFile, where: str, selector: str | OwnSelector | None =
         audit = _Audit(store, where, selector)
     except (*_UNFIT, StoreDamagedError) as error:
         return partial(Replayed, 0, 0, _unfit(error))
-    audit.engine.require_selector()
+    if isinstance(audit.engine.chooser, MissingSelector):
+        audit.engine.chooser()
     return audit.found
 
 
@@ -202,10 +201,12 @@ class _Audit(Replay):
         super().end(reason)
 
     def refit(self, number: int, *, is_closing: bool) -> None:
-        where, at = f"refit {number}", self.refits
+        where = f"refit {number}"
+        at = self.refits
         is_there = number == at + 1 and at < min(len(self.rounds), len(self.items))
         _require(is_there, f"{where} is logged, but the log has {len(self.rounds)} rows of refits")
-        logged, items = self.rounds[at], self.items[at]
+        logged = self.rounds[at]
+        items = self.items[at]
         _require(items["refit_id"] == number, f"{where}: its items are those of refit {items['refit_id']}")
         request = self.engine.refit_request() if is_closing else self.engine.pending
         if request is None:
@@ -274,9 +275,14 @@ def _same(made: Any, logged: Any) -> bool:
 def round_columns(request: RefitRequest, logged: Row, items: Row) -> dict[str, Any]:
     """The columns of the round log that follow from the run, its settings and the scores in the item log."""
     btl, keep = request.btl, request.counted
-    degree, all_means = request.degree[keep], np.array(items["theta_mean"], dtype=np.float64)
-    mean, sd = all_means[keep], np.array(items["theta_sd"], dtype=np.float64)[keep]
-    between, within = float(mean.var(ddof=1)), float(np.mean(sd**2))
+    degree = request.degree[keep]
+    all_means = np.array(items["theta_mean"], dtype=np.float64)
+    mean = all_means[keep]
+    between = float(mean.var(ddof=1))
+    within = float(np.mean(np.square(np.array(items["theta_sd"], dtype=np.float64)[keep])))
+    wrong = None
+    if request.adaptive.top is not None:
+        wrong = expected_wrong(np.array(items["top_prob"], dtype=np.float64)[keep], mean, request.adaptive.top)
     near_stop = request.near_stop or bool(logged["phase3_entered"])
     repeats = logged["repeat_agreement"] if btl.repeats == "learned" else btl.repeats
     gates = stop_gates(logged)
@@ -298,44 +304,27 @@ def round_columns(request: RefitRequest, logged: Row, items: Row) -> dict[str, A
         "phase3_entered": _enters(request, logged, passed=bool(gates["diagnostics_pass"])),
         "global_identified": is_identified(logged) if gates["diagnostics_pass"] else request.global_identified,
         "repeat_agreement": None if repeats == "independent" else repeats,
-        "top_wrong": _wrong(request, items),
+        "top_wrong": wrong,
         **gates,
     }
 
 
-def _wrong(request: RefitRequest, items: Row) -> float | None:
-    """The expected number of wrong members, from the probabilities in the item log."""
-    if request.adaptive.top is None:
-        return None
-    keep = request.counted
-    in_top = np.array(items["top_prob"], dtype=np.float64)[keep]
-    return expected_wrong(in_top, np.array(items["theta_mean"], dtype=np.float64)[keep], request.adaptive.top)
-
-
 def _enters(request: RefitRequest, logged: Row, *, passed: bool) -> bool:
     """Whether a refit entered phase 3. One that did may have been drawn again, so its log alone cannot refute it."""
-    if request.near_stop:
-        return False
-    if request.adaptive.top is None:
-        reliability = logged["reliability"]
-        near = reliability is not None and reliability >= request.btl.eap_reliability_min - NEAR_STOP_MARGIN
-    else:
-        near = logged["top_wrong"] <= NEAR_STOP_WRONG * logged["top_wrong_allowed"]
-    return bool(logged["phase3_entered"]) or (passed and near)
+    return not request.near_stop and bool(logged["phase3_entered"] or (passed and is_near_stop(logged)))
 
 
 def item_columns(request: RefitRequest, items: Row) -> dict[str, Any]:
     """The columns of the item log that follow from the run and from the scores in it."""
-    degree = request.degree.tolist()
     theta = np.array(items["theta_mean"], dtype=np.float64)
+    with np.errstate(invalid="ignore"):
+        rate = request.first / request.degree
     return {
-        "refit_id": [request.refit_id] * len(degree),
+        "refit_id": [request.refit_id] * len(theta),
         "ID": list(request.ids),
-        "degree": degree,
+        "degree": request.degree.tolist(),
         "pos_count_A": request.first.tolist(),
         "pos_count_B": request.second.tolist(),
-        "pos_A_rate": [
-            first / times if times else None for first, times in zip(request.first.tolist(), degree, strict=True)
-        ],
+        "pos_A_rate": [float(share) if np.isfinite(share) else None for share in rate],
         "rank": (1 + len(theta) - np.searchsorted(np.sort(theta), theta, side="right")).tolist(),
     }

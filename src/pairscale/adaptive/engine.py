@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pairscale.adaptive.config import STOP_SETTINGS, AdaptiveConfig, BTLConfig, other_settings
+from pairscale.adaptive.config import STOP_SETTINGS, AdaptiveConfig, BTLConfig
 from pairscale.adaptive.gates import stop_decision
 from pairscale.adaptive.logs import health_columns
 from pairscale.adaptive.refits import Belief, LagPoint, RefitRequest
@@ -31,7 +31,6 @@ from pairscale.adaptive.selection.pollitt import (
 from pairscale.adaptive.selection.warm_start import WarmStart
 from pairscale.adaptive.selectors import (
     POLLITT,
-    MissingSelector,
     OwnSelector,
     Selector,
     choose_by,
@@ -48,8 +47,6 @@ from pairscale.models.trueskill import win_probability
 if TYPE_CHECKING:
     from pairscale.adaptive.selection.ledger import Flags
     from pairscale.core.arrays import Floats, Ints
-
-__all__ = ["EXHAUSTED", "FEWEST", "Engine", "Proposal", "Starved"]
 
 WARM_START = "warm_start"
 REVERSE = "reverse"
@@ -96,13 +93,19 @@ class Starved:
     row: Mapping[str, Any]
 
 
+def uid_of(step_id: int) -> str:
+    """The name of a step's question in the run file."""
+    return f"step-{step_id:06d}"
+
+
 class Engine:
     """The state of a run, and its verbs: :meth:`propose`, :meth:`record` and :meth:`apply`.
 
     Attributes:
         ids: the items, in the order in which they came in.
         seed: of every choice.
-        selector: who chooses, by name: ``pollitt``, ``random``, ``nearest``, ``information``, or one of your own.
+        chooser: who chooses.
+        selector: the same by name: ``pollitt``, ``random``, ``nearest``, ``information``, or one of your own.
         config: how pairs are chosen.
         btl: when the model is fitted again, and when the run stops.
         ledger: what was asked and answered.
@@ -132,12 +135,11 @@ class Engine:
     ) -> None:
         if len(ids) < 2:
             raise InputError(f"ranking needs at least two texts, not {len(ids)}")
-        self._chooser = named_selector(selector)
+        self.chooser = named_selector(selector)
         self.seed = require_int(seed, "seed", least=0)
-        self.selector = selector_name(self._chooser)
-        self._other: Selector | None = None  # who chooses, where it is not by rounds
-        if self._chooser != POLLITT:
-            self._other = make_selector(self._chooser, self._known)
+        self.selector = selector_name(self.chooser)
+        # Who chooses, where it is not by rounds.
+        self._other: Selector | None = None if self.chooser == POLLITT else make_selector(self.chooser, self._known)
         self.ids: list[str] = []
         self._settle_size(ids, adaptive_config, btl_config)
         self.ledger = Ledger(len(ids), self.config.W_cap, mu, sigma)
@@ -239,11 +241,6 @@ class Engine:
             return int(winner_pos == 1)
         return 0.5 if self.counts_ties and outcome in ("tie", "flip") else None
 
-    def require_selector(self) -> None:
-        """Refuse to continue when a selector of the user's was not given again."""
-        if isinstance(self._chooser, MissingSelector):
-            self._chooser()
-
     @property
     def withdrawn(self) -> list[str]:
         """Items that were withdrawn."""
@@ -265,7 +262,7 @@ class Engine:
         reversible = self._to_reverse()
         if reversible:  # outside of the round's quotas
             rng = np.random.default_rng((self.seed, self.steps + 1, _REVERSAL))
-            return self._unchosen(reversible[int(rng.integers(len(reversible)))], REVERSE)
+            return self._unchosen(reversible[rng.integers(len(reversible))], REVERSE)
         stage = self._next_stage()
         if stage is None:
             return None
@@ -478,22 +475,21 @@ class Engine:
             self._reject(proposal, row, invalid_reason, invalid_kind or "abstention")
         else:
             row["Y"] = y if y == 0.5 else int(y)
-            if orders_agree is not None:
-                row["orders_agree"] = orders_agree
-            if judge is not None:
-                row["judge"] = judge
-            if probability is not None and self.btl.answer == "probability":
-                row["probability"] = require_probability(probability, "probability")
-            self._commit(proposal, row)
+            if self.btl.answer != "probability":
+                probability = None
+            elif probability is not None:
+                require_probability(probability, "probability")
+            more = {"orders_agree": orders_agree, "judge": judge, "probability": probability}
+            self._commit(proposal, row, more)
         self._count(row)
         self._round.is_stale = True
         self._ask_for_refit()
         return row
 
-    def _commit(self, proposal: Proposal, row: dict[str, Any]) -> None:
+    def _commit(self, proposal: Proposal, row: dict[str, Any], more: dict[str, Any]) -> None:
         a, b, y = proposal.first, proposal.second, row["Y"]
-        more = {name: row.get(name) for name in ("orders_agree", "probability", "judge")}
         self.ledger.commit(a, b, y, **more)
+        row |= {name: value for name, value in more.items() if value is not None}
         row["pair_id"] = self.committed
         if row["round_stage"] == WARM_START:
             self._warm.committed()
@@ -648,12 +644,8 @@ class Engine:
             btl_config: all that is given of the other.
             stop_reason: why the run stops here, if the last refit meets a new stop rule.
         """
-        before = self.btl
         self._settle_size((), self._given[0] if adaptive_config is None else adaptive_config, btl_config)
-        if adaptive_config is None:
-            if other := set(other_settings(before, self.btl)) - set(STOP_SETTINGS):
-                raise InputError(f"btl_config: {listed(sorted(other))} would change, which is not only about the stop")
-        else:
+        if adaptive_config is not None:
             self.ledger.resize_window(self.config.W_cap)
             limits = {"pair_limit": self.config.max_invalid_per_pair, "item_limit": self.config.max_invalid_per_item}
             self.ledger.forgive(**limits)

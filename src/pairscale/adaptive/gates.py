@@ -8,18 +8,6 @@ from typing import Any, Literal
 
 from pairscale.adaptive.config import ORDER
 
-__all__ = [
-    "CONVERGED",
-    "NEAR_STOP_MARGIN",
-    "NEAR_STOP_WRONG",
-    "SCREEN_MARGINS",
-    "holds",
-    "is_identified",
-    "may_stop",
-    "stop_decision",
-    "stop_gates",
-]
-
 NEAR_STOP_MARGIN = 0.05
 """Phase 3 begins so much below the reliability that a stop needs (§5.4)."""
 
@@ -71,6 +59,13 @@ def stop_gates(row: Mapping[str, Any]) -> dict[str, bool | None]:
         **{name: verdict if row["lag_eligible"] else None for name, verdict in lagged.items()},
         "top_wrong_pass": holds(row["top_wrong"], "<=", row["top_wrong_allowed"]) is True if _is_top(row) else None,
     }
+
+
+def is_near_stop(row: Mapping[str, Any]) -> bool:
+    """Whether a row's figure is that of phase 3 (§5.4)."""
+    if _is_top(row):
+        return holds(row["top_wrong"], "<=", NEAR_STOP_WRONG * row["top_wrong_allowed"]) is True
+    return holds(row["reliability"], ">=", row["eap_reliability_min"] - NEAR_STOP_MARGIN) is True
 
 
 def _is_top(row: Mapping[str, Any]) -> bool:

@@ -10,11 +10,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pairscale.adaptive.engine import FEWEST, Proposal, Starved
+from pairscale.adaptive.engine import FEWEST, Proposal, Starved, uid_of
 from pairscale.adaptive.messages import STOPS, TO_CONTINUE, flips, weak_judges, why_stopped
 from pairscale.adaptive.refits import FitFn, RefitOutcome, RefitRequest, fit_name, refit
-from pairscale.adaptive.replay import uid_of
 from pairscale.adaptive.selection.ledger import FIRST_ANSWERS, TIE
+from pairscale.adaptive.selectors import MissingSelector
 from pairscale.adaptive.session import AdaptiveState, event_of, require_same_judge
 from pairscale.adaptive.view import View
 from pairscale.core.errors import JudgeError, StoreMismatchError
@@ -48,9 +48,7 @@ from pairscale.store.policies import JournalWriter
 from pairscale.store.writer import Entry
 
 if TYPE_CHECKING:
-    from pairscale.store.runfile import RunFile
-
-__all__ = ["AdaptiveSource", "RunLimits", "run_live"]
+    pass
 
 _FEW = 5  # answers that may all be ties by chance
 _ENDS = {asyncio.CancelledError: "interrupted", KeyboardInterrupt: "interrupted", JudgeError: "judge_failed"}
@@ -78,6 +76,7 @@ class RunLimits:
             object.__setattr__(self, name, optional(require, value, name, least=0))
 
 
+@dataclass(eq=False)
 class AdaptiveSource:
     """One call of an adaptive run.
 
@@ -94,45 +93,34 @@ class AdaptiveSource:
         clock: seconds, for ``max_minutes``.
     """
 
-    def __init__(
-        self,
-        state: AdaptiveState,
-        judge: Judge,
-        condition_id: str,
-        journal: JournalWriter,
-        view: View,
-        limits: RunLimits,
-        budget: Budget,
-        *,
-        concurrency: int,
-        fit_fn: FitFn | str | None = None,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._state = state
-        self._engine = state.engine
-        self._judge = judge
-        self._condition_id = condition_id
-        self._journal = journal
-        self._view = view
-        self._limits = limits
-        self._budget = budget
-        self._concurrency = concurrency
-        self._is_sequential = concurrency == 1  # then a question is written down with its answer
-        self._fit_fn = fit_fn
-        self._clock = clock
-        self.deadline = None if limits.max_minutes is None else clock() + 60 * limits.max_minutes
+    state: AdaptiveState
+    judge: Judge
+    condition_id: str
+    journal: JournalWriter
+    view: View
+    limits: RunLimits
+    budget: Budget
+    concurrency: int
+    fit_fn: FitFn | str | None = None
+    clock: Callable[[], float] = time.monotonic
+
+    def __post_init__(self) -> None:
+        self._engine = self.state.engine
+        self._is_sequential = self.concurrency == 1  # then a question is written down with its answer
+        minutes = self.limits.max_minutes
+        self.deadline = None if minutes is None else self.clock() + 60 * minutes
         self._begun = 0
         self._asking: set[int] = set()
         self._fitting: asyncio.Future[RefitOutcome] | None = None
-        rows = state.items.iter_rows(named=True)
+        rows = self.state.items.iter_rows(named=True)
         self._samples: dict[str, Item] = {row["ID"]: {**row, "item_id": row["ID"]} for row in rows}
         self._most: float | None = None  # that a question may cost, as the judge says of the two longest texts
-        if limits.max_cost is not None:
+        if self.limits.max_cost is not None:
             longest = sorted(self._samples.values(), key=lambda sample: len(sample["text"].encode()))[-2:]
-            self._most = max_cost_of(judge, JudgePair(longest[0], longest[-1]))
+            self._most = max_cost_of(self.judge, JudgePair(longest[0], longest[-1]))
         self._without_winner = FailureStreak(self._engine.config.max_failures_in_row)
-        self._counts_repeats = bool(judge_member(judge, "uses_cache"))
-        allow_ties = judge_member(judge, "allow_ties")
+        self._counts_repeats = bool(judge_member(self.judge, "uses_cache"))
+        allow_ties = judge_member(self.judge, "allow_ties")
         if allow_ties is not None:
             allow_ties(self._engine.counts_ties)
 
@@ -158,7 +146,7 @@ class AdaptiveSource:
         """Commit an answer, or count a failure against the pair and its texts; the row of the step log."""
         step_id: int = question.key
         self._asking.discard(step_id)
-        self._state.cost = self._budget.spent
+        self.state.cost = self.budget.spent
         if recorded is None:
             return ()
         verdict, engine = recorded.verdict, self._engine
@@ -173,9 +161,9 @@ class AdaptiveSource:
             reason = scrub_surrogates(verdict.error_message or f"the judge said {outcome}")
             row = engine.record(step_id, None, invalid_reason=reason, invalid_kind=kind)
         else:
-            member_of = getattr(self._judge, "member_of", None)
+            member_of = getattr(self.judge, "member_of", None)
             member = None if member_of is None else member_of(first, second)
-            both = engine.counts_ties and getattr(self._judge, "both_orders", False)
+            both = engine.counts_ties and getattr(self.judge, "both_orders", False)
             agree = {"win": True, "flip": False}.get(outcome) if both else None
             row = engine.record(step_id, y, orders_agree=agree, probability=verdict.probability, judge=member)
         self._without_winner.count_kind("" if y is None else None, first, second)
@@ -190,16 +178,16 @@ class AdaptiveSource:
         waiting = engine.open.keys() - self._asking
         if waiting and engine.stop_reason is None and self._may_ask():
             return self._question(engine.open[min(waiting)])  # of an earlier call, which may have had more open
-        while len(engine.open) < self._concurrency and self._may_ask():
+        while len(engine.open) < self.concurrency and self._may_ask():
             found = engine.propose()
             if found is None:
                 return None
             if isinstance(found, Starved):
                 self._begun += 1
-                self._journal.put(Entry(rows=self._logged(dict(found.row))))
+                self.journal.put(Entry(rows=self._logged(dict(found.row))))
                 continue
             if not self._is_sequential:
-                self._journal.put(Entry(rows=[("adaptive_open", found.fields)]))
+                self.journal.put(Entry(rows=[("adaptive_open", found.fields)]))
             return self._question(found)
         return None
 
@@ -211,14 +199,14 @@ class AdaptiveSource:
         if self._counts_repeats:  # repeats must not be copies, also after a resume
             occurrence += engine.ledger.times(proposal.first, proposal.second)
         return Question(
-            self._judge,
-            self._condition_id,
+            self.judge,
+            self.condition_id,
             uid_of(step_id),
             self._samples[engine.ids[proposal.first]],
             self._samples[engine.ids[proposal.second]],
             key=step_id,
             occurrence=occurrence,
-            state=self._state,
+            state=self.state,
             columns={"step_id": step_id},
             open_rows=[("adaptive_open", proposal.fields)] if self._is_sequential else (),  # else it is there
         )
@@ -226,17 +214,17 @@ class AdaptiveSource:
     def _logged(self, row: dict[str, Any]) -> LogRows:
         """Add a row to the step log in memory and show it; the row for the run file."""
         row["timestamp"] = utc_now()
-        self._state.add_step(row)
-        self._view.step(row)
+        self.state.add_step(row)
+        self.view.step(row)
         return [("step_log", row)]
 
     def _may_ask(self) -> bool:
-        steps = self._limits.n_steps
+        steps = self.limits.n_steps
         return (steps is None or self._begun < steps) and self.limit() is None
 
     def limit(self) -> str | None:
         """The limit that forbids another question now."""
-        limits, engine = self._limits, self._engine
+        limits, engine = self.limits, self._engine
         if engine.is_failing and self._without_winner.is_general:
             return "judge_failing"
         if engine.is_flipping:
@@ -245,15 +233,15 @@ class AdaptiveSource:
             return "no_probabilities"
         if limits.max_comparisons is not None and engine.committed + len(self._asking) >= limits.max_comparisons:
             return "max_comparisons"
-        if self.deadline is not None and self._clock() >= self.deadline:
+        if self.deadline is not None and self.clock() >= self.deadline:
             return "max_minutes"
-        return None if self._budget.may_ask(self._condition_id, self._most) else "max_cost"
+        return None if self.budget.may_ask(self.condition_id, self._most) else "max_cost"
 
     # The start and the end of a call
 
     def start(self) -> None:
         """Begin a call."""
-        self._state.ended = None
+        self.state.ended = None
         self._engine.failures_in_row = 0
         self.fit_if_due()
 
@@ -276,11 +264,11 @@ class AdaptiveSource:
 
     def end(self, reason: str | None) -> None:
         """Log why a call ended, and what is still open: the next call asks it first."""
-        self._state.ended = reason
+        self.state.ended = reason
         if self._is_sequential:  # else it was written before it was asked
             for proposal in self._engine.open.values():
-                self._journal.put(Entry(rows=[("adaptive_open", proposal.fields)]))
-        self._journal.event(event_of("end", self._engine, reason=reason))
+                self.journal.put(Entry(rows=[("adaptive_open", proposal.fields)]))
+        self.journal.event(event_of("end", self._engine, reason=reason))
 
     # Refits
 
@@ -292,41 +280,41 @@ class AdaptiveSource:
             self._fitting = self._submit(request)
 
     def _submit(self, request: RefitRequest, *, is_closing: bool = False) -> asyncio.Future[RefitOutcome]:
-        self._view.refit_started()
-        request = replace(request, refit_id=len(self._state.rounds) + 1, is_closing=is_closing)
+        self.view.refit_started()
+        request = replace(request, refit_id=len(self.state.rounds) + 1, is_closing=is_closing)
         # In a thread that the process does not wait for: Ctrl-C ends a long fit, too.
-        return asyncio.ensure_future(in_thread(partial(refit, request, self._fit_fn, self._state.warm)))
+        return asyncio.ensure_future(in_thread(partial(refit, request, self.fit_fn, self.state.warm)))
 
     def _apply(self) -> None:
         assert self._fitting is not None  # noqa: S101
         outcome = self._fitting.result()
         self._fitting = None
-        self._state.warm = outcome.warm
+        self.state.warm = outcome.warm
         row = self._log_refit(outcome, is_closing=False)
         self._engine.apply(outcome.belief, stop_reason=row["stop_reason"] if row["stop_decision"] else None)
         self.fit_if_due()
 
     async def close(self) -> None:
         """Fit once more if comparisons came in since the last refit. It guides no choice of a later call."""
-        if not self._state.needs_closing:
+        if not self.state.needs_closing:
             return
         outcome = await self._submit(self._engine.refit_request(), is_closing=True)
-        reason = self._state.stop_reason
+        reason = self.state.stop_reason
         outcome.row.update(stop_decision=reason is not None, stop_reason=reason)
         self._log_refit(outcome, is_closing=True)
 
     def _log_refit(self, outcome: RefitOutcome, *, is_closing: bool) -> Mapping[str, Any]:
-        row, where = outcome.row, self._state.where
+        row, where = outcome.row, self.state.where
         kept = {"belief": outcome.belief.to_bytes()}
         warm = None if is_closing else warm_to_bytes(outcome.warm)
         if warm is not None:
             kept["warm"] = warm
         event = event_of("refit", self._engine, refit_id=row["refit_id"], is_closing=is_closing)
         rows = [("round_log", row), ("adaptive_events", event)]
-        self._journal.put(Entry(rows=rows, scores=outcome.items, blobs=kept))
-        self._state.add_refit(row, outcome.items)
-        self._view.refit(row)
-        if self._state.settings["persist_item_log"] and where is not None and "://" not in where:
+        self.journal.put(Entry(rows=rows, scores=outcome.items, blobs=kept))
+        self.state.add_refit(row, outcome.items)
+        self.view.refit(row)
+        if self.state.settings["persist_item_log"] and where is not None and "://" not in where:
             write_table(outcome.items, Path(where).parent / f"item_log_refit_{row['refit_id']:04d}.csv")
         return row
 
@@ -364,14 +352,18 @@ def run_live(
     entered = require_same_judge(state, judge)
     _say_what_is_unsure(state, entered, judge)
     stopped = engine.stop_reason
-    if stopped is None:
-        engine.require_selector()
-    else:
+    if stopped is None and isinstance(engine.chooser, MissingSelector):
+        engine.chooser()
+    if stopped is not None:
         notice(f"this run has stopped ({stopped}): {why_stopped(state)}; to continue, {TO_CONTINUE[stopped]}")
         if not state.needs_closing and not state.unlogged:
             return
     with state.writing() as store:
-        condition_id = entered or _enter_judge(state, store, judge)
+        condition_id = entered
+        if condition_id is None:
+            state.judge_id = judge.condition.judge_id
+            condition_id = store.add_condition(judge.condition)
+            store.set_meta("adaptive_condition", condition_id)  # before the first answer: a process may die at any time
         record_prices(store, [judge])
         view.prices = recorded_prices(store)
         with view, JournalWriter(store) as journal:
@@ -440,14 +432,6 @@ def _run(
         )
     if closing or reason in STOPS:
         run_sync(source.close)
-
-
-def _enter_judge(state: AdaptiveState, store: RunFile, judge: Judge) -> str:
-    """Enter the condition of a run's first judge."""
-    state.judge_id = judge.condition.judge_id
-    condition_id = store.add_condition(judge.condition)
-    store.set_meta("adaptive_condition", condition_id)  # before the first answer: a process may die at any time
-    return condition_id
 
 
 def _say_what_is_unsure(state: AdaptiveState, entered: str | None, judge: Judge) -> None:

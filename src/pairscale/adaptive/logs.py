@@ -9,8 +9,6 @@ from typing import Any
 
 import polars as pl
 
-__all__ = ["STEP_LOG", "STEP_LOG_MEANING", "health_columns", "step_frame"]
-
 _INT, _REAL, _TEXT, _FLAG = pl.Int64(), pl.Float64(), pl.String(), pl.Boolean()
 _TIME = pl.Datetime("us", "UTC")
 

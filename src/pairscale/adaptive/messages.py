@@ -5,29 +5,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
+
+from pairscale.core.told import is_told
 
 if TYPE_CHECKING:
     from pairscale.adaptive.session import AdaptiveState
-
-__all__ = [
-    "NOTHING_LEFT",
-    "STOPS",
-    "TO_CONTINUE",
-    "flips",
-    "how_it_stands",
-    "judge_health",
-    "panel_slopes",
-    "provisional",
-    "shown_figure",
-    "shown_limit",
-    "stop_in_words",
-    "stop_meaning",
-    "top_sought",
-    "verdict",
-    "weak_judges",
-    "why_stopped",
-]
 
 STOPS = {
     "btl_converged": "the scores are reliable and stable",
@@ -101,6 +84,10 @@ def judge_health(figures: Mapping[str, Any]) -> list[str]:
     """
     forms = {"first_win_rate": "first text won {:.0%}", "b_mean": "position effect {:+.2f}"}
     forms["epsilon_mean"] = "lapses {:.0%}"
+    parameters: tuple[Literal["epsilon", "b"], ...] = ("epsilon", "b")
+    for parameter in parameters:
+        if f"{parameter}_p2.5" in figures and not is_told(figures, parameter):
+            del forms[f"{parameter}_mean"]
     said = [form.format(figures[name]) for name, form in forms.items() if figures.get(name) is not None]
     n_reversed, n_same = (figures.get(name) or 0 for name in ("n_reversed", "n_repeated_same_order"))
     if n_reversed:

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pairscale.adaptive.config import DOCUMENT, OURS, Preset, resolve_preset, stopping_at, with_goal
+from pairscale.adaptive.config import (
+    DOCUMENT,
+    OURS,
+    PRESETS,
+    Preset,
+    given_settings,
+    resolve_preset,
+    stopping_at,
+    with_goal,
+)
 from pairscale.adaptive.live import RunLimits, run_live
 from pairscale.adaptive.selectors import POLLITT, OwnSelector, named_selector, selector_for
 from pairscale.adaptive.session import (
@@ -53,19 +61,6 @@ if TYPE_CHECKING:
     from pairscale.models.bayes.settings import Answer
     from pairscale.providers.catalog import Price
     from pairscale.store.reading import Comparisons
-
-__all__ = [
-    "AdaptiveResult",
-    "adaptive_rank_resume",
-    "adaptive_rank_run_live",
-    "adaptive_rank_start",
-    "load_adaptive_session",
-    "rank",
-    "rank_samples",
-    "save_adaptive_session",
-    "summarize_adaptive",
-    "validate_session_dir",
-]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -180,7 +175,8 @@ def rank(
         max_cost: US dollars that the run may spend, all calls and resumptions together.
         max_minutes: Minutes that this call may take.
         steps: Maximum number of questions of this call, those without a valid answer included.
-        reliability: EAP reliability to stop at; 0.9 by default. It belongs to the goal ``order``.
+        reliability: Reliability to stop at, the squared correlation to expect between the scores and the judge's true
+            scale; 0.9 by default. It belongs to the goal ``order``.
         without: IDs of texts to withdraw from the run, for good.
         adaptive_config: Fields of ``AdaptiveConfig`` to use instead of the preset's.
         btl_config: Fields of ``BTLConfig`` to use instead of the preset's.
@@ -256,16 +252,20 @@ def rank_samples(
     """
     gone = [without] if isinstance(without, str) else [str(name) for name in without]
     selector = named_selector(selector)
-    adaptive, btl = resolve_preset(preset, adaptive_config, btl_config)
     settings: dict[str, Any] = {"seed": require_int(seed, "seed", least=0), "preset": preset}
-    configs = {
-        "adaptive_config": plain_settings(adaptive, "adaptive_config"),
-        "btl_config": plain_settings(btl, "btl_config"),
+    given = {
+        "adaptive_config": given_settings(adaptive_config, "adaptive_config"),
+        "btl_config": given_settings(btl_config, "btl_config"),
     }
+    resolved = resolve_preset(preset, **given)
+    configs = {name: plain_settings(config, name) for name, config in zip(given, resolved, strict=True)}
     if session_exists(run):
         if not resume:
             raise InputError(f"{run} holds a run already; give resume=True to continue with it, or name another file")
         state = load_session(str(run), selector)
+        for name, own in PRESETS[preset].items():  # a run of an earlier version continues without what it did not know
+            for setting in set(own) - set(state.settings[name]) - set(given[name]):
+                del configs[name][setting]
         require_same_judge(state, judge)
         for name, value in settings.items():
             if state.settings[name] != value:
@@ -281,13 +281,13 @@ def rank_samples(
         more: dict[str, Any] = {**settings, **configs, "persist_item_log": persist_item_log}
         state = start_session(samples, run, selector=selector, **more)
     withdraw_items(state, gone)
-    result = partial(_result, state, keep_columns=keep_columns, include_raw=include_raw)
+    shown = {"keep_columns": keep_columns, "include_raw": include_raw}
     try:
         adaptive_rank_run_live(state, judge, n_steps, fit_fn, persist_item_log=persist_item_log, **options)
     except JudgeError as error:
-        error.result = result()
+        error.result = _result(state, **shown)
         raise
-    out = result()
+    out = _result(state, **shown)
     if save_outputs or output_file is not None:
         return replace(out, output_file=_save(out, output_file))
     return out
@@ -320,19 +320,20 @@ def _result(state: AdaptiveState, *, keep_columns: bool, include_raw: bool) -> A
 
 def _raw_responses(state: AdaptiveState) -> pl.DataFrame:
     """The raw replies of the judge, one row per step that has an answer, from the run file."""
+    step_id = pl.col("custom_id").str.extract(r"^step-(\d+)$").cast(pl.Int64)
     with state.reading() as store:
-        found = store.results(raw=True).filter(pl.col("custom_id").str.contains(r"^step-\d+$"))
-    step_id = pl.col("custom_id").str.strip_prefix("step-").cast(pl.Int64)
-    return found.select(step_id.alias("step_id"), "ID1", "ID2", "better_id", "outcome", "raw_response")
+        answers = store.results(raw=True).with_columns(step_id=step_id).drop_nulls("step_id")
+    return answers.select("step_id", "ID1", "ID2", "better_id", "outcome", "raw_response")
 
 
 def _save(out: AdaptiveResult, target: str | os.PathLike[str] | None) -> Path:
     """Every table as a file of a folder, or the ranking alone as the file that was named."""
-    if target is not None and Path(target).suffix:
-        return write_table(out.items, target)
-    where = out.state.where
-    folder = Path.cwd() if where is None or "://" in where else Path(where).parent
-    folder = folder / "adaptive_outputs" if target is None else Path(target)
+    if target is None:
+        where = out.state.where
+        target = (Path.cwd() if where is None or "://" in where else Path(where).parent) / "adaptive_outputs"
+    folder = Path(target)
+    if folder.suffix:
+        return write_table(out.items, folder)
     folder.mkdir(parents=True, exist_ok=True)
     for name in ("summary", "refits", "items"):
         write_table(getattr(out, name), folder / f"{name}.csv")
@@ -591,9 +592,13 @@ def validate_session_dir(session_dir: str | os.PathLike[str]) -> dict[str, Any]:
 def summarize_adaptive(state: AdaptiveState) -> pl.DataFrame:
     """A run in one row: items, steps, comparisons, refits, whether and why it has stopped, and what its claims rest on.
 
-    ``reliability``, ``position_effect`` (posterior mean of the bias for the first position) and ``repeat_agreement``
-    are those of the last refit; missing where there is none, or the model has no such figure. ``weak_judges`` are the
-    weak ones of a panel, as JSON.
+    All figures are those of the last refit; missing where there is none, or the model has no such figure:
+    ``position_effect`` is the posterior mean of the bias for the first position, and ``weak_judges`` are the weak ones
+    of a panel, as JSON. With the preset ``pairscale``, ``reliability`` is the squared correlation to expect between the
+    scores and the judge's true scale, ``reliability_lower`` and ``reliability_upper`` are its 95 % interval,
+    ``reliability_eap`` is EAP reliability, ``rank_correlation`` is the rank correlation to expect with the true order,
+    and ``reliability_without_outliers`` is the reliability without texts that lie far from all others, where there are
+    some. With ``pairwiseLLM``, ``reliability`` is EAP reliability.
 
     Example:
         >>> import pairscale as ps
@@ -617,6 +622,12 @@ def summarize_adaptive(state: AdaptiveState) -> pl.DataFrame:
         "repeat_agreement": last.get("repeat_agreement"),
         "weak_judges": last.get("weak_judges"),
     }
+    numbers = ["reliability", "position_effect", "repeat_agreement"]
+    if state.preset == OURS:
+        row["reliability_eap"] = last.get("reliability_EAP")
+        more = ("reliability_lower", "reliability_upper", "rank_correlation", "reliability_without_outliers")
+        row |= {name: last.get(name) for name in more}
+        numbers += ["reliability_eap", *more]
     types: dict[str, Any] = dict.fromkeys(("last_stop_reason", "judge_id", "weak_judges"), pl.String())
-    types |= dict.fromkeys(("reliability", "position_effect", "repeat_agreement"), pl.Float64())
+    types |= dict.fromkeys(numbers, pl.Float64())
     return pl.DataFrame([row], schema_overrides=types)

@@ -18,10 +18,8 @@ import polars.selectors as cs
 
 from pairscale.adaptive.config import AdaptiveConfig, BTLConfig, RoundQuotas
 from pairscale.adaptive.gates import (
-    NEAR_STOP_MARGIN,
-    NEAR_STOP_WRONG,
-    holds,
     is_identified,
+    is_near_stop,
     may_stop,
     stop_decision,
     stop_gates,
@@ -34,11 +32,12 @@ from pairscale.core.provenance import utc_now
 from pairscale.core.tables import listed
 from pairscale.models.bayes.fit import fit_btl, fit_btl_laplace
 from pairscale.models.bayes.logs import round_log_row
-from pairscale.models.bayes.posterior import item_log, model_columns, round_figures
+from pairscale.models.bayes.posterior import item_log, model_columns
 from pairscale.models.bayes.repeats import RepeatAgreement, repeats_per_item
 from pairscale.models.bayes.sampler import warm_of
 from pairscale.models.bayes.settings import MCMCSettings
 from pairscale.models.correlations import pearson, spearman
+from pairscale.models.reliability import reliability_of_draws
 from pairscale.models.warm_start import packed, unpacked
 
 if TYPE_CHECKING:
@@ -46,22 +45,8 @@ if TYPE_CHECKING:
 
     from pairscale.adaptive.selection.ledger import Flags
     from pairscale.core.arrays import Floats, Ints
-    from pairscale.models.bayes.diagnostics import Diagnostics
     from pairscale.models.bayes.posterior import Posterior
     from pairscale.models.bayes.settings import Repeats
-
-__all__ = [
-    "Belief",
-    "FitFn",
-    "LagPoint",
-    "RefitOutcome",
-    "RefitRequest",
-    "figure_columns",
-    "fit_function",
-    "fit_name",
-    "refit",
-    "request_columns",
-]
 
 _DRAWS = 256  # kept of a refit: enough to tell 0.90 from 0.95, and half a megabyte for a thousand items
 _FITS: dict[str, Callable[..., Any]] = {"exact": fit_btl, "laplace": fit_btl_laplace}
@@ -99,7 +84,7 @@ class Belief:
     @classmethod
     def of(cls, posterior: Posterior, refit_id: int, **more: Any) -> Belief:
         """What draws leave; ``more`` are the other fields."""
-        found = posterior.items
+        items = posterior.items
         draws = None
         if more["global_identified"]:  # spread evenly over the chains and their length
             size = min(_DRAWS, posterior.n_draws)
@@ -107,14 +92,8 @@ class Belief:
             per_chain = posterior.n_draws // posterior.chains
             rows = at * per_chain // size * posterior.chains + at % posterior.chains
             draws = np.asarray(posterior.theta[rows], dtype=np.float16)
-        return cls(
-            refit_id=refit_id,
-            theta_mean=found.theta_mean,
-            theta_sd=found.theta_sd,
-            rank=np.argsort(found.order) + 1,
-            draws=draws,
-            **more,
-        )
+        rank = np.argsort(items.order) + 1
+        return cls(refit_id, theta_mean=items.theta_mean, theta_sd=items.theta_sd, rank=rank, draws=draws, **more)
 
     def p_above(self, i: Ints, j: Ints) -> Floats:
         """The posterior probability that item i is above item j, for arrays of items: the share of draws.
@@ -251,13 +230,12 @@ class RefitRequest:
         """The items that figures and decisions are of: all that were not withdrawn."""
         return slice(None) if self.withdrawn is None or not self.withdrawn.any() else ~self.withdrawn
 
-    def of_counted(self, posterior: Posterior) -> tuple[Posterior, Ints, Ints, Ints]:
-        """The draws of these items, and how often each was compared, stood first and stood second."""
+    def of_counted(self, posterior: Posterior) -> Posterior:
+        """The draws of these items."""
         keep = self.counted
-        if not isinstance(keep, slice):
-            names = tuple(name for name, kept in zip(self.ids, keep, strict=True) if kept)
-            posterior = replace(posterior, ids=names, theta=posterior.theta[:, keep])
-        return posterior, self.degree[keep], self.first[keep], self.second[keep]
+        if isinstance(keep, slice):
+            return posterior
+        return replace(posterior, ids=tuple(np.array(self.ids)[keep].tolist()), theta=posterior.theta[:, keep])
 
     def rows(self) -> pl.DataFrame:
         """The comparisons by id: ``ID1 ID2 better_id``, where a tie has none, and ``probability``, if it counts."""
@@ -324,59 +302,91 @@ def refit(request: RefitRequest, fit_fn: FitFn | str | None = None, warm: Any = 
 
 def _refitted(request: RefitRequest, fit_fn: FitFn, warm: Any) -> RefitOutcome:
     """Fit with one function, and see what may be decided on it."""
-    fit, diagnostics, entered = _sampled(request, fit_fn, warm)
-    posterior, passed = fit.posterior, diagnostics.diagnostics_pass
-    counted, degree, first, second = request.of_counted(posterior)
-    in_top, wrong = top_figures(counted, request.adaptive.top)
-    row: dict[str, Any] = {
-        **request_columns(request),
-        "timestamp": utc_now(),
-        **model_columns(
-            counted,
-            diagnostics,
-            degree,
-            first,
-            second,
-            getattr(fit, "engine", None),
-            near_tie_p_low=request.btl.near_tie_p_low,
-            near_tie_p_high=request.btl.near_tie_p_high,
-        ),
-        **figure_columns(request, posterior.items.theta_mean),
-        "phase3_entered": entered,
-        "screened": False,
-        "repeat_agreement": _repeat_agreement(fit, request.btl.repeats),
-        "top_wrong": wrong,
-        **judge_columns(fit),
-    }
-    row["reliability"] = row[request.btl.reliability_figure]
-    row["global_identified"] = is_identified(row) if passed else request.global_identified
-    row |= stop_gates(row)
+    entered = False
+    fit = _fitted(request, fit_fn, warm, near_stop=request.near_stop)
+    row = _row(request, fit, near_stop=request.near_stop)
+    if row["diagnostics_pass"] and not request.near_stop and is_near_stop(row):
+        # This fit enters phase 3 (§5.4). To be decided on, its draws must be worth what phase 3 asks.
+        entered = True
+        row = _row(request, fit, near_stop=True)
+        if not row["diagnostics_pass"]:
+            fit = _fitted(request, fit_fn, warm_of(fit) or fit, near_stop=True, attempt=1)
+            row = _row(request, fit, near_stop=True)
+    row["phase3_entered"] = entered
+    row |= _certainty(request, fit)
     row["stop_decision"], row["stop_reason"] = stop_decision(row)
     belief = Belief.of(
-        posterior,
+        fit.posterior,
         request.refit_id,
-        passed=passed,
+        passed=row["diagnostics_pass"],
         near_stop=request.near_stop or entered,
         global_identified=row["global_identified"],
         repeat_agreement=row["repeat_agreement"] or 0.0,
     )
-    first_of, second_of, _ = request.history.T.astype(np.int64)
-    repeated = repeats_per_item(first_of, second_of, len(request.ids))
+    return RefitOutcome(
+        round_log_row(**row).row(0, named=True), _items(request, fit.posterior), belief, warm_of(fit) or fit
+    )
+
+
+def _row(request: RefitRequest, fit: Any, *, near_stop: bool) -> dict[str, Any]:
+    """The row of the round log of a fit, judged by the diagnostics gate that holds then."""
+    btl = request.btl
+    figures = {name: getattr(fit.diagnostics, name) for name in ("divergences", "max_rhat", "min_ess_bulk")}
+    diagnostics = btl.gate.judge(**figures, near_stop=near_stop)
+    counted = request.of_counted(fit.posterior)
+    keep = request.counted
+    near_ties: dict[str, Any] = {"near_tie_p_low": btl.near_tie_p_low, "near_tie_p_high": btl.near_tie_p_high}
+    exposure = (request.degree[keep], request.first[keep], request.second[keep])
+    row: dict[str, Any] = {
+        **request_columns(request),
+        "timestamp": utc_now(),
+        **model_columns(counted, diagnostics, *exposure, getattr(fit, "engine", None), **near_ties),
+        **figure_columns(request, fit.posterior.items.theta_mean),
+        "screened": False,
+        "repeat_agreement": _repeat_agreement(fit, btl.repeats),
+        "top_wrong": None if request.adaptive.top is None else top_figures(counted, request.adaptive.top)[1],
+        **judge_columns(fit),
+    }
+    row["reliability"] = row[btl.reliability_figure]
+    row["global_identified"] = is_identified(row) if diagnostics.diagnostics_pass else request.global_identified
+    return row | stop_gates(row)
+
+
+def _certainty(request: RefitRequest, fit: Any) -> dict[str, float | None]:
+    """How sure the reliability is, what it means for the order, and what it is without texts far outside."""
+    if isinstance(request.counted, slice) and hasattr(fit, "reliability"):
+        found = fit.reliability()
+    else:
+        found = reliability_of_draws(request.of_counted(fit.posterior).theta)
+    return {
+        "reliability_lower": found.lower,
+        "reliability_upper": found.upper,
+        "rank_correlation": found.rank_correlation,
+        "reliability_without_outliers": found.without_outliers,
+    }
+
+
+def _items(request: RefitRequest, posterior: Posterior) -> pl.DataFrame:
+    """The item log of a fit."""
+    first, second, _ = request.history.T.astype(np.int64)
+    repeated = repeats_per_item(first, second, len(request.ids))
     items = item_log(posterior, request.refit_id, request.degree, request.first, request.second, repeated)
-    if in_top is not None:
-        names = pl.DataFrame({"ID": counted.ids, "top_prob": in_top}, schema_overrides={"ID": pl.String})
-        items = items.drop("top_prob").join(names, on="ID", how="left", maintain_order="left")
-    return RefitOutcome(round_log_row(**row).row(0, named=True), items, belief, warm_of(fit) or fit)
+    if request.adaptive.top is None:
+        return items
+    counted = request.of_counted(posterior)
+    in_top, _ = top_figures(counted, request.adaptive.top)
+    names = pl.DataFrame({"ID": counted.ids, "top_prob": in_top}, schema_overrides={"ID": pl.String})
+    return items.drop("top_prob").join(names, on="ID", how="left", maintain_order="left")
 
 
 def _repeat_agreement(fit: Any, repeats: Repeats) -> float | None:
     """The excess agreement that the fit counted repeats with; None when they count as independent."""
     if repeats == "independent":
         return None
-    found = getattr(fit, "repeat_agreement", None)
-    if not isinstance(found, RepeatAgreement):
-        raise FitError(f"fit_fn must give its repeat_agreement when repeats is {repeats!r}, not {found!r:.80}")
-    return found.rho
+    agreement = getattr(fit, "repeat_agreement", None)
+    if not isinstance(agreement, RepeatAgreement):
+        raise FitError(f"fit_fn must give its repeat_agreement when repeats is {repeats!r}, not {agreement!r:.80}")
+    return agreement.rho
 
 
 _NAMED = ("model_variant", "settings", "seed", "prior_sd", "warm", "near_stop", "gate", "repeats")
@@ -397,59 +407,27 @@ def fit_function(fit_fn: FitFn | str | None) -> FitFn:
                 "**settings, instead of R's (state, config)"
             ) from None
         return fit_fn
-    if not isinstance(fit_fn, str) or fit_fn not in _FITS:
-        words = f"fit_fn {fit_fn!r:.80} is not known; give one of {listed(list(_FITS))}, or a function"
-        raise UnknownNameError(words, "fit_fn")
-    return _FITS[fit_fn]
+    if fit_fn in _FITS:
+        return _FITS[fit_fn]
+    raise UnknownNameError(f"fit_fn {fit_fn!r:.80} is not known; give {listed(list(_FITS))}, or a function", "fit_fn")
 
 
 def fit_name(fit_fn: FitFn | str | None) -> str:
     """What the log of a run calls it: ``exact``, ``laplace``, or a function's own name and what it binds."""
     function = fit_function(fit_fn)
-    for name, known in _FITS.items():
-        if function is known:
-            return name
-    return name_of(function)
+    return next((name for name, known in _FITS.items() if function is known), None) or name_of(function)
 
 
-def _sampled(request: RefitRequest, fit_fn: FitFn, warm: Any) -> tuple[Any, Diagnostics, bool]:
-    """The fit, its diagnostics by the gate that holds now, and whether it entered phase 3 (§5.4)."""
-    rows = request.rows()
+def _fitted(request: RefitRequest, fit_fn: FitFn, warm: Any, *, near_stop: bool, attempt: int = 0) -> Any:
     btl = request.btl
-
-    def fitted(attempt: int, warm: Any, *, near_stop: bool) -> Any:
-        fit = fit_fn(
-            rows, request.ids, model_variant=btl.model_variant, settings=MCMCSettings.given(btl.mcmc),
-            seed=request.seed_of(attempt), prior_sd=btl.prior_sd, warm=warm, near_stop=near_stop, gate=btl.gate,
-            repeats=btl.repeats,
-        )  # fmt: skip
-        if fit.posterior.ids != request.ids:
-            raise FitError("fit_fn gave a posterior of other items than it was asked for, or in another order")
-        return fit
-
-    def judged(fit: Any, *, near_stop: bool) -> Diagnostics:
-        figures = {name: getattr(fit.diagnostics, name) for name in ("divergences", "max_rhat", "min_ess_bulk")}
-        return btl.gate.judge(**figures, near_stop=near_stop)
-
-    fit = fitted(0, warm, near_stop=request.near_stop)
-    diagnostics = judged(fit, near_stop=request.near_stop)
-    if request.near_stop or not diagnostics.diagnostics_pass or not _near(fit.posterior, request):
-        return fit, diagnostics, False
-    # This fit enters phase 3. To be decided on, its draws must be worth what phase 3 asks.
-    diagnostics = judged(fit, near_stop=True)
-    if not diagnostics.diagnostics_pass:
-        fit = fitted(1, warm_of(fit) or fit, near_stop=True)
-        diagnostics = judged(fit, near_stop=True)
-    return fit, diagnostics, True
-
-
-def _near(posterior: Posterior, request: RefitRequest) -> bool:
-    """Whether the figure that the stop goes by is that of phase 3; the very figure that is logged."""
-    if (top := request.adaptive.top) is not None:
-        _, wrong = top_figures(request.of_counted(posterior)[0], top)
-        return holds(wrong, "<=", NEAR_STOP_WRONG * top * request.btl.top_wrong_max) is True
-    figure = round_figures(*request.of_counted(posterior))[request.btl.reliability_figure]
-    return holds(figure, ">=", request.btl.eap_reliability_min - NEAR_STOP_MARGIN) is True
+    fit = fit_fn(
+        request.rows(), request.ids, model_variant=btl.model_variant, settings=MCMCSettings.given(btl.mcmc),
+        seed=request.seed_of(attempt), prior_sd=btl.prior_sd, warm=warm, near_stop=near_stop, gate=btl.gate,
+        repeats=btl.repeats,
+    )  # fmt: skip
+    if fit.posterior.ids != request.ids:
+        raise FitError("fit_fn gave a posterior of other items than it was asked for, or in another order")
+    return fit
 
 
 # The columns of the round log that follow from the run
@@ -459,8 +437,14 @@ _QUOTAS = ("long_quota_raw", "long_quota_effective", "long_quota_removed", "real
 
 def request_columns(request: RefitRequest) -> dict[str, Any]:
     """What is known before anything is fitted: counts, settings, and how the choosing went."""
-    adaptive, btl, plan = request.adaptive, request.btl, request.quotas
-    effective = adaptive.round_pairs_effective(len(request.ids)) if plan is None else plan.round_pairs_effective
+    adaptive = request.adaptive
+    btl = request.btl
+    quotas = dict.fromkeys(_QUOTAS) | {
+        "round_pairs_target": adaptive.round_pairs_target,
+        "round_pairs_effective": adaptive.round_pairs_effective(len(request.ids)),
+    }
+    if request.quotas is not None:
+        quotas = {name: getattr(request.quotas, name) for name in quotas}
     return {
         **request.health,
         "refit_id": request.refit_id,
@@ -472,13 +456,11 @@ def request_columns(request: RefitRequest) -> dict[str, Any]:
         "n_unique_pairs_seen": request.n_unique_pairs,
         "global_identified_reliability_min": adaptive.global_identified_reliability_min,
         "global_identified_rank_corr_min": adaptive.global_identified_rank_corr_min,
-        **{name: None if plan is None else getattr(plan, name) for name in _QUOTAS},
+        **quotas,
         "eap_reliability_min": btl.eap_reliability_min,
         "theta_corr_min": btl.theta_corr_min,
         "theta_sd_rel_change_max": btl.theta_sd_rel_change_max,
         "rank_spearman_min": btl.rank_spearman_min,
-        "round_pairs_target": adaptive.round_pairs_target if plan is None else plan.round_pairs_target,
-        "round_pairs_effective": effective,
         "selector": request.selector,
         "is_closing": request.is_closing,
         "goal": adaptive.goal,

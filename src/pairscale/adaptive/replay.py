@@ -15,19 +15,12 @@ from pairscale.core.errors import StoreDamagedError, StoreMismatchError
 if TYPE_CHECKING:
     from pairscale.store.runfile import RunFile
 
-__all__ = ["RECORDED", "Replay", "uid_of"]
-
 Row = Mapping[str, Any]
 
 RECORDED = ("invalid_reason", "invalid_kind", "orders_agree", "probability", "judge")
 """Columns of the step log that the engine is told with an answer, besides Y."""
 _OUTCOME = {"timestamp", "pair_id", "Y", "status", "p_ij", "U0_ij", "set_aside", *RECORDED}
 _SETTINGS = ("seed", "selector", "preset", "adaptive_config", "btl_config", "persist_item_log")
-
-
-def uid_of(step_id: int) -> str:
-    """The name of a step's question in the run file."""
-    return f"step-{step_id:06d}"
 
 
 class Replay:
@@ -63,9 +56,8 @@ class Replay:
         start = self.events[0]
         self.settings = {name: start[name] for name in _SETTINGS}
         self.engine = _engine_of(start, where, selector)
-        answered = {row["step_id"] for row in self.rows}
         asked = {row["step_id"]: row for row in store.read_log("adaptive_open")}  # each as it was asked last
-        self._unanswered = [row for step_id, row in asked.items() if step_id not in answered]
+        self._proposals = list((asked | {row["step_id"]: row for row in self.rows}).values())
         self._beliefs = [store.read_blob("belief", number) for number in range(1, len(self.rounds) + 1)]
         self.refits = 0
         self.ended: str | None = None
@@ -89,7 +81,7 @@ class Replay:
         then.
         """
         proposed: dict[int, deque[Row]] = defaultdict(deque)
-        for row in sorted([*self.rows, *self._unanswered], key=lambda row: int(row["step_id"])):
+        for row in sorted(self._proposals, key=lambda row: int(row["step_id"])):
             proposed[row["proposed_after"]].append(row)
         happened: dict[int, list[Row]] = defaultdict(list)
         for event in self.events[1:]:
@@ -166,9 +158,11 @@ class Replay:
 def _engine_of(start: Row, where: str, selector: str | OwnSelector | None) -> Engine:
     """The engine as it was before the first step."""
     name = start["selector"]
-    if selector is None:
-        selector = name if name in (POLLITT, *SELECTORS) else MissingSelector(name)
-    elif (now := selector_name(named_selector(selector))) != name:
+    if selector is None and name not in (POLLITT, *SELECTORS):
+        selector = MissingSelector(name)
+    selector = named_selector(selector or name)
+    now = selector_name(selector)
+    if now != name:
         raise StoreMismatchError(
             f"{where} was started with selector={name!r}, not {now!r}; give that, or take a new run file"
         )

@@ -34,23 +34,6 @@ if TYPE_CHECKING:
     from pairscale.adaptive.selection.ledger import Flags, Ledger
     from pairscale.core.arrays import Floats, Ints
 
-__all__ = [
-    "SELECTORS",
-    "Choice",
-    "MissingSelector",
-    "OwnSelector",
-    "Selector",
-    "Situation",
-    "allowed_partners",
-    "choose_by",
-    "look",
-    "make_selector",
-    "name_of",
-    "named_selector",
-    "selector_for",
-    "selector_name",
-]
-
 SELECTORS = ("random", "nearest", "information")
 """The names that :func:`make_selector` knows."""
 
@@ -119,11 +102,11 @@ class OwnSelector(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
 class MissingSelector:
     """In the place of one that was not given again: what a run holds can be looked at, and the run cannot continue."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    name: str
 
     def __call__(self, _now: Situation | None = None, /) -> NoReturn:
         """Refuse."""
@@ -278,10 +261,9 @@ def choose_by(
         found = look(selector, ledger, config, seeds, fallback)
         if found is not None:
             break
-    n = 0 if found is None else found.n_candidates
     names = ("generated", "after_hard_filters", "after_duplicates", "after_star_caps", "scored")
     fields = {
-        **{f"n_candidates_{name}": n for name in names},
+        **dict.fromkeys((f"n_candidates_{name}" for name in names), 0 if found is None else found.n_candidates),
         "star_cap_rejects": 0, "star_cap_reject_items": 0, "star_override_used": False, "repeats_allowed": False,
         "is_explore_step": False, "candidate_starved": found is None,
         "fallback_used": path[-1], "fallback_path": ">".join(path),

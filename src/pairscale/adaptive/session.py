@@ -11,6 +11,7 @@ import math
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,6 @@ from pairscale.adaptive.config import (
     AdaptiveConfig,
     BTLConfig,
     given_settings,
-    other_settings,
     resolve_preset,
 )
 from pairscale.adaptive.engine import Engine
@@ -35,7 +35,7 @@ from pairscale.core.display import PlotMixin
 from pairscale.core.errors import InputError, StoreDamagedError, StoreError, StoreMismatchError
 from pairscale.core.notices import notice
 from pairscale.core.options import require_run
-from pairscale.core.provenance import fingerprint, utc_now
+from pairscale.core.provenance import utc_now
 from pairscale.core.tables import listed, require_ids, to_frame
 from pairscale.models.bayes.logs import ITEM_FIGURES, ITEM_LOG, ROUND_LOG, round_log_row, summarize_items
 from pairscale.models.trueskill import MU, SIGMA
@@ -51,23 +51,6 @@ if TYPE_CHECKING:
     from pairscale.adaptive.selectors import OwnSelector
     from pairscale.judges.base import Judge
     from pairscale.store.reading import Comparisons
-
-__all__ = [
-    "AdaptiveState",
-    "change_settings",
-    "check_session",
-    "event_of",
-    "join_items",
-    "load_session",
-    "plain_settings",
-    "require_same_judge",
-    "require_state",
-    "run_path",
-    "session_exists",
-    "session_facts",
-    "start_session",
-    "withdraw_items",
-]
 
 LOG_VERSION = 2
 """Of what is written about an adaptive run."""
@@ -116,19 +99,16 @@ class AdaptiveState(PlotMixin, table="_ranking", columns=ITEM_FIGURES, charts=("
         self.item_log_list: list[pl.DataFrame] = []
         self._memory: RunFile | None = None
         self._ends: Any = None  # of the logs of the run file when this state and the file were last the same
-        self._steps: list[pl.DataFrame] = []
+        self._steps: pl.DataFrame | None = None
         self._new_steps: list[Mapping[str, Any]] = []
         self._gathering = threading.Lock()  # a judge may look at the log from its own thread
 
     def __str__(self) -> str:
         engine = self.engine
-        withdrawn = f" ({len(self.withdrawn):,} withdrawn)" if self.withdrawn else ""
-        said = f"{len(self.ids):,} items{withdrawn}, {engine.committed:,} comparisons, {engine.steps:,} steps"
-        last = self.rounds[-1] if self.rounds else {}
-        if last.get("reliability") is not None:
-            refits = f"{len(self.rounds):,} refit{'s' * (len(self.rounds) != 1)}"
-            said += f", {refits}, reliability {last['reliability']:.3f}{provisional(last)}"
-        return f"{said}, {how_it_stands(self.stop_reason) if self.stop_reason else f'next: {engine.stage}'}"
+        done = f"{len(self.ids):,} items, {engine.committed:,} comparisons, {engine.steps:,} steps"
+        if self.rounds and self.rounds[-1]["reliability"] is not None:
+            done += f", reliability {self.rounds[-1]['reliability']:.3f}{provisional(self.rounds[-1])}"
+        return f"{done}, {how_it_stands(self.stop_reason) if self.stop_reason else f'next: {engine.stage}'}"
 
     @property
     def _ranking(self) -> pl.DataFrame:
@@ -169,10 +149,8 @@ class AdaptiveState(PlotMixin, table="_ranking", columns=ITEM_FIGURES, charts=("
     @property
     def step_log(self) -> pl.DataFrame:
         """One row per step, in the order of the answers."""
-        self._gather()
-        if not self._steps:
-            return step_frame([], ties=self.engine.counts_ties)
-        return pl.concat(list(self._steps), how="vertical_relaxed")  # ties may count from some step on
+        with self._gathering:
+            return self._gathered()
 
     @property
     def round_log(self) -> pl.DataFrame:
@@ -199,23 +177,24 @@ class AdaptiveState(PlotMixin, table="_ranking", columns=ITEM_FIGURES, charts=("
         """A row of the step log."""
         with self._gathering:
             self._new_steps.append(row)
+            if len(self._new_steps) >= _CHUNK:
+                self._gathered()
         if row["status"] == "invalid":
             self.invalid += 1
             self.invalid_reason = row["invalid_reason"]
-        if len(self._new_steps) >= _CHUNK:
-            self._gather()
 
     def add_refit(self, row: Mapping[str, Any], items: pl.DataFrame) -> None:
         """A row of the round log, and the items of that refit."""
         self.rounds.append(round_log_row(**{name: row.get(name) for name in ROUND_LOG}).row(0, named=True))
         self.item_log_list.append(items)
 
-    def _gather(self) -> None:
-        with self._gathering:
-            if self._new_steps:
-                tied = self.engine.counts_ties or any(row.get("Y") == 0.5 for row in self._new_steps)
-                self._steps.append(step_frame(self._new_steps, ties=tied))
-                self._new_steps = []
+    def _gathered(self) -> pl.DataFrame:
+        """All steps as one table; new ones are added to it."""
+        ties = self.engine.counts_ties or any(row.get("Y") == 0.5 for row in self._new_steps)
+        new = step_frame(self._new_steps, ties=ties)
+        self._steps = new if self._steps is None else pl.concat([self._steps, new], how="vertical_relaxed")
+        self._new_steps = []
+        return self._steps
 
     # The run file
 
@@ -261,12 +240,11 @@ class AdaptiveState(PlotMixin, table="_ranking", columns=ITEM_FIGURES, charts=("
             open_run(target, write=True).close()  # no one may be writing, and nothing of the old one may stay beside it
         with self.writing() as store:
             store.copy_to(target)
-            ends = log_ends(store, LOGS)
+            self._ends = log_ends(store, LOGS)
         if self._memory is not None:
             self._memory.close()
             self._memory = None
         self.where = target
-        self._ends = ends
 
 
 def require_state(state: AdaptiveState) -> AdaptiveState:
@@ -306,8 +284,9 @@ def plain_settings(config: Any, what: str) -> dict[str, Any]:
 
 def as_items(items: Any) -> pl.DataFrame:
     """Items as a table with ``ID`` and ``text``: from ids alone, or from a table with ``item_id``, ``id`` or ``ID``."""
-    is_list = isinstance(items, list | tuple | np.ndarray | pl.Series)
-    if is_list and all(isinstance(item, str | int | np.integer) for item in items):
+    if isinstance(items, list | tuple | np.ndarray | pl.Series) and not any(
+        isinstance(item, Mapping) for item in items
+    ):
         frame = pl.DataFrame({"ID": [str(item) for item in items]}, schema={"ID": pl.String})
     else:
         frame = to_frame(items, "items")
@@ -321,9 +300,9 @@ def as_items(items: Any) -> pl.DataFrame:
     return frame.select("ID", "text", pl.exclude("ID", "text", "item_id"))
 
 
-def _beliefs_of(items: pl.DataFrame) -> dict[str, list[float] | None]:
+def _beliefs_of(items: pl.DataFrame) -> dict[str, Any]:
     """What items bring along as ``mu`` and ``sigma``."""
-    beliefs: dict[str, list[float] | None] = {"mu": None, "sigma": None}
+    beliefs: dict[str, Any] = {"mu": None, "sigma": None}
     for name, default, low in (("mu", MU, -math.inf), ("sigma", SIGMA, 0)):
         if name in items.columns:
             values = items[name].cast(pl.Float64, strict=False).fill_null(default)
@@ -348,7 +327,7 @@ def start_session(
     frame = as_items(items)
     adaptive, btl = resolve_preset(preset, adaptive_config, btl_config)
     ids = frame["ID"].to_list()
-    beliefs: dict[str, Any] = _beliefs_of(frame)
+    beliefs = _beliefs_of(frame)
     engine = Engine(ids, seed=seed, selector=selector, adaptive_config=adaptive, btl_config=btl, **beliefs)
     settings = {
         "seed": engine.seed,
@@ -470,23 +449,23 @@ def change_settings(
     engine = state.engine
     btl = BTLConfig.for_items(len(state.ids), btl_config)
     adaptive = AdaptiveConfig.for_items(len(state.ids), adaptive_config, refit_pairs_target=btl.refit_pairs_target)
-    before = {name: getattr(engine.btl, name) for name in other_settings(engine.btl, btl)}
-    before |= {name: getattr(engine.config, name) for name in other_settings(engine.config, adaptive)}
-    if not before:
+    before = asdict(engine.btl) | asdict(engine.config)
+    now = asdict(btl) | asdict(adaptive)
+    changed = {
+        name: f"{name} is {value!r}, was {before[name]!r}" for name, value in now.items() if value != before[name]
+    }
+    if not changed:
         return
     is_paused = engine.stop_reason is None
-    other = [name for name in before if name not in (*STOP_SETTINGS, "flip_share_max")]
-    if other and is_paused and not is_free:
-        name = other[0]
-        now = getattr(btl if hasattr(btl, name) else adaptive, name)
+    fixed = [words for name, words in changed.items() if name not in (*STOP_SETTINGS, "flip_share_max")]
+    if fixed and is_paused and not is_free:
         raise StoreMismatchError(
-            f"{state.where} was started with {name}={before[name]!r}, not {now!r}; give that, or take a new run file"
+            f"{state.where} was started with other settings ({fixed[0]}); give those, or take a new run file"
         )
-    if is_paused and set(before) <= set(STOP_SETTINGS):
+    if is_paused and set(changed) <= set(STOP_SETTINGS):
         reason = engine.stops_now(state.last_refit, btl)
-        changed = ", ".join(f"{name} is {getattr(btl, name)!r}, was {old!r}" for name, old in before.items())
         ends = "; the last refit meets it, so that the run stops here" if reason is not None else ""
-        notice(f"another stop rule from here on: {changed}{ends}")
+        notice(f"another stop rule from here on: {', '.join(changed.values())}{ends}")
         state.unlogged.append(event_of("stop_rule", engine, btl_config=btl_config, stop_reason=reason))
         engine.configure(None, btl_config, stop_reason=reason)
     else:
@@ -500,7 +479,7 @@ def change_settings(
 def join_items(state: AdaptiveState, late: pl.DataFrame) -> None:
     """Late items join a run."""
     ids = late["ID"].to_list()
-    beliefs: dict[str, Any] = _beliefs_of(late)
+    beliefs = _beliefs_of(late)
     event = event_of("join", state.engine, ids=ids, **beliefs)
     state.engine.join(ids, **beliefs)
     state.unlogged.append(event)
@@ -536,10 +515,10 @@ def require_same_judge(state: AdaptiveState, judge: Judge) -> str | None:
     """
     now = judge.condition
     with state.reading() as store:
-        rows = {row["condition_id"]: row for row in store.conditions().iter_rows(named=True)}
         entered = str(store.get_meta("adaptive_condition"))
+        rows = store.conditions().filter(pl.col("condition_id") == entered)
         # A judge that could not be asked at all may be replaced: nothing rests on it.
-        if not any(rows.get(entered, {}).get(name) for name in ("win", "tie", "flip", "abstention", "error")):
+        if not rows.select("win", "tie", "flip", "abstention", "error").sum_horizontal().sum():
             return None
         before = store.condition(entered)
     is_function = now.backend == "function"
@@ -552,9 +531,9 @@ def require_same_judge(state: AdaptiveState, judge: Judge) -> str | None:
         if old != new and not is_optional:
             changed.append(f"{name} was {old!r}, is {new!r}")
     if not changed and not is_function and entered != now.condition_id:
-        old, new = before.settings, now.settings
-        names = [name for name in {*old, *new} if fingerprint(old.get(name)) != fingerprint(new.get(name))]
-        changed = [f"other settings ({', '.join(sorted(names))})"]
+        names = sorted(set(before.settings) | set(now.settings))
+        other = [name for name in names if before.settings.get(name) != now.settings.get(name)]
+        changed = [f"other settings ({', '.join(other)})"]
     if changed:
         raise StoreMismatchError(
             f"{store.name} was judged by another judge: {'; '.join(changed)}; "

@@ -1,4 +1,4 @@
-"""What an adaptive run shows while it runs: one line, redrawn where that is possible, else printed.
+"""What an adaptive run shows while it runs: one line, redrawn in terminals and notebooks, else printed now and then.
 
 Outside of notebooks all of it goes to standard error. Showing never breaks a run: when standard error goes away, the
 view falls silent.
@@ -6,11 +6,11 @@ view falls silent.
 
 from __future__ import annotations
 
-import math
+import os
+import shutil
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
-from statistics import linear_regression
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 from pairscale.adaptive.messages import provisional, shown_figure, shown_limit, verdict
@@ -19,13 +19,8 @@ from pairscale.core.notebooks import LiveOutput, in_notebook
 from pairscale.core.options import ProgressMode, require_int, require_progress
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.live import Live
-
     from pairscale.adaptive.live import RunLimits
     from pairscale.adaptive.session import AdaptiveState
-
-__all__ = ["View", "comparisons_at_target"]
 
 Row = Mapping[str, Any]
 
@@ -33,6 +28,7 @@ _PAUSE_S = 0.25  # between two drawings
 _STEPS_PER_LINE = 10  # plain lines are this much rarer than drawings
 _SHOWN_ERRORS = 5  # invalid answers that get a line
 _NOTE_LENGTH = 500
+_CLEAR_LINE = "\r\x1b[2K"
 
 
 class View:
@@ -45,7 +41,6 @@ class View:
         redraw_every: steps between two drawings, at least; between two plain lines, ten times as many.
         show_events: a line for every refit, where the line is not redrawn.
         show_errors: a line for each of the first invalid answers.
-        console: where to draw; by default standard error.
         clock: seconds that never go back.
 
     Attributes:
@@ -61,7 +56,6 @@ class View:
         redraw_every: int = 10,
         show_events: bool = True,
         show_errors: bool = True,
-        console: Console | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._silent = require_progress(progress) == "none"
@@ -70,43 +64,27 @@ class View:
         self._redraw_every = require_int(redraw_every, "progress_redraw_every", least=1)
         self._show_events = show_events
         self._errors_left = _SHOWN_ERRORS if show_errors else 0
-        self._console = console
         self._clock = clock
         self.prices = ""
-        self._live = None if self._silent else self._make_live()
-        is_notebook = not self._silent and self._live is None and console is None and in_notebook()
-        self._output = LiveOutput(clock) if is_notebook else None
+        self._is_terminal = sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+        self._output = LiveOutput(clock) if not self._is_terminal and in_notebook() else None
         self._notes: list[str] = []  # below the line of a notebook
         self._began = clock()
-        self._next_drawing = -math.inf
+        self._next_drawing = self._began
         self._steps = 0
         self._is_fitting = False
 
-    def _make_live(self) -> Live | None:
-        is_terminal = sys.stderr.isatty() if self._console is None else self._console.is_terminal
-        if not is_terminal:
-            return None
-        from rich.console import Console
-        from rich.live import Live
-
-        console = self._console or Console(stderr=True)
-        if console.is_dumb_terminal:  # which cannot move its cursor
-            return None
-        # Standard output that goes into a file stays there.
-        return Live(console=console, auto_refresh=False, redirect_stdout=sys.stdout.isatty(), transient=True)
-
     def __enter__(self) -> Self:
         self._began = self._clock()
-        if self._live is not None:
-            self._guarded(self._live.start)
         self._draw()
         return self
 
     def __exit__(self, *_error: object) -> None:
-        self._next_drawing = -math.inf
-        self._draw()
-        if self._live is not None:
-            self._guarded(self._live.stop)
+        if self._is_terminal:
+            self._write(_CLEAR_LINE)
+        self._next_drawing = self._began
+        if self._output is not None:
+            self._draw()
         self._silent = True
 
     def step(self, row: Row) -> None:
@@ -119,7 +97,7 @@ class View:
         if self._steps % self._redraw_every == 0:
             self._draw()
         if self._is_plain and self._steps % (self._redraw_every * _STEPS_PER_LINE) == 0:
-            self._say(self._line())
+            self._write(f"{self._line()}\n")
 
     def refit_started(self) -> None:
         """A refit has begun."""
@@ -131,35 +109,33 @@ class View:
         self._is_fitting = False
         if self._is_plain and self._show_events:
             which = "closing refit" if row["is_closing"] else "refit"
-            found = f"{row['total_pairs_done']:,} comparisons, {_aim(row)}; {verdict(row)}"
-            self._say(f"{which} {row['refit_id']}: {found.removesuffix('; ')}")
+            facts = f"{row['total_pairs_done']:,} comparisons, {_aim(row)}; {verdict(row)}"
+            self._write(f"{which} {row['refit_id']}: {facts.removesuffix('; ')}\n")
         self._draw()
 
     def note(self, text: str) -> None:
         """Show a text of others on one line, cut, and without the characters that would command the terminal."""
-        self._say(printable(" ".join(text.split()))[:_NOTE_LENGTH])
+        line = printable(" ".join(text.split()))[:_NOTE_LENGTH]
+        if self._output is not None:
+            self._notes.append(line)
+            self._draw()
+        elif self._is_terminal:
+            self._write(f"{_CLEAR_LINE}{line}\n")
+        else:
+            self._write(f"{line}\n")
 
     @property
     def _is_plain(self) -> bool:
         """Whether lines are written one below the other, rather than one redrawn."""
-        return self._live is None and self._output is None
+        return not self._is_terminal and self._output is None
 
-    def _say(self, line: str) -> None:
+    def _write(self, text: str) -> None:
+        """Write to standard error, or fall silent when it is not there any more."""
         if self._silent:
             return
-        if self._live is not None:
-            self._guarded(self._live.console.out, line)  # which knows no markup
-        elif self._output is not None:
-            self._notes.append(line)
-            self._draw()
-        else:
-            stream = sys.stderr if self._console is None else self._console.file
-            self._guarded(lambda: (stream.write(f"{line}\n"), stream.flush()))
-
-    def _guarded(self, show: Callable[..., object], *args: Any) -> None:
-        """Show something, or fall silent when there is nowhere to show it any more."""
         try:
-            show(*args)
+            sys.stderr.write(text)
+            sys.stderr.flush()
         except (OSError, ValueError):
             self._silent = True
 
@@ -167,13 +143,11 @@ class View:
         if self._is_plain or self._silent or self._clock() < self._next_drawing:
             return
         self._next_drawing = self._clock() + _PAUSE_S
-        if self._live is not None:
-            from rich.text import Text
-
-            self._live.update(Text(self._line(), no_wrap=True, overflow="ellipsis"))
-            self._guarded(self._live.refresh)
-        elif self._output is not None:
+        if self._output is not None:
             self._output.show([self._line(), *self._notes])
+        else:
+            width = shutil.get_terminal_size().columns
+            self._write(f"{_CLEAR_LINE}{self._line()[: width - 1]}")
 
     def _line(self) -> str:
         """How far the run is."""
@@ -200,21 +174,6 @@ def _aim(row: Row) -> str:
         return f"{row['goal']}, {wrong} wrong members expected (at most {shown_limit(allowed)})"
     target = row["eap_reliability_min"]
     return f"reliability {shown_figure(row['reliability'], target)} of {shown_limit(target)}{provisional(row, '')}"
-
-
-def comparisons_at_target(grown: Sequence[tuple[int, float]], target: float) -> float | None:
-    """About how many comparisons in all the target takes, by the comparisons and reliability of refits so far.
-
-    Reliability over one less reliability is a ratio of variances and grows about linearly with the comparisons. The
-    line has the least-squares slope and goes through the last refit. None when the target is reached, when fewer than
-    two refits are below it, or when reliability does not grow.
-    """
-    if len({n for n, reliability in grown if reliability < target}) < 2 or not grown[-1][1] < target < 1:
-        return None
-    odds = [reliability / max(1 - reliability, 1e-9) for _, reliability in grown]
-    slope = linear_regression([n for n, _ in grown], odds).slope
-    needed = grown[-1][0] + (target / (1 - target) - odds[-1]) / slope if slope > 0 else math.inf
-    return needed if needed < 1e9 else None
 
 
 def _of(done: float, limit: float | None, form: str = "{:,}") -> str:

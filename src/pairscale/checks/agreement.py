@@ -2,42 +2,36 @@
 
 from __future__ import annotations
 
-import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
-from pairscale.checks._agreement_intervals import LEAST_UNITS, IntervalMethod, cell_codes, statistic_rows
-from pairscale.checks._coefficients import Alpha, Gwet, Kappa, Light, Percent, Statistic
-from pairscale.checks._sides import preferred_variants
+from pairscale.checks.coefficients import LEAST_UNITS, cohen_kappa, kappa_weights, statistic_rows
 from pairscale.core.columns import TASK_COLUMNS, judge_column
 from pairscale.core.comparisons import OF_ITS_PAIR, key_expressions
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError, TableError
-from pairscale.core.files import TABLE_SUFFIXES, read_table
+from pairscale.core.files import read_table
 from pairscale.core.notices import notice
 from pairscale.core.options import checked, require_int, require_level, require_seed
 from pairscale.core.provenance import Provenance, fingerprint
 from pairscale.core.results import ResultColumns, read_form, text_columns
 from pairscale.core.tables import Table, as_text, id_text, listed, require_columns, require_ids, to_frame
-from pairscale.store.reading import read_comparisons
+from pairscale.store.label_keys import known_key, read_key
+from pairscale.store.reading import is_run, read_comparisons
 from pairscale.store.runfile import open_run
 from pairscale.store.several import named_runs
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Floats: TypeAlias = NDArray[np.float64]
+    from pairscale.core.arrays import Floats, Ints
 
 __all__ = ["LEAST_UNITS", "Agreement", "agreement", "two_raters"]
-
-_RARE = 10  # labels besides the most common one, below which resampled intervals are too narrow
 
 _TABLE = {
     "statistic": pl.String(),
@@ -48,6 +42,9 @@ _TABLE = {
     "interval": pl.String(),
     "n_units": pl.Int64(),
 }
+_CASES = {"unit": "case_id", "rater": "labeller", "label": "preferred"}
+"""What labels of cases call their units, raters and labels."""
+_SIDES = {"1": "1", "2": "2", "tie": "tie", "t": "tie", "1.0": "1", "2.0": "2"}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -155,51 +152,54 @@ def agreement(
     level = require_level(level)
     n_boot = require_int(n_boot, "n_boot", least=0)
     seed = require_seed(seed)
-    named = (("unit", unit), ("rater", rater), ("label", label))
+    path = labels if isinstance(labels, str | os.PathLike) else None
+    named = {"unit": unit, "rater": rater, "label": label}
+    columns = ResultColumns(a_col, b_col, winner_col, encoding)
     table = _read(labels, encoding)
-    if not any(given for _, given in named):
-        table = _of_results(table, ResultColumns(a_col, b_col, winner_col, encoding))
-    elif a_col or b_col or winner_col:
+    if not any(named.values()):
+        table = _of_results(table, columns)
+    elif columns:
         raise InputError("a_col, b_col and winner_col belong to results; unit, rater and label to labels")
-    columns = {name: given or _column(table, name) for name, given in named}
+    is_of_cases = set(_CASES.values()) <= set(table.columns)
+    roles = {role: name or (_CASES[role] if is_of_cases else role) for role, name in named.items()}
     notices: list[str] = []
     by = None
-    if {columns["unit"], columns["label"]} == {"case_id", "preferred"} <= set(table.columns):
-        path = labels if isinstance(labels, str | os.PathLike) else None
-        by, preferred = preferred_variants(table, key, path, encoding)
+    if {roles["unit"], roles["label"]} == {"case_id", "preferred"} <= set(table.columns):
+        by, preferred = _preferred(table, key, path, encoding)
         table = table.with_columns(preferred.alias("preferred"))
-        if by == "position" and _of_manifest(table):
-            notices.append(_BY_POSITION)
+        if by == "position" and ("ID1" not in table.columns or table["ID1"].null_count() == table.height):
+            notices.append(
+                "no key says which variant stands first, so labels are compared by position (which side was chosen); "
+                "name the key of the manifest with `key=` to compare them by variant"
+            )
     elif key is not None:
         raise InputError("key belongs to labels of cases, with case_id and preferred")
-    if isinstance(labels, str | os.PathLike) and categories is not None and columns["label"] in table.columns:
-        table = table.with_columns(table[columns["label"]].cast(str))  # as they are named
-    long = _long(table, *(columns[role] for role in _LABELS))
-    names, values, ordered = _categories(long["label"], categories)
-    codes, raters = _coded(long, names)
-    if not ((codes >= 0).sum(axis=1) >= 2).any():
+    if path is not None and categories is not None and roles["label"] in table.columns:
+        table = table.with_columns(table[roles["label"]].cast(str))  # as the categories are written
+    long = _long(table, **roles)
+    names = _categories(long["label"], categories)
+    units = long["unit"].unique(maintain_order=True).to_list()
+    raters = long["rater"].unique(maintain_order=True).to_list()
+    codes = np.full((len(units), len(raters)), -1, dtype=np.int64)
+    codes[_places(long["unit"], units), _places(long["rater"], raters)] = _places(long["label"], names)
+    if (codes >= 0).sum(axis=1).max() < 2:
         raise InputError("no unit was labelled by two raters; there is nothing to compare")
-    kinds = ["unweighted", *(["linear", "quadratic"] if ordered else [])]
-    metrics = ["nominal", *(["ordinal"] if ordered else []), *(["interval"] if values is not None else [])]
-    places = np.arange(len(names), dtype=np.float64) if values is None else values
-    statistics, by_pair = _statistics(codes, places, kinds, metrics)
-    intervals = IntervalMethod(n_boot, level, seed)
-    if len(raters) == 2:
-        cells: list[Statistic | None] = [*_statistics(cell_codes(len(names)), places, kinds, metrics)[0]]
-        if (codes < 0).any():
-            cells[-1] = None  # AC1 rests on units with one label, too
-        intervals = IntervalMethod(n_boot, level, seed, by_pair["unweighted"][0].cells.sum(axis=0), cells)
-    rows = statistic_rows(statistics, len(codes), intervals, notices)
-    notices += _rare(codes, names, rows)
+    numeric = long["label"].dtype.is_numeric()
+    ordered = numeric or categories is not None
+    numbers = np.array(names if numeric else range(len(names)), dtype=np.float64)
+    rows, cautions = statistic_rows(
+        codes, numbers, ordered=ordered, numeric=numeric, n_boot=n_boot, level=level, seed=seed
+    )
+    notices += cautions
+    for message in notices:
+        notice(message)
     settings = {"level": level, "n_boot": n_boot, "categories": [str(name) for name in names], "by": by}
-    for words in notices:
-        notice(words)
     return Agreement(
         pl.DataFrame(rows, schema=_TABLE),
-        _pair_table(raters, by_pair),
+        _pair_table(codes, raters, numbers, kappa_weights(ordered=ordered)),
         tuple(names),
         ordered,
-        len(codes),
+        len(units),
         len(raters),
         level,
         tuple(notices),
@@ -208,47 +208,34 @@ def agreement(
     )
 
 
-_BY_POSITION = (
-    "no key says which variant stands first, so labels are compared by position (which side was chosen); name the key "
-    "of the manifest with `key=` to compare them by variant"
-)
+def two_raters(first: Sequence[Any], second: Sequence[Any]) -> dict[str, list[Any]]:
+    """The labels of two raters of the same units, in a form that is read without a notice."""
+    raters = ["first"] * len(first) + ["second"] * len(second)
+    return {"unit": [*range(len(first))] * 2, "rater": raters, "label": [*first, *second]}
 
 
-def _of_manifest(table: pl.DataFrame) -> bool:
-    """Whether labels are of cases of two variants, rather than of two texts with ids of their own."""
-    return "ID1" not in table.columns or table["ID1"].null_count() == table.height
+def _places(labels: pl.Series, names: Sequence[Any]) -> list[int]:
+    """The place of each label among the names."""
+    places = {name: place for place, name in enumerate(names)}
+    return [places[label] for label in labels]
 
 
-def _statistics(
-    codes: NDArray[np.int64], places: Floats, kinds: Sequence[str], metrics: Sequence[str]
-) -> tuple[list[Statistic], dict[str, list[Kappa]]]:
-    """All statistics of units, AC1 last; and kappa of every two raters, by the kind of its weights."""
-    counts = np.stack([(codes == at).sum(axis=1) for at in range(len(places))], axis=1).astype(np.float64)
-    by_pair = {
-        kind: [Kappa(codes[:, [a, b]], places, kind) for a, b in combinations(range(codes.shape[1]), 2)]
-        for kind in kinds
-    }
-    found: list[Statistic] = [Percent(counts), *(Light(tuple(each)) for each in by_pair.values())]
-    return [*found, *(Alpha(counts, places, metric) for metric in metrics), Gwet(counts)], by_pair
-
-
-def _rare(codes: NDArray[np.int64], names: Sequence[Any], rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What to say of resampled intervals where a rater gave few labels besides the most common one."""
-    if not any(row.get("interval") == "bootstrap" for row in rows):
-        return []
-    for rater in codes.T:
-        counts = np.bincount(rater[rater >= 0])
-        others = int(counts.sum() - counts.max())
-        if others < _RARE:
-            common = names[int(counts.argmax())]
-            return [f"few labels of a rater ({others}) are not {common!r}: resampled intervals may be too narrow"]
-    return []
+def _pair_table(codes: Ints, raters: Sequence[str], numbers: Floats, weights: Sequence[str]) -> pl.DataFrame:
+    """One row for every two raters: how often they agree, and their kappas."""
+    names = {kind: f"cohen_kappa_{kind}".removesuffix("_unweighted") for kind in weights}
+    rows = []
+    for first, second in combinations(range(len(raters)), 2):
+        pair = codes[:, [first, second]]
+        pair = pair[(pair >= 0).all(axis=1)]
+        row: dict[str, Any] = {"rater1": raters[first], "rater2": raters[second], "n_units": len(pair)}
+        row["percent_agreement"] = float(np.mean(pair[:, 0] == pair[:, 1])) if len(pair) else None
+        for kind, name in names.items():
+            row[name] = cohen_kappa(pair, numbers, kind).estimate(len(pair))
+        rows.append(row)
+    return pl.DataFrame(rows, schema_overrides=dict.fromkeys(["percent_agreement", *names.values()], pl.Float64()))
 
 
 # Labels in.
-
-_TURN = "turn"  # of a conversation, in MT-bench
-_LABELS = {"unit": "case_id", "rater": "labeller", "label": "preferred"}
 
 
 def _read(labels: Table | str | os.PathLike[str], encoding: str | None) -> pl.DataFrame:
@@ -257,67 +244,92 @@ def _read(labels: Table | str | os.PathLike[str], encoding: str | None) -> pl.Da
         return read_comparisons(files, every_judge=True).table
     if not isinstance(labels, str | os.PathLike):
         return to_frame(labels, "labels")
-    path = str(labels)
-    if "://" in path or (Path(path).suffix.lower() not in TABLE_SUFFIXES and Path(path).exists()):
-        with open_run(path) as store:
+    if not is_run(labels) or not ("://" in str(labels) or Path(labels).exists()):
+        table = read_table(labels, text=_text_columns, encoding=encoding)
+        missing = "it has a header and no rows"
+    else:
+        missing = f"`pairscale label MANIFEST --run {labels}` collects them"
+        with open_run(labels) as store:
             table = store.labels()
             if table.height == 0 and store.conditions().height > 1:
-                return store.results()
-        if table.height == 0:
-            raise InputError(f"{path} holds no labels; `pairscale label MANIFEST --run {path}` collects them")
-        return table
-    table = read_table(path, text=_text_columns, encoding=encoding)
+                table = store.results()
     if table.height == 0:
-        raise InputError(f"{path} holds no labels: it has a header and no rows")
+        raise InputError(f"{labels} holds no labels; {missing}")
     return table
 
 
-def two_raters(first: Sequence[Any], second: Sequence[Any]) -> dict[str, list[Any]]:
-    """The labels of two raters of the same units, in a form that is read without a notice."""
-    raters = ["first"] * len(first) + ["second"] * len(second)
-    return {"unit": [*range(len(first))] * 2, "rater": raters, "label": [*first, *second]}
-
-
 def _text_columns(frame: pl.DataFrame) -> set[str]:
-    named = {"case_id", "labeller", "preferred", "unit", "rater", "label"} & set(frame.columns)
-    return named | text_columns(frame)
+    return {*_CASES.values(), *_CASES} & set(frame.columns) | text_columns(frame)
+
+
+def _preferred(
+    table: pl.DataFrame,
+    key: str | os.PathLike[str] | None,
+    path: str | os.PathLike[str] | None,
+    encoding: str | None,
+) -> tuple[str, pl.Series]:
+    """``variant`` and the variant that each label prefers, or ``position`` and its side where no key is known."""
+    written = table["preferred"].cast(pl.String).str.strip_chars().str.to_lowercase()
+    sides = written.replace_strict(_SIDES, default=None, return_dtype=pl.String())
+    unknown = written.filter(sides.is_null() & written.is_not_null()).unique(maintain_order=True).to_list()
+    if unknown:
+        raise TableError(f"labels: preferred is {listed(unknown)}; it must be 1, 2 or tie")
+    keys = None
+    if key is not None:
+        keys = read_key(key, encoding)
+    elif path is not None or "first_variant" in table.columns:
+        keys = known_key(Path(path or "labels"), table.to_dicts())
+    if keys is None:
+        return "position", sides
+    cases = id_text(table["case_id"], "labels")
+    first = cases.replace_strict(
+        {name: row["first_variant"] for name, row in keys.items()}, default=None, return_dtype=pl.String()
+    )
+    missing = cases.filter(first.is_null() & sides.is_not_null()).unique(maintain_order=True).to_list()
+    if missing:
+        raise TableError(f"labels: the key does not have {listed(missing)}; name the right key with `key=`")
+    second = first.replace({"a": "b", "b": "a"})
+    chosen = pl.when(sides == "1").then(first).when(sides == "2").then(second).otherwise(sides)
+    return "variant", pl.select(chosen).to_series()
 
 
 def _of_results(table: pl.DataFrame, columns: ResultColumns) -> pl.DataFrame:
     """Results of several judges as labels: each pair is a unit, each judge a rater, the label which of them won."""
-    there = set(table.columns)
-    if not columns and (set(_LABELS.values()) <= there or {"rater", "label"} <= there):
-        return table
-    try:
-        if not columns:
+    names = set(table.columns)
+    if not columns:
+        if set(_CASES.values()) <= names or {"rater", "label"} <= names:
+            return table
+        try:
             read_form(table.clear())  # by the names of the columns alone: figures of raters could look like anything
-    except TableError:
-        raters = [name for name in table.columns if name != "unit"]
-        notice(f"read as one row per unit and one column per rater: {listed(raters, 12)}")
-        return table
-    found = read_form(table, "labels", columns)
-    judge = judge_column(found.table)
+        except TableError:
+            raters = [name for name in table.columns if name != "unit"]
+            notice(f"read as one row per unit and one column per rater: {listed(raters, 12)}")
+            return table
+    results = read_form(table, "labels", columns)
+    judge = judge_column(results.table)
     if judge is None:
         raise InputError(
-            f"labels: read as comparisons ({', '.join(found.columns)}), but no column judge_id or judge says who judged"
+            f"labels: read as comparisons ({', '.join(results.columns)}), but no column judge_id or judge says who "
+            "judged"
         )
-    tie = pl.when(pl.col("outcome") == "tie").then(pl.lit("tie")) if "outcome" in found.table.columns else None
-    winner = pl.when(OF_ITS_PAIR).then(_winner(found.table))
-    said = found.table.with_columns(label=winner if tie is None else winner.otherwise(tie)).drop_nulls("label")
-    tasks = [name for name in (*TASK_COLUMNS, _TURN) if name in said.columns]
+    tie = pl.col("outcome") == "tie" if "outcome" in results.table.columns else pl.lit(value=False)
+    label = pl.when(OF_ITS_PAIR).then(_winner(results.table)).when(tie).then(pl.lit("tie"))
+    labels = results.table.with_columns(label=label).drop_nulls("label")
+    tasks = [name for name in (*TASK_COLUMNS, "turn") if name in labels.columns]
     parts = [key_expressions("ID1", "ID2")[1], *(pl.col(name).cast(pl.String).fill_null("") for name in tasks)]
-    said = said.with_columns(unit=pl.concat_str(parts, separator="\n"))
+    labels = labels.select(pl.concat_str(parts, separator="\n").alias("unit"), "label", rater=judge)
     unit = " and ".join(["pair", *tasks])
-    once = said.unique(["unit", judge], keep="first", maintain_order=True)
-    if 2 * once.height < said.height:  # these are no repeats, but questions on tasks that no column names
+    once = labels.unique(["unit", "rater"], keep="first", maintain_order=True)
+    if 2 * once.height < labels.height:  # these are no repeats, but questions on tasks that no column names
         raise TableError(
             f"labels: judges answer the same {unit} more than once; call the column that tells these questions apart "
             "question_id"
         )
-    if once.height < said.height:
-        notice(f"answers left out because the judge had answered the same {unit} before: {said.height - once.height:,}")
-    notice(f"{found.line}; each {unit} is a unit, each {judge} a rater, and the label says which of the two won")
-    return once.select("unit", rater=judge, label="label")
+    repeats = labels.height - once.height
+    if repeats:
+        notice(f"answers left out because the judge had answered the same {unit} before: {repeats:,}")
+    notice(f"{results.line}; each {unit} is a unit, each {judge} a rater, and the label says which of the two won")
+    return once
 
 
 def _winner(table: pl.DataFrame) -> pl.Expr:
@@ -329,14 +341,9 @@ def _winner(table: pl.DataFrame) -> pl.Expr:
     if pl.concat([sides["low"], sides["high"]]).n_unique() <= 2:
         return pl.col("better_id")
     drawn = {pair: int(fingerprint(list(pair))[:8], 16) % 2 for pair in sides.unique().iter_rows()}
-    turned = pl.Series([drawn[pair] for pair in sides.iter_rows()], dtype=pl.Int8)
+    is_turned = pl.lit(pl.Series([drawn[pair] == 1 for pair in sides.iter_rows()], dtype=pl.Boolean))
     is_low = pl.col("better_id") == pl.lit(sides["low"])
-    return pl.when(is_low == pl.lit(turned == 1)).then(pl.lit("1")).otherwise(pl.lit("2"))
-
-
-def _column(table: pl.DataFrame, role: str) -> str:
-    """The column of a role: as labels of cases have it where all three are there, else called like the role."""
-    return _LABELS[role] if set(_LABELS.values()) <= set(table.columns) else role
+    return pl.when(is_low == is_turned).then(pl.lit("1")).otherwise(pl.lit("2"))
 
 
 def _long(frame: pl.DataFrame, unit: str, rater: str, label: str) -> pl.DataFrame:
@@ -351,14 +358,14 @@ def _long(frame: pl.DataFrame, unit: str, rater: str, label: str) -> pl.DataFram
                 f"labels: give columns {unit!r}, {rater!r} and {label!r}, or a column for each of two raters or more; "
                 f"there are {listed(frame.columns, 12) or 'none'}"
             )
-        if unit in frame.columns:
-            units = id_text(frame[unit], "labels").alias("unit")
-        else:
-            units = pl.Series("unit", [str(number) for number in range(1, frame.height + 1)], dtype=pl.String)
+        if unit not in frame.columns:
+            frame = frame.with_row_index(unit, 1)
         if not all(frame[name].dtype.is_numeric() for name in columns):
             frame = frame.with_columns(as_text(frame[name], "labels") for name in columns)
-        frame = frame.with_columns(units).unpivot(columns, index="unit", variable_name="rater", value_name="label")
-    frame = frame.with_columns(pl.col("label").fill_nan(None)) if frame["label"].dtype.is_float() else frame
+        frame = frame.with_columns(id_text(frame[unit], "labels").alias("unit"))
+        frame = frame.unpivot(columns, index="unit", variable_name="rater", value_name="label")
+    if frame["label"].dtype.is_float():
+        frame = frame.with_columns(pl.col("label").fill_nan(None))
     frame = frame.drop_nulls("label")
     twice = frame.filter(pl.struct("unit", "rater").is_duplicated())
     if twice.height:
@@ -368,48 +375,18 @@ def _long(frame: pl.DataFrame, unit: str, rater: str, label: str) -> pl.DataFram
     return frame
 
 
-def _categories(labels: pl.Series, given: Sequence[Any] | None) -> tuple[list[Any], Floats | None, bool]:
-    """The labels there may be, their numbers if they are numbers, and whether they have an order."""
+def _categories(labels: pl.Series, chosen: Sequence[Any] | None) -> list[Any]:
+    """The labels there may be."""
     if labels.dtype.is_nested():
         raise TableError(f"labels: a label must be a text or a number, not {labels.dtype}")
-    numeric = labels.dtype.is_numeric()
-    if given is None:
-        names = labels.unique().sort().to_list()
-    else:
-        names = list(given)
-        if len(set(names)) < len(names):
-            raise InputError("categories: every label may stand there once")
-        unknown = [name for name in labels.unique().sort().to_list() if name not in names]
-        if unknown:
-            raise TableError(f"labels: {listed(unknown)} is not one of the categories {listed(names)}")
-    values = np.array(names, dtype=np.float64) if numeric else None
-    if values is not None and not np.isfinite(values).all():
+    if labels.dtype.is_float() and labels.is_infinite().any():
         raise TableError("labels: a label is infinite; give finite numbers")
-    return names, values, numeric or given is not None
-
-
-def _coded(long: pl.DataFrame, names: list[Any]) -> tuple[NDArray[np.int64], list[str]]:
-    """Units by raters, each cell the place of its label among the categories, or -1."""
-    raters = long["rater"].unique(maintain_order=True).to_list()
-    units = long["unit"].unique(maintain_order=True).to_list()
-    at_unit, at_rater, at_name = ({name: at for at, name in enumerate(group)} for group in (units, raters, names))
-    codes = np.full((len(units), len(raters)), -1, dtype=np.int64)
-    for one, who, said in long.iter_rows():
-        codes[at_unit[one], at_rater[who]] = at_name[said]
-    return codes, raters
-
-
-def _pair_table(raters: list[str], by_pair: dict[str, list[Kappa]]) -> pl.DataFrame:
-    names = {kind: "cohen_kappa" if kind == "unweighted" else f"cohen_kappa_{kind}" for kind in by_pair}
-    rows = []
-    for number, (first, second) in enumerate(combinations(raters, 2)):
-        kappas = {kind: each[number] for kind, each in by_pair.items()}
-        plain = kappas["unweighted"]
-        row: dict[str, Any] = {"rater1": first, "rater2": second, "n_units": plain.n_units}
-        row["percent_agreement"] = plain.agreed / plain.n_units if plain.n_units else None
-        for kind, kappa in kappas.items():
-            value = float(kappa(np.ones((1, len(kappa.cells))))[0])
-            row[names[kind]] = None if math.isnan(value) else value
-        rows.append(row)
-    schema = {"rater1": pl.String(), "rater2": pl.String(), "n_units": pl.Int64(), "percent_agreement": pl.Float64()}
-    return pl.DataFrame(rows, schema={**schema, **dict.fromkeys(names.values(), pl.Float64())})
+    used = labels.unique().sort().to_list()
+    if chosen is None:
+        return used
+    if len(set(chosen)) < len(chosen):
+        raise InputError("categories: every label may be named once")
+    unknown = [name for name in used if name not in chosen]
+    if unknown:
+        raise TableError(f"labels: {listed(unknown)} is not one of the categories {listed(chosen)}")
+    return list(chosen)

@@ -109,13 +109,9 @@ class Calibration(ReprMixin, table="bins"):
         about = f"{self.n:,} answers on {self.n_pairs:,} pairs"
         if self.n_pairs < FEW:
             return f"too few to tell whether the probabilities are right: {about}, held against {whose}"
-        said = self.agreeing(0.9)
-        if said is None or self.slope_lower is None or self.slope_upper is None or self.slope is None:
+        share = self.agreeing(0.9)
+        if share is None or self.slope_lower is None or self.slope_upper is None:
             return f"held against {whose}, {self.why}, so that no slope can be estimated ({about})"
-        lead = f"where the judge says 90 %, {one} in {100 * said:.0f} %"
-        figure = (
-            f"slope {self.slope:.2f}, {100 * self.level:g} % interval {self.slope_lower:.2f} to {self.slope_upper:.2f}"
-        )
         if self.slope_lower <= 0:
             mood = "its probabilities are not shown to say anything"
         elif self.slope_upper < 1:
@@ -129,20 +125,22 @@ class Calibration(ReprMixin, table="bins"):
             place = "; it states too much for the text shown second"
         elif self.intercept_upper is not None and self.intercept_upper < 0:
             place = "; it states too much for the text shown first"
-        return f"{lead}: {mood} ({figure}; {about}){place}"
+        return (
+            f"where the judge says 90 %, {one} in {100 * share:.0f} %: {mood} (slope {self.slope:.2f}, "
+            f"{100 * self.level:g} % interval {self.slope_lower:.2f} to {self.slope_upper:.2f}; {about}){place}"
+        )
 
     def __str__(self) -> str:
         return self.verdict
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as JSON has it."""
-        plain = {one.name: getattr(self, one.name) for one in fields(self)}
-        return {**plain, "bins": self.bins.to_dicts()}
+        return {**{one.name: getattr(self, one.name) for one in fields(self)}, "bins": self.bins.to_dicts()}
 
     @classmethod
-    def from_dict(cls, found: Mapping[str, Any]) -> Calibration:
+    def from_dict(cls, document: Mapping[str, Any]) -> Calibration:
         """What :meth:`to_dict` gave."""
-        return cls(**{**found, "bins": pl.DataFrame(list(found["bins"]), schema=BINS)})
+        return cls(**{**document, "bins": pl.DataFrame(document["bins"], schema=BINS)})
 
 
 @checked
@@ -262,78 +260,77 @@ def calibrate(
         bins: Of the diagram.
         level: Of the intervals.
     """
-    q, y = np.asarray(stated, dtype=np.float64), np.asarray(observed, dtype=np.float64)
-    which = np.arange(len(q)) if pair is None else np.unique(np.asarray(pair), return_inverse=True)[1]
-    at = np.minimum((q * bins).astype(np.int64), bins - 1)
-    chance = np.random.default_rng(1).random((_CHANCES, len(q))) < q
-    slope, intercept, why = _recalibrated(q, y, which, level)
+    q = np.asarray(stated, dtype=np.float64)
+    y = np.asarray(observed, dtype=np.float64)
+    pairs = np.arange(len(q)) if pair is None else np.unique(np.asarray(pair), return_inverse=True)[1]
+    places = np.minimum((q * bins).astype(np.int64), bins - 1)
+    lucky = np.random.default_rng(1).random((_CHANCES, len(q))) < q
+    fitted = _recalibrated(q, y, pairs, level)
+    slope: _Three = (None, None, None)
+    intercept: _Three = (None, None, None)
+    if fitted is not None:
+        slope, intercept = fitted
     return Calibration(
-        against=against,
-        n=len(q),
-        n_pairs=int(which.max()) + 1,
-        brier=float(np.mean(y * (1 - q) ** 2 + (1 - y) * q**2)),
-        ece=_error(q, y, at, bins),
-        ece_by_chance=float(np.mean([_error(q, luck, at, bins) for luck in chance])),
-        slope=slope[0],
-        slope_lower=slope[1],
-        slope_upper=slope[2],
-        intercept=intercept[0],
-        intercept_lower=intercept[1],
-        intercept_upper=intercept[2],
-        bins=_binned(q, y, at, bins, level),
-        level=level,
-        why=why,
+        against,
+        len(q),
+        int(pairs.max()) + 1,
+        float(np.mean(y * (1 - q) ** 2 + (1 - y) * q**2)),
+        _error(q, y, places, bins),
+        float(np.mean([_error(q, chosen, places, bins) for chosen in lucky])),
+        slope[0],
+        slope[1],
+        slope[2],
+        intercept[0],
+        intercept[1],
+        intercept[2],
+        _binned(q, y, places, bins, level),
+        level,
+        "the probabilities separate the choices, or do not vary" if fitted is None else None,
     )
 
 
-def _error(q: Floats, y: Floats, at: Ints, bins: int) -> float:
-    return float(np.abs(np.bincount(at, q - y, bins)).sum() / len(q))
+def _error(q: Floats, y: Floats, places: Ints, bins: int) -> float:
+    return float(np.abs(np.bincount(places, q - y, bins)).sum() / len(q))
 
 
-def _binned(q: Floats, y: Floats, at: Ints, bins: int, level: float) -> pl.DataFrame:
+def _binned(q: Floats, y: Floats, places: Ints, bins: int, level: float) -> pl.DataFrame:
     rows = []
-    for one in np.unique(at).tolist():
-        inside = at == one
-        n, share = int(inside.sum()), float(y[inside].mean())
-        low, high = wilson(n * share, n, level)
-        rows.append((one / bins, (one + 1) / bins, n, float(q[inside].mean()), share, low, high))
+    for place in np.unique(places).tolist():
+        inside = places == place
+        n = int(inside.sum())
+        share = float(y[inside].mean())
+        rows.append((place / bins, (place + 1) / bins, n, float(q[inside].mean()), share, *wilson(n * share, n, level)))
     return pl.DataFrame(rows, schema=BINS, orient="row")
 
 
 _Three: TypeAlias = tuple[float | None, float | None, float | None]
 
 
-def _recalibrated(q: Floats, y: Floats, pair: Ints, level: float) -> tuple[_Three, _Three, str | None]:
-    """Slope and intercept with their intervals by pairs, or why there are none."""
+def _recalibrated(q: Floats, y: Floats, pair: Ints, level: float) -> tuple[_Three, _Three] | None:
+    """Slope and intercept, each with its interval by pairs; None where they are not finite."""
     from pairscale.models.bayes.model import SATURATED
 
-    nothing: _Three = (None, None, None)
     with np.errstate(divide="ignore"):
         z = np.clip(np.log(q) - np.log1p(-q), -SATURATED, SATURATED)
-    pairs = int(pair.max()) + 1
-    if pairs < 3:
-        return nothing, nothing, "there are fewer than three pairs"
-    if np.ptp(z) < 1e-9:
-        return nothing, nothing, "all probabilities are the same"
+    n_pairs = int(pair.max()) + 1
     up = z[y > 0]
     down = z[y < 1]
-    if not len(up) or not len(down):
-        return nothing, nothing, "the same place was chosen every time"
-    if up.min() >= down.max() or up.max() <= down.min():
-        return nothing, nothing, "one probability separates all choices of the first text from those of the second"
+    is_above = up.min(initial=np.inf) >= down.max(initial=-np.inf)
+    is_below = up.max(initial=-np.inf) <= down.min(initial=np.inf)
+    if n_pairs < 3 or is_above or is_below:
+        return None
     x = np.stack([z, np.ones_like(z)], axis=1)
     beta = np.zeros(2)
     for _ in range(_STEPS):
         p = scipy.special.expit(x @ beta)
-        information = x.T @ (x * (p * (1 - p))[:, None])
-        step = np.linalg.solve(information, x.T @ (y - p))
-        beta = beta + step * min(1.0, 1.0 / float(np.abs(step).max() + 1e-300))
-        if float(np.abs(step).max()) < 1e-9:
+        inverse = np.linalg.inv(x.T @ (x * (p * (1 - p))[:, None]))
+        step = inverse @ (x.T @ (y - p))
+        size = float(np.abs(step).max())
+        if size < 1e-9:
             break
-    p = scipy.special.expit(x @ beta)
-    inverse = np.linalg.inv(x.T @ (x * (p * (1 - p))[:, None]))
-    scores = np.stack([np.bincount(pair, column * (y - p), pairs) for column in x.T], axis=1)
-    covariance = inverse @ (scores.T @ scores) @ inverse * pairs / (pairs - 1)
-    half = float(scipy.special.stdtrit(pairs - 2, (1 + level) / 2)) * np.sqrt(np.diag(covariance))
+        beta = beta + step / max(1.0, size)
+    scores = np.stack([np.bincount(pair, column * (y - p), n_pairs) for column in x.T], axis=1)
+    covariance = inverse @ (scores.T @ scores) @ inverse * n_pairs / (n_pairs - 1)
+    half = float(scipy.special.stdtrit(n_pairs - 2, (1 + level) / 2)) * np.sqrt(np.diag(covariance))
     slope, intercept = ((float(b), float(b - h), float(b + h)) for b, h in zip(beta, half, strict=True))
-    return slope, intercept, None
+    return slope, intercept

@@ -132,20 +132,19 @@ class JudgeIdentity:
 
     def differences(self, other: JudgeIdentity) -> list[str]:
         """What differs in another judge, in words; empty when it is the same judge with the same prompt."""
-        names = {"judge_id": "judge", "model": "model", "kind": "kind of question", "trait": "criterion",
-                 "template_id": "template", "template_hash": "text of the prompt"}  # fmt: skip
-        found = [
-            f"{words} {_said(getattr(self, name))} on the card, {_said(getattr(other, name))} here"
-            for name, words in names.items()
-            if getattr(self, name) != getattr(other, name)
+        names = {
+            "judge_id": "judge", "model": "model", "kind": "kind of question", "trait": "criterion",
+            "template_id": "template", "template_hash": "text of the prompt",
+        }  # fmt: skip
+        figures = [(words, getattr(self, name), getattr(other, name)) for name, words in names.items()]
+        names_of_settings = sorted({*self.settings, *other.settings})
+        figures += [
+            (f"setting {name}", self.settings.get(name), other.settings.get(name)) for name in names_of_settings
         ]
-        settings = sorted({*self.settings, *other.settings})
-        found += [
-            f"setting {name} {_said(self.settings.get(name))} on the card, {_said(other.settings.get(name))} here"
-            for name in settings
-            if self.settings.get(name) != other.settings.get(name)
-        ]
-        return found or (["its settings"] if self.condition_id != other.condition_id else [])
+        found = [f"{words} {_said(a)} on the card, {_said(b)} here" for words, a, b in figures if a != b]
+        if not found and self.condition_id != other.condition_id:
+            found.append("its settings")
+        return found
 
 
 def _said(value: Any) -> str:
@@ -183,11 +182,11 @@ class JudgeCard(ReportMixin, ReprMixin, table="table"):
     @property
     def table(self) -> pl.DataFrame:
         """One row per measure: ``measure n value lower upper interval why``."""
-        names = ("n", "value", "lower", "upper", "interval", "why")
-        rows = [{"measure": name, **{key: getattr(one, key) for key in names}} for name, one in self.measures.items()]
-        text, number = pl.String(), pl.Float64()
-        schema = {"measure": text, "n": pl.Int64(), "value": number, "lower": number, "upper": number}
-        return pl.DataFrame(rows, schema=schema | {"interval": text, "why": text})
+        names = ["n", "value", "lower", "upper", "interval", "why"]
+        rows = [[name, *(getattr(one, key) for key in names)] for name, one in self.measures.items()]
+        schema = dict.fromkeys(["measure", *names], pl.Float64())
+        text = dict.fromkeys(["measure", "interval", "why"], pl.String())
+        return pl.DataFrame(rows, schema={**schema, **text, "n": pl.Int64()}, orient="row")
 
     @property
     def calibrations(self) -> list[Calibration]:
@@ -202,16 +201,7 @@ class JudgeCard(ReportMixin, ReprMixin, table="table"):
         return _digest(self._content())
 
     def _content(self) -> dict[str, Any]:
-        return {
-            "format": FORMAT,
-            "schema_version": SCHEMA_VERSION,
-            "made_at": self.made_at,
-            "version": self.version,
-            "level": self.level,
-            "judge": {**asdict(self.judge), "settings": dict(self.judge.settings)},
-            "data": dict(self.data),
-            "measures": {name: asdict(one) for name, one in self.measures.items()},
-        }
+        return {"format": FORMAT, "schema_version": SCHEMA_VERSION, **asdict(self)}
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as JSON has it, with the digest of the rest."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import polars as pl
 
-from pairscale.checks.effect import VOTES
 from pairscale.core.comparisons import OF_ITS_PAIR, says_who_stood_first
 from pairscale.core.errors import TableError
 from pairscale.core.results import as_comparisons
@@ -66,40 +65,3 @@ def by_pair(decided: pl.DataFrame, name: str) -> pl.DataFrame:
         (2 * low_won == n).alias(f"is_{name}_tie"),
         low_first.is_between(1, n - 1).alias(f"mixed_{name}"),
     )
-
-
-def count_votes(decided: pl.DataFrame) -> pl.DataFrame:
-    """Per pair, how often each of its texts was shown first, and how often it won there."""
-    first_won = (pl.col("better_id") == pl.col("ID1")).cast(pl.Int64)
-    return _votes(decided.select("ID1", "ID2", A=first_won, B=1 - first_won))
-
-
-def _votes(wins: pl.DataFrame) -> pl.DataFrame:
-    """The votes of rows with ``A`` wins of the text shown first and ``B`` of the other."""
-    first = pl.col("ID1") == pl.col("low")
-    both = pl.col("A") + pl.col("B")
-    return (
-        wins.with_columns(_LOW, _HIGH)
-        .group_by("low", "high")
-        .agg(
-            n_first=both.filter(first).sum(),
-            won_first=pl.col("A").filter(first).sum(),
-            n_second=both.filter(~first).sum(),
-            won_second=pl.col("B").filter(~first).sum(),
-        )
-        .with_columns(key=KEY, ID1="low", ID2="high")
-        .sort("key", "low")
-        .select(list(VOTES))
-    )
-
-
-def votes_of(details: pl.DataFrame) -> pl.DataFrame:
-    """The votes that a table of details speaks of: its counts, or one per direction when it has none."""
-    halves = []
-    for side in ("main", "rev"):
-        wins = [pl.col(f"n_{side}_{letter}").cast(pl.Int64) for letter in "AB"]
-        if not {f"n_{side}_A", f"n_{side}_B"} <= set(details.columns):
-            wins = [(pl.col(f"winner_pos_{side}") == f"pos{n}").fill_null(value=False).cast(pl.Int64) for n in (1, 2)]
-        ids = (pl.col(f"ID{n}_{side}").alias(f"ID{n}") for n in (1, 2))
-        halves.append(details.select(*ids, A=wins[0], B=wins[1]))
-    return _votes(pl.concat(halves))

@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
-import numpy as np
 import polars as pl
 
-from pairscale.checks.effect import PairedEffect, leaning, position_effect, sign_test
-from pairscale.checks.orders import KEY, by_pair, count_votes, decided_rows, split_orders, votes_of
+from pairscale.checks.effect import leaning, p_words, sign_test, wilson
+from pairscale.checks.orders import KEY, by_pair, decided_rows
 from pairscale.core.display import ReportMixin, ReprMixin
-from pairscale.core.errors import InputError, TableError
-from pairscale.core.notices import notice
-from pairscale.core.options import require_int, require_level
-from pairscale.core.provenance import Provenance
-from pairscale.core.tables import Table, as_text, require_columns, require_ids, to_frame
-from pairscale.pairing.table import generator
+from pairscale.core.errors import FitError, InputError
+from pairscale.core.notices import notice, plural
+
+if TYPE_CHECKING:
+    from pairscale.core.tables import Table
+    from pairscale.models.bradley_terry import PositionEffect
 
 _DETAILS = (
     "key", "better_id_main", "ID1_main", "ID2_main", "n_main_votes", "n_main_A", "n_main_B", "is_main_tie",
     "better_id_rev", "ID1_rev", "ID2_rev", "n_rev_votes", "n_rev_A", "n_rev_B", "is_rev_tie", "is_consistent",
 )  # fmt: skip
 _SHOWN = ("ID1_main", "ID2_main", "better_id_main", "better_id_rev", "is_consistent")
-_NEEDED = ("key", "ID1_main", "ID2_main", "better_id_main", "ID1_rev", "ID2_rev", "better_id_rev", "is_consistent")
+
+FEW = 20
+"""Of fewer pairs the size of an effect is not told."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -35,21 +36,14 @@ class ReverseConsistency(ReprMixin, table="details", columns=_SHOWN):
         summary: one row, ``n_pairs n_consistent prop_consistent``; the share is null when there is no pair.
         details: one row per pair with a majority winner in both directions: who won each, in which order they stood,
             and the votes (``A`` for the sample shown first in that direction, ``B`` for the second).
-        votes: one row per pair of either table, also those left out of ``details``: how often ``ID1`` (the lesser id)
-            stood first and won then (``n_first won_first``), and stood second and won then.
-        only_main: pairs that the reverse results lack.
-        only_reverse: pairs that the main results lack.
-        tied: pairs left out because a direction has as many votes for one as for the other.
+        comparisons: every answer with a winner to a pair that was asked in both directions: ``ID1 ID2 better_id key``.
         without_winner: rows left out because they name no winner of their pair.
         notices: what was left out, and what to be careful with.
     """
 
     summary: pl.DataFrame
     details: pl.DataFrame
-    votes: pl.DataFrame
-    only_main: int
-    only_reverse: int
-    tied: int
+    comparisons: pl.DataFrame
     without_winner: int
     notices: tuple[str, ...]
 
@@ -63,26 +57,32 @@ class PositionalBias(ReprMixin, ReportMixin, table="summary"):
     """What two orders say of a judge's preference for a position.
 
     Attributes:
-        summary: one row with the manual's columns ``n_pairs prop_consistent boot_mean boot_lwr boot_upr p_sample1_main
-            p_sample1_rev p_sample1_overall total_pos1_wins total_comparisons n_inconsistent n_inconsistent_pos1_bias
-            n_inconsistent_pos2_bias``, and behind them ``prop_pos1 p_paired effect effect_lower effect_upper``.
-        details: the input's rows with ``winner_pos_main winner_pos_rev is_pos1_bias is_pos2_bias``; the last two are
-            null for a consistent pair, as in the R package.
-        effect: the position effect in logits.
-        p_paired: of the exact sign test among the inconsistent pairs: is one position favoured? It takes into account
-            that both orders ask about the same two samples; ``p_sample1_overall`` counts them as independent.
-        notices: what to be careful with.
-        provenance: how to get the same again.
-        consistency: the comparison of the two orders that it rests on; None when it was made from a table.
+        summary: one row. ``n_pairs``; ``prop_decided decided_lower decided_upper``: the share of pairs that position
+            decided, because the winner changed with the order; ``n_both_first n_both_second``: how many of them went to
+            the first position both times, and to the second; ``p_paired``: the exact sign test between the two;
+            ``prop_consistent consistent_lower consistent_upper``: the share of pairs with the same winner in both
+            orders; ``prop_pos1``: the share of answers for the first position; ``effect effect_lower effect_upper``: in
+            logits, null where these data do not tell it. Intervals of shares are Wilson's.
+        details: one row per pair, as :func:`compute_reverse_consistency` gives them, and ``position``: ``first`` or
+            ``second`` where that position won both times.
+        effect: the effect of being the first in a Bradley–Terry model, with ``b se lower upper``; None where these data
+            do not tell it.
+        level: Level of the intervals.
+        consistency: the comparison of the two orders that it rests on.
+        why: why there is no effect; None where there is one.
     """
 
     summary: pl.DataFrame
     details: pl.DataFrame
-    effect: PairedEffect
-    p_paired: float | None
-    notices: tuple[str, ...]
-    provenance: Provenance
-    consistency: ReverseConsistency | None = None
+    effect: PositionEffect | None
+    level: float
+    consistency: ReverseConsistency
+    why: str | None = None
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What was left out, and what to be careful with."""
+        return self.consistency.notices
 
     def __str__(self) -> str:
         return self.verdict
@@ -91,40 +91,27 @@ class PositionalBias(ReprMixin, ReportMixin, table="summary"):
     def verdict(self) -> str:
         """The finding in plain words."""
         row = self.summary.row(0, named=True)
-        first = row["n_inconsistent_pos1_bias"]
-        second = row["n_inconsistent_pos2_bias"]
-        total = first + second
-        if total == 0:
-            return f"no sign of position bias: of {_pairs(row['n_pairs'])} none went to one position in both orders"
-        found = (
-            f"of {_pairs(total)} that went to the same position in both orders, {first:,} went to the first "
-            f"and {second:,} to the second (p = {_p(self.p_paired)})"
-        )
-        leans = leaning(first, second, self.effect.level)
+        first, second = row["n_both_first"], row["n_both_second"]
+        leans = leaning(first, second, self.level)
         if leans in {"first", "second"}:
-            return f"position bias: the {leans} position is favoured: {found}; {_size(self.effect)}"
-        if leans == "few":
-            return f"too few pairs to tell: {found}"
-        return f"no sign of position bias: {found}; {_size(self.effect)}"
-
-
-def _pairs(count: int) -> str:
-    return f"{count:,} pair{'s' * (count != 1)}"
-
-
-def _p(value: float | None) -> str:
-    if value is None:
-        return "none"
-    return f"{value:.3f}" if value >= 0.001 else "below 0.001"
-
-
-def _size(effect: PairedEffect) -> str:
-    if effect.estimate is None or effect.even_chance is None:
-        return "no effect can be estimated"
-    return (
-        f"effect {effect.estimate:+.2f} logits ({100 * effect.level:g}% interval {effect.lower:+.2f} to "
-        f"{effect.upper:+.2f}): the first of two equal samples wins {effect.even_chance:.0%}"
-    )
+            finding = f"position bias: the {leans} position is favoured; position decided"
+        elif leans == "few":
+            finding = "too few pairs to tell; the winner changed with the order in"
+        else:
+            finding = "no sign of position bias; the winner changed with the order in"
+        decided, lower, upper = (100 * row[name] for name in ("prop_decided", "decided_lower", "decided_upper"))
+        finding += (
+            f" {decided:.0f} % of {plural(row['n_pairs'], 'pair')} ({100 * self.level:g} % confidence interval "
+            f"{lower:.0f} to {upper:.0f} %)"
+        )
+        if first + second:
+            finding += f": {first:,} went to the first both times, {second:,} to the second, {p_words(row['p_paired'])}"
+        if self.effect is None:
+            return f"{finding}; the effect in logits is not told: {self.why}"
+        return (
+            f"{finding}; effect {self.effect.b:+.2f} logits ({self.effect.lower:+.2f} to {self.effect.upper:+.2f}): "
+            f"the first of two equal texts wins {100 / (1 + math.exp(-self.effect.b)):.0f} %"
+        )
 
 
 def compute_reverse_consistency(main_results: Table, reverse_results: Table) -> ReverseConsistency:
@@ -164,162 +151,107 @@ def compare_orders(main_results: Table, reverse_results: Table) -> ReverseConsis
     for results, what in ((main_results, "main_results"), (reverse_results, "reverse_results")):
         frame, total = decided_rows(results, what)
         frames.append(frame)
-        if frame.height < total:
-            missing = total - frame.height
+        missing = total - frame.height
+        if missing:
             without_winner += missing
             notices.append(f"{what}: left out {missing:,} of {total:,} rows, which name no winner of their pair")
     main = by_pair(frames[0], "main")
     reverse = by_pair(frames[1], "rev")
     pair = ["low", "high"]
     is_tied = pl.any_horizontal("is_main_tie", "is_rev_tie")
-    both = main.join(reverse, on=pair, how="inner")
-    tied = both.filter(is_tied).height
+    both = main.join(reverse, on=pair, how="inner").with_columns(key=KEY)
     details = (
         both.filter(~is_tied)
-        .with_columns(key=KEY, is_consistent=pl.col("better_id_main") == pl.col("better_id_rev"))
+        .with_columns(is_consistent=pl.col("better_id_main") == pl.col("better_id_rev"))
         .sort("key", "low")
     )
-    only_main = main.height - both.height
-    only_reverse = reverse.height - both.height
-    same_order = both.filter(pl.col("ID1_main") == pl.col("ID1_rev")).height
-    mixed = both.filter(pl.any_horizontal("mixed_main", "mixed_rev")).height
     for count, reason in (
-        (only_main + only_reverse, "left out, judged in one direction only"),
-        (tied, "left out, no majority winner in a direction"),
-        (same_order, "in the same order in both tables, which says nothing of position"),
-        (mixed, "in both orders within one table, of which the more frequent was taken"),
+        (main.height + reverse.height - 2 * both.height, "left out, judged in one direction only"),
+        (both.height - details.height, "left out, no majority winner in a direction"),
+        (
+            both.filter(pl.col("ID1_main") == pl.col("ID1_rev")).height,
+            "in the same order in both tables, which says nothing of position",
+        ),
+        (
+            both.filter(pl.any_horizontal("mixed_main", "mixed_rev")).height,
+            "in both orders within one table, of which the more frequent was taken",
+        ),
     ):
         if count:
-            notices.append(f"{reason}: {_pairs(count)}")
+            notices.append(f"{reason}: {plural(count, 'pair')}")
     consistent = int(details["is_consistent"].sum())
-    summary = pl.DataFrame(
-        {
-            "n_pairs": [details.height],
-            "n_consistent": [consistent],
-            "prop_consistent": [consistent / details.height if details.height else None],
-        },
-        schema={"n_pairs": pl.Int64, "n_consistent": pl.Int64, "prop_consistent": pl.Float64},
-    )
-    return ReverseConsistency(
-        summary,
-        details.select(_DETAILS),
-        count_votes(pl.concat(frames)),
-        only_main,
-        only_reverse,
-        tied,
-        without_winner,
-        tuple(notices),
-    )
+    share = consistent / details.height if details.height else None
+    schema = {"n_pairs": pl.Int64(), "n_consistent": pl.Int64(), "prop_consistent": pl.Float64()}
+    summary = pl.DataFrame([[details.height, consistent, share]], schema=schema, orient="row")
+    comparisons = pl.concat(frames).join(both.select(*pair, "key"), on=pair, how="inner")
+    return ReverseConsistency(summary, details.select(_DETAILS), comparisons, without_winner, tuple(notices))
 
 
-def check_positional_bias(
-    consistency: ReverseConsistency | Mapping[str, Any] | Table,
-    n_boot: int = 1000,
-    conf_level: float = 0.95,
-    seed: int | None = None,
-) -> PositionalBias:
-    """Test whether a position is favoured, and say how sure the consistency is.
-
-    ``p_sample1_*`` are exact two-sided binomial tests of position 1 winning half of the comparisons, as in the R
-    package. They count every comparison as an independent toss, which forward and reverse of one pair are not: a
-    consistent pair gives position 1 exactly one win of two, always. ``p_paired`` and ``effect`` respect that.
-
-    Args:
-        consistency: what :func:`compute_reverse_consistency` gave, a table like its ``details``, or results that hold
-            both orders.
-        n_boot: bootstrap resamples of the pairs, for the interval of the consistency (percentiles).
-        conf_level: of that interval and of the effect's.
-        seed: makes the bootstrap reproducible.
+def measure_bias(consistency: ReverseConsistency, level: float) -> PositionalBias:
+    """Test whether a position is favoured, say how many pairs it decided, and how large the effect is.
 
     Raises:
-        InputError: when there is no pair to look at, or an argument is out of range.
-
-    Example:
-        >>> main = [{"ID1": "a", "ID2": "b", "better_id": "a"}]
-        >>> back = [{"ID1": "b", "ID2": "a", "better_id": "b"}]
-        >>> check_positional_bias(compute_reverse_consistency(main, back), seed=1).verdict
-        'too few pairs to tell: of 1 pair that went to the same position in both orders, 1 went to the first and 0 \
-to the second (p = 1.000)'
+        InputError: when no pair has a winner in both directions.
     """
-    n_boot = require_int(n_boot, "n_boot", least=1)
-    conf_level = require_level(conf_level, "conf_level")
-    if not hasattr(consistency, "details") and not (isinstance(consistency, Mapping) and "details" in consistency):
-        table = to_frame(consistency, "details")
-        if {"ID1", "ID2", "better_id"} <= set(table.columns):
-            consistency = compute_reverse_consistency(*split_orders(table))
-    details = _positioned(_details(consistency))
-    votes = consistency.votes if isinstance(consistency, ReverseConsistency) else votes_of(details)
-    share = float(details["is_consistent"].mean())  # type: ignore[arg-type]
-    n_pairs = details.height
-    # Drawing n pairs with replacement and counting the consistent ones is drawing from a binomial distribution.
-    drawn = generator(seed).binomial(n_pairs, share, n_boot) / n_pairs
-    tail = (1 - conf_level) / 2
-    lower, upper = np.quantile(drawn, [tail, 1 - tail])
-    wins = {side: int((details[f"winner_pos_{side}"] == "pos1").sum()) for side in ("main", "rev")}
-    valid = {side: details[f"winner_pos_{side}"].count() for side in ("main", "rev")}
-    total_wins = sum(wins.values())
-    total = sum(valid.values())
-    first = int(details["is_pos1_bias"].sum())
-    second = int(details["is_pos2_bias"].sum())
-    effect = position_effect(votes, conf_level)
-    p_paired = sign_test(first, first + second)
-    row = {
-        "n_pairs": n_pairs,
-        "prop_consistent": share,
-        "boot_mean": float(drawn.mean()),
-        "boot_lwr": float(lower),
-        "boot_upr": float(upper),
-        "p_sample1_main": sign_test(wins["main"], valid["main"]),
-        "p_sample1_rev": sign_test(wins["rev"], valid["rev"]),
-        "p_sample1_overall": sign_test(total_wins, total),
-        "total_pos1_wins": total_wins,
-        "total_comparisons": total,
-        "n_inconsistent": int((~details["is_consistent"]).sum()),
-        "n_inconsistent_pos1_bias": first,
-        "n_inconsistent_pos2_bias": second,
-        "prop_pos1": total_wins / total if total else None,
-        "p_paired": p_paired,
-        "effect": effect.estimate,
-        "effect_lower": effect.lower,
-        "effect_upper": effect.upper,
-    }
-    counts = {name for name in row if name.startswith(("n_", "total_"))}
-    summary = pl.DataFrame([row], schema={name: pl.Int64() if name in counts else pl.Float64() for name in row})
-    settings = {"n_boot": n_boot, "conf_level": conf_level, "bootstrap": "percentile, over pairs"}
-    provenance = Provenance("check_positional_bias", settings, seed)
-    both = consistency if isinstance(consistency, ReverseConsistency) else None
-    notices = () if both is None else both.notices
-    return PositionalBias(summary, details, effect, p_paired, notices, provenance, both)
-
-
-def _details(consistency: Any) -> pl.DataFrame:
-    """The details as a checked table, whatever they came in."""
-    if isinstance(consistency, Mapping) and "details" in consistency:
-        consistency = consistency["details"]
-    elif hasattr(consistency, "details"):
-        consistency = consistency.details
-    frame = to_frame(consistency, "details")
-    require_columns(frame, _NEEDED, "details")
-    if frame.height == 0:
+    if consistency.details.height == 0:
         raise InputError("no pair has a winner in both directions; there is nothing to check")
-    frame = require_ids(frame, [name for name in _NEEDED if name.startswith("ID")], "details")
-    frame = frame.with_columns(as_text(frame[name], "details") for name in ("key", "better_id_main", "better_id_rev"))
-    if frame["is_consistent"].dtype != pl.Boolean or frame["is_consistent"].null_count():
-        raise TableError("details: column 'is_consistent' must be true or false in every row")
-    return frame
-
-
-def _positioned(details: pl.DataFrame) -> pl.DataFrame:
-    """The details with who won by position, and which pairs went to one position twice."""
-    for side in ("main", "rev"):
-        better, first, second = (pl.col(f"{name}_{side}") for name in ("better_id", "ID1", "ID2"))
-        position = pl.when(better == first).then(pl.lit("pos1")).when(better == second).then(pl.lit("pos2"))
-        details = details.with_columns(position.alias(f"winner_pos_{side}"))
-    if details["is_consistent"].all():  # R's left join has nothing to join then, and says FALSE
-        return details.with_columns(is_pos1_bias=pl.lit(value=False), is_pos2_bias=pl.lit(value=False))
-    return details.with_columns(
-        pl.when(~pl.col("is_consistent"))
-        .then((pl.col("winner_pos_main") == f"pos{n}") & (pl.col("winner_pos_rev") == f"pos{n}"))
-        .alias(f"is_pos{n}_bias")
+    first, second = (
+        pl.all_horizontal(
+            pl.col("better_id_main") == pl.col(f"ID{n}_main"), pl.col("better_id_rev") == pl.col(f"ID{n}_rev")
+        )
         for n in (1, 2)
     )
+    details = consistency.details.with_columns(
+        position=pl.when("is_consistent")
+        .then(None)
+        .when(first)
+        .then(pl.lit("first"))
+        .when(second)
+        .then(pl.lit("second"))
+    )
+    n_pairs = details.height
+    n_first = details.filter(position="first").height
+    n_second = details.filter(position="second").height
+    n_same = int(details["is_consistent"].sum())
+    effect, why = _effect(consistency.comparisons, level)
+    decided = wilson(n_first + n_second, n_pairs, level)
+    same = wilson(n_same, n_pairs, level)
+    row = {
+        "n_pairs": n_pairs,
+        "prop_decided": (n_first + n_second) / n_pairs,
+        "decided_lower": decided[0],
+        "decided_upper": decided[1],
+        "n_both_first": n_first,
+        "n_both_second": n_second,
+        "p_paired": sign_test(n_first, n_first + n_second),
+        "prop_consistent": n_same / n_pairs,
+        "consistent_lower": same[0],
+        "consistent_upper": same[1],
+        "prop_pos1": 0.5 + (n_first - n_second) / (2 * n_pairs),
+        "effect": None if effect is None else effect.b,
+        "effect_lower": None if effect is None else effect.lower,
+        "effect_upper": None if effect is None else effect.upper,
+    }
+    schema = {name: pl.Int64() if name.startswith("n_") else pl.Float64() for name in row}
+    return PositionalBias(pl.DataFrame([row], schema=schema), details, effect, level, consistency, why)
+
+
+def _effect(comparisons: pl.DataFrame, level: float) -> tuple[PositionEffect | None, str | None]:
+    """The effect of being the first in a Bradley–Terry model, or why these data do not tell it.
+
+    The answers to one pair may depend on each other, as those of a judge that repeats itself do, so that the standard
+    error is the sandwich's over pairs. The spread of the texts is learned; otherwise few answers for each of many texts
+    would make every effect too large.
+    """
+    from pairscale.models.bradley_terry import fit_bt_model
+
+    first_won = (comparisons["better_id"] == comparisons["ID1"]).mean()
+    if comparisons["key"].n_unique() < FEW:
+        return None, f"it takes {FEW} pairs"
+    if first_won in (0, 1):
+        return None, "every answer names the same position"
+    try:
+        fit = fit_bt_model(comparisons, engine="map", prior_sd="learned", position=True, cluster="key", level=level)
+    except FitError:
+        return None, "the pairs do not join all texts"
+    return fit.position, None

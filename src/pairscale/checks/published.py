@@ -7,11 +7,9 @@ names here, and models change: take the figures as what to expect of a judge, ne
 from __future__ import annotations
 
 from importlib.resources import files
-from typing import Any
 
 import polars as pl
 
-from pairscale.checks.effect import VOTES, position_effect, sign_test, wilson
 from pairscale.checks.templates import STUDY, TemplateStudy, rank_templates
 
 OTHER_WORDINGS = "measured with pairwiseLLM's templates, whose wordings are not ours"
@@ -51,30 +49,8 @@ def published_default_template() -> TemplateStudy:
 def _study(name: str) -> TemplateStudy:
     # By its package, not by pairscale.datasets, which would load the generator of essays too.
     content = (files("pairscale") / "datasets" / "data" / name).read_bytes()
-    schema = {**{column: kind for column, kind in STUDY.items() if column != "judge"}, "source": pl.String()}
-    printed = pl.read_csv(content, infer_schema=False)
-    printed = printed.with_columns(pl.col(column).cast(schema[column]) for column in printed.columns)
-    source = f"{printed['source'][0]}; {OTHER_WORDINGS}"
-    rows = [row | _derived(row) for row in printed.drop("source").iter_rows(named=True)]
-    table = pl.DataFrame(rows, schema=STUDY)
+    rows = pl.read_csv(content, infer_schema=False)
+    table = rows.select(pl.lit(None).alias(column) if column not in rows.columns else column for column in STUDY)
+    table = table.cast(STUDY)  # type: ignore[arg-type]
+    source = f"{rows['source'][0]}; {OTHER_WORDINGS}"
     return TemplateStudy(table, rank_templates(table, _LEVEL), _LEVEL, (OTHER_WORDINGS,), source)
-
-
-def _derived(row: dict[str, Any]) -> dict[str, float | None]:
-    """What follows from the counts of a row."""
-    n, consistent = row["n_pairs"], round(row["prop_consistent"] * row["n_pairs"])
-    more: dict[str, float | None] = {}
-    more["consistent_lower"], more["consistent_upper"] = wilson(consistent, n, _LEVEL)
-    if row["n_both_first"] is None:
-        return more
-    first, second = row["n_both_first"], row["n_both_second"]
-    more["pos1_lower"], more["pos1_upper"] = wilson(consistent + 2 * first, 2 * n, _LEVEL)
-    effect = position_effect(_votes(first, second), _LEVEL)
-    more |= {"effect": effect.estimate, "effect_lower": effect.lower, "effect_upper": effect.upper}
-    return more | {"p_paired": sign_test(first, first + second)}
-
-
-def _votes(first: int, second: int) -> pl.DataFrame:
-    """Pairs that went to the first position twice, and to the second; the consistent ones say nothing of it."""
-    rows = [("", "", "", 1, 1, 1, 0)] * first + [("", "", "", 1, 0, 1, 1)] * second
-    return pl.DataFrame(rows, schema=VOTES, orient="row")

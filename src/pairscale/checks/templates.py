@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from inspect import signature
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import polars as pl
 
-from pairscale.checks.effect import wilson
-from pairscale.checks.position import PositionalBias, check_positional_bias, compare_orders
+from pairscale.checks.effect import sign_test, wilson
+from pairscale.checks.position import PositionalBias, compare_orders, measure_bias
 from pairscale.core.display import PlotMixin, ReportMixin
 from pairscale.core.errors import InputError, TableError
 from pairscale.core.jobs import run_tasks, values_of
-from pairscale.core.notices import notice
+from pairscale.core.notices import notice, plural
 from pairscale.core.options import ProgressMode, checked, require_int, require_level, require_number, require_progress
 from pairscale.core.tables import Table, as_text, require_columns, row_numbers, to_frame
 from pairscale.pairing.table import as_pairs, swapped
@@ -66,29 +66,14 @@ _FIGURES = (*_CELL, "prop_consistent", "prop_pos1", "p_paired", "effect", "effec
 _FORWARD = {"forward": True, "main": True, "reverse": False, "reversed": False, "rev": False}
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class StudyCell:
-    """One template with one judge: the results of both orders.
+@dataclass(frozen=True, slots=True)
+class _Cell:
+    """One template with one judge: who it is by the columns of the study, and the results of both orders."""
 
-    Attributes:
-        template_id: the template.
-        forward: results of any shape.
-        reverse: results of the same pairs the other way round.
-        backend: the judge's family.
-        model: the judge's model.
-        thinking: how it reasons, such as ``no_thinking``.
-        judge: its name, where the three above do not tell it from another.
-        failed: pairs that got no answer at all, so that no table shows them.
-    """
-
-    template_id: str
-    forward: Table
-    reverse: Table
-    backend: str | None = None
-    model: str | None = None
-    thinking: str | None = None
-    judge: str | None = None
-    failed: int = 0
+    names: Mapping[str, Any]
+    forward: pl.DataFrame
+    reverse: pl.DataFrame
+    failed: int = 0  # pairs that got no answer at all, so that no table shows them
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -99,7 +84,8 @@ class TemplateStudy(PlotMixin, ReportMixin, table="table", columns=_FIGURES, cha
         table: one row per template and judge, with the columns of :data:`STUDY`. ``consistent_*`` and ``pos1_*`` are
             Wilson intervals; that of ``prop_pos1`` counts the comparisons as independent and is too wide where a judge
             is consistent. ``n_both_first`` pairs went to the first position in both orders, ``n_both_second`` to the
-            second; ``p_paired`` is the exact sign test between the two, ``effect`` the position effect in logits.
+            second; ``p_paired`` is the exact sign test between the two, ``effect`` the position effect in logits, null
+            where the data do not tell it.
         ranking: one row per template: ``rank template_id n_judges mean_consistent worst_pos1`` (the largest distance of
             ``prop_pos1`` from one half) ``n_significant`` (judges with ``p_sample1_overall`` below 1 - level) and
             ``n_significant_paired``. Ranked by consistency, then by ``worst_pos1``.
@@ -118,7 +104,7 @@ class TemplateStudy(PlotMixin, ReportMixin, table="table", columns=_FIGURES, cha
         best = self.ranking.row(0, named=True)
         judges = self.table.select(_CELL[1:]).n_unique()
         facts = (
-            f"{self.ranking.height} template{'s' * (self.ranking.height != 1)}, {judges} judge{'s' * (judges != 1)}, "
+            f"{plural(self.ranking.height, 'template')}, {plural(judges, 'judge')}, "
             f"most consistent {best['template_id']!r} ({best['mean_consistent']:.1%})"
         )
         return f"{facts}; {self.source}" if self.source else facts
@@ -126,7 +112,7 @@ class TemplateStudy(PlotMixin, ReportMixin, table="table", columns=_FIGURES, cha
 
 @checked
 def template_study(
-    data: Table | Sequence[StudyCell],
+    data: Table,
     *,
     templates: Sequence[str] = (),
     judge: StudyJudge | Sequence[str] | Mapping[str, StudyJudge] | None = None,
@@ -148,9 +134,9 @@ def template_study(
 
     Without ``judge``, ``data`` are judgements that were made already: a results table of any shape with a column
     ``direction`` (``forward`` or ``reverse``), ``template_id`` and, where there are several judges, ``backend``,
-    ``model``, ``thinking`` or ``judge``; or a list of :class:`StudyCell`. With ``judge``, ``data`` are pairs, which
-    are now judged with every template and judge, as they stand and the other way round. Everything goes into one run
-    file, and the same call again asks only what is missing.
+    ``model``, ``thinking`` or ``judge``. With ``judge``, ``data`` are pairs, which are now judged with every template
+    and judge, as they stand and the other way round. Everything goes into one run file, and the same call again asks
+    only what is missing.
 
     Args:
         data: judgements, or pairs.
@@ -164,7 +150,7 @@ def template_study(
         price: With names: prices of the models.
         batch: Ask through the providers' batch APIs, at their lower price, and wait for the answers, which may take a
             day. It needs ``run``; an interrupted study waits on with the same call.
-        interval: With ``batch``: seconds between two looks; longer while nothing changes.
+        interval: With ``batch``: seconds between two looks.
         concurrency: Questions open at once.
         retries: How often to ask again after a transient failure.
         timeout: Seconds that one answer may take; None for no limit.
@@ -185,13 +171,13 @@ def template_study(
         >>> study.ranking["template_id"].to_list()
         ['concise', 'weigh']
     """
-    level, concurrency = require_level(level), require_int(concurrency, "concurrency", least=1)
+    level = require_level(level)
+    concurrency = require_int(concurrency, "concurrency", least=1)
+    notices: list[str] = []
     if judge is None:
         if templates or run is not None or batch:
             raise InputError("templates, run and batch belong to a study that asks judges; give `judge=` too")
-        is_cells = isinstance(data, Sequence) and all(isinstance(cell, StudyCell) for cell in data)
-        cells = list(data) if is_cells else _cells_of(data)
-        notices: list[str] = []
+        cells = _cells_of(data)
     else:
         if batch and run is None:
             raise InputError(
@@ -199,22 +185,24 @@ def template_study(
             )
         interval = require_number(interval, "interval", least=0)
         options = RunOptions(concurrency, retries, timeout=timeout, max_cost=max_cost)
-        settings = {"trait": trait, "judge_args": judge_args, "price": price}
-        judges = _made(judge, templates, settings)
+        judges = _made(judge, templates, {"trait": trait, "judge_args": judge_args, "price": price})
         cells, notices = _asked(data, judges, run, options, progress, interval if batch else None)
     if not cells:
         raise InputError("there are no judgements to study")
     rows = []
-    for row, said in values_of(list(run_tasks(partial(_measured, level=level), cells, n_jobs)), "cell"):
+    for row, messages in values_of(list(run_tasks(partial(_measured, level=level), cells, n_jobs)), "cell"):
         rows.append(row)
-        notices += map(notice, said)
+        notices += map(notice, messages)
+    study = study_of(rows, level, notices)
+    if study.table.height < study.ranking.height * study.table.select(_CELL[1:]).n_unique():
+        gaps = notice("not every judge used every template, so the ranking does not compare like with like")
+        study = replace(study, notices=(*study.notices, gaps))
+    return study
+
+
+def study_of(rows: Sequence[Mapping[str, Any]], level: float, notices: Iterable[str]) -> TemplateStudy:
+    """A study from its rows; see :func:`row_of`."""
     table = pl.DataFrame(rows, schema=STUDY)
-    for names, group in table.group_by(_CELL):
-        if group.height > 1:
-            shown = " ".join(str(name) for name in names if name is not None)
-            raise InputError(f"{shown!r} stands there {group.height} times; name the judges apart with judge")
-    if table.height < table["template_id"].n_unique() * table.select(_CELL[1:]).n_unique():
-        notices.append(notice("not every judge used every template, so the ranking does not compare like with like"))
     return TemplateStudy(table, rank_templates(table, level), level, tuple(notices))
 
 
@@ -242,7 +230,7 @@ def rank_templates(table: pl.DataFrame, level: float) -> pl.DataFrame:
 # Judgements that were made already.
 
 
-def _cells_of(data: Table) -> list[StudyCell]:
+def _cells_of(data: Table) -> list[_Cell]:
     frame = to_frame(data, "judgements")
     require_columns(frame, ["template_id", "direction"], "judgements")
     direction = as_text(frame["direction"], "judgements").str.to_lowercase()
@@ -252,40 +240,41 @@ def _cells_of(data: Table) -> list[StudyCell]:
     names = [name for name in _CELL if name in frame.columns]
     frame = frame.with_columns(
         *(as_text(frame[name], "judgements") for name in names),
-        _forward=direction.replace_strict(_FORWARD, return_dtype=pl.Boolean),
+        is_forward=direction.replace_strict(_FORWARD, return_dtype=pl.Boolean),
     )
-    cells = []
-    for values, group in frame.group_by(names, maintain_order=True):
-        halves = [group.filter(pl.col("_forward") == way).drop("_forward") for way in (True, False)]
-        cells.append(StudyCell(forward=halves[0], reverse=halves[1], **dict(zip(names, values, strict=True))))
-    return cells
+    return [
+        _Cell(dict(zip(names, values, strict=True)), part.filter("is_forward"), part.filter(~pl.col("is_forward")))
+        for values, part in frame.group_by(names, maintain_order=True)
+    ]
 
 
-def _measured(cell: StudyCell, level: float) -> tuple[dict[str, Any], list[str]]:
+def _measured(cell: _Cell, level: float) -> tuple[dict[str, Any], list[str]]:
     """A row of the study's table, and what was left out of it."""
-    name = " ".join(part for part in (cell.template_id, cell.judge or cell.model, cell.thinking) if part)
+    names = cell.names
+    who = " ".join(
+        part for part in (names["template_id"], names.get("judge") or names.get("model"), names.get("thinking")) if part
+    )
     consistency = compare_orders(cell.forward, cell.reverse)
     if consistency.details.height == 0:
-        raise InputError(f"{name}: no pair has a winner in both directions; there is nothing to measure")
-    row = row_of(check_positional_bias(consistency, n_boot=1, conf_level=level, seed=0))
-    row["n_left_out"] = consistency.without_winner + cell.failed
-    row |= {column: getattr(cell, column) for column in _CELL}
-    return row, [f"{name}: {message}" for message in consistency.notices]
+        raise InputError(f"{who}: no pair has a winner in both directions; there is nothing to measure")
+    row = row_of(measure_bias(consistency, level), names)
+    row["n_left_out"] += cell.failed
+    return row, [f"{who}: {message}" for message in consistency.notices]
 
 
-def row_of(bias: PositionalBias) -> dict[str, Any]:
-    """The row of a study's table for one template and one judge."""
+def row_of(bias: PositionalBias, names: Mapping[str, Any]) -> dict[str, Any]:
+    """The row of a study's table for one template and one judge, who have these names."""
     row = bias.summary.row(0, named=True)
-    level = bias.effect.level
-    consistent = wilson(row["n_pairs"] - row["n_inconsistent"], row["n_pairs"], level)
-    first = wilson(row["total_pos1_wins"], row["total_comparisons"], level)
-    return {column: row[column] for column in STUDY if column in row} | {
-        "consistent_lower": consistent[0],
-        "consistent_upper": consistent[1],
-        "pos1_lower": first[0],
-        "pos1_upper": first[1],
-        "n_both_first": row["n_inconsistent_pos1_bias"],
-        "n_both_second": row["n_inconsistent_pos2_bias"],
+    n_comparisons = 2 * row["n_pairs"]
+    n_first = round(row["prop_pos1"] * n_comparisons)
+    lower, upper = wilson(n_first, n_comparisons, bias.level)
+    return {
+        **{column: row[column] for column in STUDY if column in row},
+        "p_sample1_overall": sign_test(n_first, n_comparisons),
+        "pos1_lower": lower,
+        "pos1_upper": upper,
+        "n_left_out": bias.consistency.without_winner,
+        **names,
     }
 
 
@@ -358,7 +347,7 @@ def _asked(
     options: RunOptions,
     progress: ProgressMode,
     interval: float | None,
-) -> tuple[list[StudyCell], list[str]]:
+) -> tuple[list[_Cell], list[str]]:
     forward = as_pairs(data)
     if forward.height == 0:
         raise InputError("there are no pairs to judge")
@@ -373,18 +362,18 @@ def _asked(
     require_prices([asked.judge for asked in judges], options.max_cost)
     if interval is not None:
         told = None if require_progress(progress) == "none" else _tell_waiting
-        waiting = {"interval": interval, "told": told}
-        answered = run_sync(lambda: _batched(str(run), judges, orders, options.max_cost, waiting), run=run)
+        answered = run_sync(lambda: _batched(str(run), judges, orders, options.max_cost, interval, told), run=run)
     else:
         answered = run_sync(lambda: _answered(run, judges, orders, options, progress), run=run)
     cells = []
-    for asked, (there, back) in zip(judges, answered, strict=True):
+    for asked, tables in zip(judges, answered, strict=True):
         condition = asked.judge.condition
-        thinking = _thinking(condition)
-        failed = 2 * forward.height - there.height - back.height
-        cells.append(
-            StudyCell(asked.template, there, back, condition.backend, condition.model, thinking, asked.name, failed)
-        )
+        names = {
+            "template_id": asked.template, "backend": condition.backend, "model": condition.model,
+            "thinking": _thinking(condition), "judge": asked.name,
+        }  # fmt: skip
+        unanswered = 2 * forward.height - sum(table.height for table in tables)
+        cells.append(_Cell(names, tables[0], tables[1], unanswered))
     return cells, notices
 
 
@@ -394,7 +383,7 @@ async def _answered(
     orders: tuple[pl.DataFrame, pl.DataFrame],
     options: RunOptions,
     progress: ProgressMode,
-) -> list[tuple[pl.DataFrame, pl.DataFrame]]:
+) -> list[list[pl.DataFrame]]:
     """What each judge says to the pairs as they stand and the other way round, in one run file and one budget."""
     from pairscale.collect.live import submit_into
     from pairscale.store.runfile import open_run
@@ -403,15 +392,15 @@ async def _answered(
     with open_run(run, write=True) as store:
         _mark(store, judges)
         for asked in judges:
-            there, back = [await submit_into(store, pairs, asked.judge, options, progress=progress) for pairs in orders]
-            answered.append((there.results, back.results))
+            tables = [await submit_into(store, pairs, asked.judge, options, progress=progress) for pairs in orders]
+            answered.append([table.results for table in tables])
     return answered
 
 
 def _tell_waiting(batches: Sequence[RegistryEntry]) -> None:
     waiting = sum(batch.open for batch in batches)
     if waiting:
-        notice(f"{waiting:,} of {len(batches):,} batches under way")
+        notice(f"{waiting:,} of {plural(len(batches), 'batch', 'batches')} under way")
 
 
 async def _batched(
@@ -419,8 +408,9 @@ async def _batched(
     judges: Sequence[_StudyJudge],
     orders: tuple[pl.DataFrame, pl.DataFrame],
     max_cost: float | None,
-    waiting: Mapping[str, Any],
-) -> list[tuple[pl.DataFrame, pl.DataFrame]]:
+    interval: float,
+    told: Callable[[Sequence[RegistryEntry]], None] | None,
+) -> list[list[pl.DataFrame]]:
     """The same through the providers' batch APIs: all batches are created, then awaited."""
     from pairscale.collect.batch.manager import BatchManager
     from pairscale.judges.batched import require_batches
@@ -436,10 +426,10 @@ async def _batched(
             for pairs in orders:
                 plan, _ = await manager.submit(pairs, model, max_cost=max_cost)
                 plans.append(plan)
-        await manager.wait(**waiting)
+        await manager.wait(interval=interval, told=told)
     with open_run(run) as store:
         tables = [plan.outcome(store, raw=False)[0] for plan in plans]
-    return list(zip(tables[::2], tables[1::2], strict=True))
+    return [tables[number : number + 2] for number in range(0, len(tables), 2)]
 
 
 def _mark(store: RunFile, judges: Sequence[_StudyJudge]) -> None:

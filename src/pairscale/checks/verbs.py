@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pairscale.checks.orders import split_orders
-from pairscale.checks.position import PositionalBias, check_positional_bias, compute_reverse_consistency
+from pairscale.checks.position import PositionalBias, compute_reverse_consistency, measure_bias
 from pairscale.core.errors import InputError
-from pairscale.core.options import checked, require_int, require_level
+from pairscale.core.options import checked, require_level
 from pairscale.store.reading import read_comparisons
 
 if TYPE_CHECKING:
@@ -28,9 +28,7 @@ def bias(
     forward: Table | str | Path | RunFile,
     reverse: Table | str | Path | RunFile | None = None,
     *,
-    n_boot: int = 1000,
     level: float = 0.95,
-    seed: int = 1,
     condition: str | None = None,
     a_col: str | None = None,
     b_col: str | None = None,
@@ -45,9 +43,7 @@ def bias(
     Args:
         forward: Results of the pairs: a table, a file of results or a run file; it may hold both orders.
         reverse: Results of the reversed pairs; not needed if ``forward`` holds both orders.
-        n_boot: How many bootstrap resamples of the pairs.
         level: Level of the intervals.
-        seed: Seed of the bootstrap.
         condition: Of a run file with several: a judge, or a condition (its beginning is enough).
         a_col: Of tables: the column of the text that stood first, or its path where values are nested.
         b_col: Of tables: the column of the second text.
@@ -56,7 +52,7 @@ def bias(
 
     Returns:
         A :class:`PositionalBias` with ``verdict``, ``summary``, ``details`` and ``effect`` (in logits; above 0 the
-        first position is favoured).
+        first position is favoured; None where these data do not tell it).
 
     Raises:
         InputError: If there is no pair in both orders, or a setting is out of range.
@@ -69,13 +65,11 @@ def bias(
         >>> ps.bias(*both).summary["prop_consistent"].item()
         1.0
     """
-    n_boot, level = require_int(n_boot, "n_boot", least=1), require_level(level)
-    seed = require_int(seed, "seed", least=0)
+    level = require_level(level)
     read = partial(
         read_comparisons, condition=condition, a_col=a_col, b_col=b_col, winner_col=winner_col, encoding=encoding
     )
-    consistency = compute_reverse_consistency(*_orders(forward, reverse, read))
-    return check_positional_bias(consistency, n_boot=n_boot, conf_level=level, seed=seed)
+    return measure_bias(compute_reverse_consistency(*_orders(forward, reverse, read)), level)
 
 
 def _orders(

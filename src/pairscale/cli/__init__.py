@@ -26,6 +26,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
     "Rank and mark": {
         "demo": "Rank the bundled texts with the embedded judge: no key, no network.",
         "rank": "Rank texts adaptively: asks where it matters, stops when the ranking is reliable.",
+        "trust": "How far can a ranking be trusted? The judge's scale against a few answers of people.",
         "fit": "Turn comparisons into scores, ranks, intervals and a reliability.",
         "report": "Write a run as one HTML page: what was found, texts, judge, cost, method.",
         "init": "Write a commented study file that `pairscale rank` runs.",
@@ -125,58 +126,55 @@ def main(args: Sequence[str] | None = None) -> None:
             if not hasattr(stop, "is_told"):
                 say("interrupted")
         except SystemExit as stop:
-            code = _TERMINATED if stop.code == _TERMINATED else 1
-            if code == 1:  # by the user's code; its code 0 would say that the work is done
+            code = _TERMINATED
+            if stop.code != _TERMINATED:  # by the user's code; its code 0 would say that the work is done
+                code = 1
                 say(f"error: the work was ended by sys.exit({stop.code})")
-        except Exception as error:  # noqa: BLE001 - said in one line
+        except PairscaleError as error:
             code = 1
-            _say_error(error)
+            complain("error", error_line(error))
+        except OSError as error:
+            code = 1
+            _forget_output()
+            if not isinstance(error, BrokenPipeError):  # whoever read it has gone
+                complain("error", f"{error.filename or 'the output cannot be written'}: {error.strerror or error}")
+        except Exception as error:
+            if os.environ.get("PAIRSCALE_DEBUG"):
+                raise
+            code = 1
+            where = "PAIRSCALE_DEBUG=1 shows where; please report it"
+            complain("error", f"{type(error).__name__}: {error} (unexpected: {where})")
     sys.exit(code)
-
-
-def _say_error(error: Exception) -> None:
-    """Say in one line what could not be done."""
-    if isinstance(error, PairscaleError):
-        complain("error", error_line(error))
-    elif os.environ.get("PAIRSCALE_DEBUG"):
-        raise error
-    elif isinstance(error, OSError) and error.strerror:
-        _forget_output()
-        if not isinstance(error, BrokenPipeError):  # whoever read it has gone
-            complain("error", f"{error.filename or 'the output cannot be written'}: {error.strerror}")
-    else:
-        where = "PAIRSCALE_DEBUG=1 shows where; please report it"
-        complain("error", f"{type(error).__name__}: {error} (unexpected: {where})")
 
 
 def _run(args: list[str]) -> int:
     """Find the command and run it, or show help."""
-    if not args or args[0] in ("-h", "--help"):
-        print(_overview(), file=sys.stdout if args else sys.stderr)
-        return 0 if args else 2
-    if args[0] == "--version":
+    name, *rest = args or [""]
+    if name in ("", "-h", "--help"):
+        print(_overview(), file=sys.stdout if name else sys.stderr)
+        return 0 if name else 2
+    if name == "--version":
         print(f"pairscale {__version__}")
         return 0
-    name = args.pop(0)
-    if name not in COMMANDS:
-        say(f"Usage: pairscale [OPTIONS] COMMAND\nerror: there is no command {name!r}; `pairscale --help` lists them")
-        return 2
-    if name == "batch":
-        if not args or args[0] in ("-h", "--help"):
-            rows = [_row(part, words) for part, words in BATCH.items()]
-            print("\n".join([f"Usage: pairscale batch COMMAND\n\n{COMMANDS['batch']}\n", *rows]))
-            return 0
-        part = args.pop(0)
-        if part not in BATCH:
-            say(f"Usage: pairscale batch COMMAND\nerror: there is no command {part!r}; `pairscale batch -h` lists them")
-            return 2
+    part = rest.pop(0) if name == "batch" and rest else None
+    if name == "batch" and part in (None, "-h", "--help"):
+        rows = [_row(part, words) for part, words in BATCH.items()]
+        print("\n".join([f"usage: pairscale batch COMMAND\n\n{COMMANDS['batch']}\n", *rows]))
+        return 0
+    known = name in COMMANDS
+    if part is not None:
+        known = part in BATCH
         name = f"batch {part}"
-    return _call(name, args)
+    if known:
+        return _call(name, rest)
+    say(f"usage: pairscale [OPTIONS] COMMAND\nerror: there is no command {name!r}; `pairscale --help` lists them")
+    return 2
 
 
 def _call(name: str, args: list[str]) -> int:
-    """Read the options of a command, and let it work."""
-    from pairscale.cli._parser import Parser, UsageError
+    """Read the options of a command, let it work, and keep its settings in the run file."""
+    from pairscale.cli._history import keeping_settings
+    from pairscale.cli._parser import Parser, UsageError, converted
     from pairscale.cli._study import with_study
 
     command = load(name)
@@ -184,42 +182,40 @@ def _call(name: str, args: list[str]) -> int:
     if {"-h", "--help"} & {*args}:
         print(parser.format_help().rstrip())
         return 0
+    names = {option.name for option in command.options}
     try:
         args, study = with_study(args, command)
-        return _work(name, command, parser.read(args), study)
+        settings = parser.read(args)
+        arguments = {option.name: converted(option, settings[option.name]) for option in command.options}
+        run = None if "RUN" in command.usage else settings.get("run")
+        kept = {option.key: settings[option.name] for option in command.options}
+        with keeping_settings(name, run, kept, study):
+            return _work(command, arguments)
     except UsageError as error:
         say(f"{parser.format_usage()}error: {error}")
         return 2
     except InputError as error:
-        if type(error) is not InputError or error.argument not in {option.name for option in command.options}:
+        if type(error) is not InputError or error.argument not in names:
             raise
         complain("error", error_line(error))
         return 2
 
 
-def _work(name: str, command: Command, given: dict[str, Any], study: str | None) -> int:
-    """Call the function of a command, and keep its settings in the run file."""
-    from pairscale.cli._history import keeping_settings
-    from pairscale.cli._parser import converted
-
-    values = {option.name: converted(option, given[option.name]) for option in command.options}
-    own = {parameter: values.pop(parameter) for parameter in command.own.parameters if parameter in values}
+def _work(command: Command, arguments: dict[str, Any]) -> int:
+    """Call the function of a command."""
+    own = {name: arguments.pop(name) for name in command.own.parameters if name in arguments}
     if "emit" in command.own.parameters:
-        own["emit"] = Output(values.pop("as_json"), values.pop("out", None))
-    run = None if "RUN" in command.usage else given.get("run")
-    settings = {option.key: given[option.name] for option in command.options}
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(keeping_settings(name, run, settings, study))
-        if command.verb:  # what a function of the user's prints is no part of the result
-            own["arguments"] = values
-            stack.enter_context(contextlib.redirect_stdout(sys.stderr))
+        own["emit"] = Output(arguments.pop("as_json"), arguments.pop("out", None))
+    if not command.verb:
         return command.function(**own) or 0
+    with contextlib.redirect_stdout(sys.stderr):  # what a function of the user's prints is no part of the result
+        return command.function(**own, arguments=arguments) or 0
 
 
 def _overview() -> str:
     """The first screen: the most used commands of each group, and the names of the others."""
     lines = [
-        "Usage: pairscale [OPTIONS] COMMAND [ARGS]...\n",
+        "usage: pairscale [OPTIONS] COMMAND [ARGS]...\n",
         "Which of two texts is better? Ask it often enough,\nand get a ranking that you can defend.",
     ]
     for title, group in GROUPS.items():
@@ -244,8 +240,7 @@ def _notes_on_screen() -> Iterator[None]:
     """Show what the package logs."""
     log = logging.getLogger("pairscale")
     notes = _Notes()
-    level = log.level
-    propagate = log.propagate
+    before = log.level, log.propagate
     log.addHandler(notes)
     log.setLevel(logging.INFO)
     log.propagate = False
@@ -253,8 +248,8 @@ def _notes_on_screen() -> Iterator[None]:
         yield
     finally:
         log.removeHandler(notes)
-        log.setLevel(level)
-        log.propagate = propagate
+        log.setLevel(before[0])
+        log.propagate = before[1]
 
 
 class _Notes(logging.Handler):

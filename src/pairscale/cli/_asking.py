@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pairscale.core.samples import SamplesReport
     from pairscale.judges.base import Judge
 
-_OF_READING = ("id_col", "text_col", "encoding", "skip_unreadable", "strict")
+_OF_READING = ("id_col", "text_col", "encoding", "skip_unreadable")
 _OF_PAIRS = ("a_col", "b_col")
 _OF_JUDGE = ("trait", "template", "judge_args", "base_url", "cache", "price")
 
@@ -31,12 +31,14 @@ def _popped(arguments: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
 
 def read_texts(arguments: dict[str, Any]) -> None:
     """Read the texts that ``data`` names."""
-    from pairscale.core.samples import inspect_samples
+    from pairscale.core.samples import inspect_samples, require_all_read
 
-    options = _popped(arguments, _OF_READING)
-    strict = options.pop("strict")
-    arguments["data"] = inspect_samples(arguments["data"], **options)
-    _say_read(arguments["data"], strict)
+    is_strict = arguments.pop("strict", False)
+    report = inspect_samples(arguments["data"], **_popped(arguments, _OF_READING))
+    if is_strict:
+        require_all_read(report)
+    _say_read(report)
+    arguments["data"] = report
 
 
 def read_pairs(arguments: dict[str, Any], name: str) -> list[str] | None:
@@ -47,10 +49,8 @@ def read_pairs(arguments: dict[str, Any], name: str) -> list[str] | None:
     """
     from pairscale.pairing.reading import read_pairs as read
 
-    options = _popped(arguments, (*_OF_READING, *_OF_PAIRS))
-    strict = options.pop("strict")
     source = arguments[name]
-    arguments[name], ids = read(source, **options, tell=lambda report: _say_read(report, strict))
+    arguments[name], ids = read(source, **_popped(arguments, (*_OF_READING, *_OF_PAIRS)), tell=_say_read)
     if ids is None:
         _say_pairs(arguments[name], source)
     return ids
@@ -73,12 +73,8 @@ def _say_pairs(pairs: pl.DataFrame, source: object) -> None:
     say(f"{plural(pairs.height, 'pair')} of {texts:,} texts from {source}{more}")
 
 
-def _say_read(report: SamplesReport, strict: bool) -> None:
-    from pairscale.core.samples import require_all_read
-
+def _say_read(report: SamplesReport) -> None:
     READ.set(report.record())
-    if strict:
-        require_all_read(report)
     for line in (*report.opening(), *report.problems()):
         say(in_shell(line))
 
@@ -98,8 +94,10 @@ def opening(*judges: str, saved: bool = True) -> None:
 
     say(f"judge: {judged_by(judges)}")
     banner = no_grading(judges)
+    if banner and "lexical" in judges:
+        banner += " Name a model with --judge."
     if banner:
-        say(f"{banner}{' Name a model with --judge.' * ('lexical' in judges)}")
+        say(banner)
     if not saved:
         say("note: without --run, nothing is saved if this is interrupted")
 
@@ -111,8 +109,7 @@ def say_judged(*names: str | None, judge: object = None) -> None:
     reused = getattr(judge, "reused", None)
     if reused is not None and reused.answers:
         say(str(reused))
-    banner = no_grading(names)
-    say(f"judged by {judged_by(names)}{f'. {banner}' if banner else ''}")
+    say(f"judged by {judged_by(names)}. {no_grading(names)}".removesuffix(". "))
 
 
 def show_request(emit: Output, judge: Judge, pair: Any, calls: int) -> None:

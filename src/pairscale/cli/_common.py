@@ -26,6 +26,7 @@ __all__ = [
     "complain",
     "echo",
     "error_line",
+    "fields",
     "in_shell",
     "printable",
     "require_chart",
@@ -100,6 +101,11 @@ def require_chart(path: str | Path) -> None:
     from pairscale.reporting.vega import require_chart_file
 
     require_chart_file(Path(path), "--chart")
+
+
+def fields(result: object, names: str) -> dict[str, Any]:
+    """Attributes of a result, for its JSON document."""
+    return {name: getattr(result, name) for name in names.split()}
 
 
 class Output:

@@ -9,7 +9,6 @@ import textwrap
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from pairscale.core.errors import InputError
 from pairscale.core.options import read_setting
 
 if TYPE_CHECKING:
@@ -18,17 +17,15 @@ if TYPE_CHECKING:
 __all__ = ["Parser", "UsageError", "converted", "help_width"]
 
 _PANELS = {
-    "What to judge": "data pairs source a b trait template criterion query goal without suite variant_a variant_b "
-    "prompt_a prompt_b name_a name_b baseline update_baseline items n_pairs share order reverse shard shards select "
-    "pilot templates published",
+    "What to judge": "data pairs source a b trait template criterion goal without variant_a variant_b prompt_a "
+    "prompt_b name_a name_b baseline update_baseline items n_pairs order reverse shard pilot published condition kind samples",
     "Judge": "judge judge_args base_url cache answer price swap repeats labels key dry_run batch",
-    "Limits": "concurrency retries timeout variant_timeout max_cost max_comparisons max_minutes steps reliability "
-    "stop_when interval n_jobs seed fail_if margin max_errors",
-    "People": "labellers labels_per_case instructions host port url owner_token plain terminal status",
-    "Columns": "id_col text_col input_col output_col a_col b_col winner_col encoding strict skip_unreadable unit rater "
-    "label",
-    "Output": "run save save_path manifest out as_json columns chart chart_kind progress summary junit "
-    "again title interactive",
+    "Limits": "concurrency variant_timeout max_cost max_comparisons max_minutes steps reliability interval n_jobs seed "
+    "fail_if margin max_errors",
+    "People": "labellers labels_per_case instructions host port url plain terminal status next",
+    "Columns": "id_col text_col input_col output_col a_col b_col winner_col encoding strict skip_unreadable unit rater",
+    "Output": "run manifest out as_json columns chart chart_kind width font_size no_title progress summary junit again "
+    "title interactive without_texts pseudonyms",
 }
 """Options by what they are about; all others come first, and belong to one command."""
 
@@ -47,7 +44,7 @@ class Parser(argparse.ArgumentParser):
             usage=f"pairscale {name} [OPTIONS] {command.usage}".rstrip(),
             description="\n\n".join(textwrap.fill(" ".join(text.split()), width) for text in paragraphs),
             epilog="\n".join(["Examples:", *(f"    {line}" for line in command.examples)]),
-            formatter_class=_HelpFormat,
+            formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(prog, max_help_position=26, width=width),
             add_help=False,
             allow_abbrev=False,
             argument_default=argparse.SUPPRESS,
@@ -70,14 +67,6 @@ class Parser(argparse.ArgumentParser):
         return self._defaults_of | vars(self.parse_intermixed_args(args))
 
 
-class _HelpFormat(argparse.RawDescriptionHelpFormatter):
-    def __init__(self, prog: str) -> None:
-        super().__init__(prog, max_help_position=26, width=help_width())
-
-    def add_usage(self, usage: Any, actions: Any, groups: Any, prefix: str | None = None) -> None:  # noqa: ARG002
-        super().add_usage(usage, actions, groups, "Usage: ")
-
-
 def help_width() -> int:
     """How wide a help text is."""
     return min(shutil.get_terminal_size().columns, 100) - 2
@@ -86,62 +75,49 @@ def help_width() -> int:
 def converted(option: Option, value: Any) -> Any:
     """A value as the verb takes it."""
     if option.kind == "mapping":
-        return dict(read_setting(text) for text in value or ()) or None
-    if option.name == "price" and isinstance(value, str):
-        return _price(value)
-    if option.is_argument and option.is_several and len(value) == 1:
-        return value[0]
+        texts = value or []
+        if option.name == "price":
+            texts = [part.strip() for text in texts for part in text.split(",")]
+        return dict(read_setting(text, option.flag) for text in texts) or None
+    if option.is_argument and option.is_several and value is not None and len(value) < 2:
+        return value[0] if value else None
     return value
 
 
 def _add(group: Any, option: Option) -> None:
     """Enter an option into its panel."""
     text = option.help.replace("%", "%%")
-    if option.default not in (None, ()) and option.kind != "flag":
-        several = option.default if isinstance(option.default, tuple) else (option.default,)
-        text += f" [default: {','.join(map(str, several))}]"
     if option.kind == "flag":
         action: Any = "store_true" if option.default is False else argparse.BooleanOptionalAction
         group.add_argument(option.flag, dest=option.name, action=action, help=text)
         return
-    settings: dict[str, Any] = {
-        "help": text,
-        "metavar": option.flag if option.is_argument else option.metavar,
-        "type": _reader(option),
-    }
-    if option.choices:
-        settings["choices"] = option.choices
+    if option.default not in (None, ()):
+        several = option.default if isinstance(option.default, tuple) else (option.default,)
+        text += f" [default: {','.join(map(str, several))}]"
+    settings: dict[str, Any] = {"help": text, "type": _reader(option), "choices": option.choices or None}
     if option.is_argument:
-        settings["nargs"] = "+" if option.is_several else None if option.is_required else "?"
-        group.add_argument(option.name, **settings)
+        count: str | None = "?"
+        if option.is_several:
+            count = "+" if option.is_required else "*"
+        elif option.is_required:
+            count = None
+        group.add_argument(option.name, metavar=option.flag, nargs=count, **settings)
         return
     if option.is_several:
         settings["action"] = "extend" if option.has_commas else "append"
-    group.add_argument(option.flag, dest=option.name, required=option.is_required, **settings)
+    group.add_argument(option.flag, dest=option.name, metavar=option.metavar, required=option.is_required, **settings)
 
 
 def _reader(option: Option) -> Callable[[str], Any]:
     """What makes a value of a text."""
 
     def read(text: str) -> Any:
-        if option.kind not in ("int", "float", "word"):
-            return text
         try:
-            return int(text) if option.kind == "int" else float(text)
+            return {"int": int, "float": float}.get(option.kind, str)(text)
         except ValueError:
-            if option.kind == "word":
-                return text
             wanted = "a whole number" if option.kind == "int" else "a number"
             raise argparse.ArgumentTypeError(f"must be {wanted}, not {text!r}") from None
 
     if option.has_commas:
         return lambda text: [read(part.strip()) for part in text.split(",")]
     return read
-
-
-def _price(text: str) -> dict[str, Any]:
-    """The prices that ``--price`` gives."""
-    prices = dict(read_setting(part.strip(), "--price") for part in text.split(","))
-    if {"input", "output"} <= set(prices):
-        return prices
-    raise InputError(f"--price {text!r} must look like input=1.25,output=10, also with cached= and batch=")

@@ -70,19 +70,23 @@ def with_study(args: list[str], command: Command) -> tuple[list[str], str | None
     paths = [text for text in args if text.endswith(".toml")]
     if not paths or not {"data", "text_col"} <= set(options):
         return args, None
-    study = read_study(Path(paths[0]))
+    path = paths[0]
+    study = read_study(Path(path))
+    data = study.pop("data")
     words: list[str] = []
     for name, value in study.items():
-        if name not in options or name == "data":
+        if name not in options:
             continue
         flag = options[name].flag
-        if options[name].kind != "flag":
-            words += [word for part in (value if isinstance(value, list) else [value]) for word in (flag, str(part))]
-        elif require_flag(value, f"{paths[0]}: {name}"):
-            words.append(flag)
-        elif options[name].default is not False:
-            words.append(flag.replace("--", "--no-"))
-    return [*words, *(study["data"] if text == paths[0] else text for text in args)], paths[0]
+        if options[name].kind == "flag":
+            if require_flag(value, f"{path}: {name}"):
+                words.append(flag)
+            elif options[name].default is not False:
+                words.append(flag.replace("--", "--no-"))
+        else:
+            for part in value if isinstance(value, list) else [value]:
+                words += [flag, str(part)]
+    return [*words, *(data if text == path else text for text in args)], path
 
 
 def read_study(path: Path) -> dict[str, Any]:

@@ -2,36 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import pairscale as ps
 from pairscale.cli._asking import opening, say_judged
-from pairscale.cli._common import Output, echo, printable, say, show_table
+from pairscale.cli._common import Output, echo, fields, printable, say, show_table
 from pairscale.cli.from_verb import from_verb
-from pairscale.core.errors import InputError, PairscaleError
+from pairscale.core.errors import InputError
 from pairscale.core.notices import plural
+from pairscale.core.tables import listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import polars as pl
-
 
 @from_verb(
-    "ab",
-    "A [B]",
+    "evaluate.ab.ab",
+    "A [B...]",
     "pairscale ab a.jsonl b.jsonl --criterion helpful --judge openai:gpt-5.1",
     'pairscale ab a.jsonl b.jsonl --criterion "easy to read" --run ab.db',
+    "pairscale ab a.jsonl b.jsonl c.jsonl d.jsonl --criterion helpful --baseline a",
     "pairscale ab tasks.csv --variant-a my:old --variant-b my:new --criterion c",
     "pairscale ab a.jsonl b.jsonl --criterion helpful --labels labels.jsonl",
     "pairscale ab a.jsonl b.jsonl --criterion helpful --manifest cases.jsonl",
-    "pairscale ab a.jsonl b.jsonl --criterion helpful --stop-when decided",
     "pairscale ab a.jsonl b.jsonl --criterion helpful --control length",
+    hidden="timeout stop_when seed suite",
 )
 def command(arguments: dict[str, Any], emit: Output) -> None:
-    """Is B better than A?
+    """Is B better than A? With three files of answers or more: which is the best?
 
     Answers that are recorded already are compared task by task; with a suite, both variants answer it first. Judges are
     asked in both orders. A win, a tie, a flip (another winner in the other order), an abstention and an error stay five
@@ -46,98 +45,90 @@ def command(arguments: dict[str, Any], emit: Output) -> None:
         a: The recorded answers of A: rows with task_id and output (jsonl, json, csv, …), or a file of inspect_ai,
             OpenTelemetry, AG2, promptfoo, Langfuse, LangSmith, MT-bench, AlpacaEval, or chat messages; or the answers
             of both in one file; or a suite of tasks (input, and where they are there task_id, reference, tags).
-        b: The recorded answers of B; none with a suite.
+        b: The recorded answers of B, and of further variants, which are then ranked; none with a suite.
         judge: provider:model, module:function, human (asked here) or lexical (embedded, a baseline, the default without
             --labels); several of them are a panel that decides by majority.
     """
     judges = arguments["judge"] or ["lexical" if arguments["labels"] is None else "people"]
     opening(*judges, saved=arguments["run"] is not None)
-    unwritten: PairscaleError | None = None
-    try:
-        found = ps.ab(**arguments)
-    except PairscaleError as error:  # of the manifest: the verdict is there all the same
-        found = getattr(error, "result", None)  # type: ignore[assignment]
-        if not isinstance(found, ps.PairwiseRunResult):
-            raise
-        unwritten = error
-    say_cases(found)
-    _say_failures(found)
+    others = arguments.pop("b")
+    result = ps.ab(arguments.pop("a"), *(others if isinstance(others, list) else [others]), **arguments)
+    if isinstance(result, ps.VariantsResult):
+        _say_ranking(result, emit)
+        say_judged(*judges)
+        return
+    say_cases(result)
+    failed = [case for case in result.cases if case.failed is not None or not case.outcome.is_answer]
+    for case in failed[:3]:
+        say(f"  {case.task_id}, {case.outcome}: {printable(case.reasoning)[:160]}")
     if emit.out is not None:
-        say(str(found))
-    emit(_document(found), found.frame(), lambda: _show(found))
+        say(str(result))
+    emit(_document(result), result.frame(), lambda: _show(result))
     say_judged(*judges)
-    if unwritten is not None:
-        raise unwritten
-    if not any(case.outcome.is_answer for case in found.cases):
+    if not any(case.outcome.is_answer for case in result.cases):
         raise InputError("no case was answered, so there is no verdict")
 
 
-def say_cases(found: ps.PairwiseRunResult) -> None:
-    """How many cases there were, what they cost, and which could not be compared or were not asked."""
-    from pairscale.evaluate.wording import asked_words
-    from pairscale.providers.catalog import price_note
-
-    cost = f", ${found.cost:.4f}{price_note(found.prices_as_of)}" if found.cost else ""
-    say(f"{len({(case.task_id, case.repeat) for case in found.cases}):,} cases, {asked_words(found)}{cost}")
-    if found.unmatched:
-        names = ", ".join(dict.fromkeys(one.task_id for one in found.unmatched[:5]))
-        words = plural(len(found.unmatched), "task")
-        say(f"note: {words} not compared, because A or B has no answer: {names}{' …' * (len(found.unmatched) > 5)}")
-    if found.unasked:
-        say(f"note: stopped ({found.stopped}), {len(found.unasked):,} tasks not asked")
-
-
-def _say_failures(found: ps.PairwiseRunResult) -> None:
-    from pairscale.evaluate.wording import failures_words
-
-    words = failures_words(found, found.keys[0])
-    if words:
-        say(f"note: {words}")
-    failed = [case for case in found.cases if case.failed is not None or not case.outcome.is_answer]
-    for case in failed[:3]:
-        say(f"  {case.task_id}, {case.outcome}: {printable(case.reasoning)[:160]}")
-
-
-def _show(found: ps.PairwiseRunResult) -> None:
-    verdicts = tuple(found.verdict(key) for key in found.keys)
-    echo(f"{found}\n")
-    for line in found.summary().splitlines()[1:]:
-        if not line.endswith(verdicts):
-            echo(line.removeprefix("  "))
-    if any(case.tags for case in found.cases):
-        echo(f"\nby tag, ties and flips as half, wins of {found.variant_b}:")
-        show_table(_by_tag(found))
-
-
-def _by_tag(found: ps.PairwiseRunResult) -> pl.DataFrame:
-    """The win rate in each tag, with an interval that holds for all of them at once."""
+def _say_ranking(result: ps.VariantsResult, emit: Output) -> None:
+    """A ranking of several variants."""
     import polars as pl
 
-    from pairscale.evaluate.inference.win_rate import slices
-
-    parts = [slices(found.frame(key), interval=found.interval).table.insert_column(0, pl.lit(key).alias("criterion"))
-             for key in found.keys]  # fmt: skip
-    return pl.concat(parts).select("criterion", pl.col("slice").alias("tag"), "n", "rate", "joint_lower", "joint_upper")
-
-
-def _document(found: ps.PairwiseRunResult) -> dict[str, Any]:
-    names = "run_id variant_a variant_b failures unmatched unasked stopped asked cost"
-    document = {name: getattr(found, name) for name in names.split()}
-    document["unmatched"] = [asdict(one) for one in found.unmatched]
-    document["variants"] = {
-        name: asdict(one) | {"failure_rate": one.failure_rate}
-        for name, one in zip((found.variant_a, found.variant_b), found.variants, strict=False)
+    tables = [result.ranking(key).insert_column(0, pl.lit(key).alias("criterion")) for key in result.keys]
+    document = {
+        "verdicts": {key: result.verdict(key) for key in result.keys},
+        "rankings": {key: result.ranking(key).to_dicts() for key in result.keys},
+        "differences": {key: result.differences(key).to_dicts() for key in result.keys},
+        **fields(result, "variants baseline stopped cost"),
     }
+
+    def show() -> None:
+        echo(f"{result}\n")
+        for table in tables:
+            show_table(table if len(tables) > 1 else table.drop("criterion"))
+
+    for (a, b), comparison in result.results.items():
+        if comparison.unmatched:
+            say(f"note: {plural(len(comparison.unmatched), 'task')} of {a} and {b} not compared, as one has no answer")
+    if result.stopped:
+        say(f"note: stopped ({result.stopped}) before all cases were compared; with --run, the same command continues")
+    say(f"{sum(comparison.n_cases for comparison in result.results.values()):,} cases, ${result.cost:.4f}")
+    emit(document, pl.concat(tables), show)
+
+
+def say_cases(result: ps.PairwiseRunResult) -> None:
+    """How many cases there were, what they cost, and which could not be compared or were not asked."""
+    from pairscale.evaluate.wording import asked_words, failures_words
+    from pairscale.providers.catalog import price_note
+
+    cost = f", ${result.cost:.4f}{price_note(result.prices_as_of)}" if result.cost else ""
+    cases = {(case.task_id, case.repeat) for case in result.cases}
+    say(f"{len(cases):,} cases, {asked_words(result)}{cost}")
+    if result.unmatched:
+        names = listed([case.task_id for case in result.unmatched])
+        say(f"note: {plural(len(result.unmatched), 'task')} not compared, because A or B has no answer: {names}")
+    if result.unasked:
+        say(f"note: stopped ({result.stopped}), {len(result.unasked):,} tasks not asked")
+    failures = failures_words(result, result.keys[0])
+    if failures:
+        say(f"note: {failures}")
+
+
+def _show(result: ps.PairwiseRunResult) -> None:
+    echo(f"{result}\n")
+    verdicts = tuple(result.verdict(key) for key in result.keys)
+    for line in result.summary().splitlines()[1:]:
+        if not line.endswith(verdicts):
+            echo(line.removeprefix("  "))
+
+
+def _document(result: ps.PairwiseRunResult) -> dict[str, Any]:
     figures: dict[str, Callable[[str], Any]] = {
-        "verdicts": found.verdict,
-        "counts": found.counts,
-        "win_rates": lambda key: asdict(found.win_rate(key)),
-        "win_rates_decided": lambda key: asdict(found.win_rate(key, ties="excluded")),
-        "bounds": lambda key: found.bounds(key)._asdict(),
+        "verdicts": result.verdict,
+        "counts": result.counts,
+        "win_rates_decided": lambda key: result.win_rate(key, ties="excluded"),
     }
-    for name, figure in figures.items():
-        document[name] = {key: figure(key) for key in found.keys}
-    document["controlled"] = {key: asdict(found.controlled(key)) for key in found.keys if found.control}
-    document["agreement"] = {f"{x} / {y}": asdict(found.agreement(x, y)) for x, y in combinations(found.keys, 2)}
-    document["prices_as_of"] = ", ".join(found.prices_as_of) or None
-    return document | {"by_tag": _by_tag(found), "cases": found.frame()}
+    if result.control:
+        figures["controlled"] = result.controlled
+    document = {name: {key: figure(key) for key in result.keys} for name, figure in figures.items()}
+    document["agreement"] = {f"{x} / {y}": result.agreement(x, y) for x, y in combinations(result.keys, 2)}
+    return {**result.to_dict(), **document}

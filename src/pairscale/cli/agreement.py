@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pairscale as ps
-from pairscale.cli._common import Output, echo, show_table
+from pairscale.cli._common import Output, echo, fields, show_table
 from pairscale.cli.from_verb import from_verb
 
 
 @from_verb(
-    "agreement",
+    "checks.agreement.agreement",
     "LABELS...",
     "pairscale agreement run.db",
     "pairscale agreement labels.jsonl",
@@ -18,6 +18,7 @@ from pairscale.cli.from_verb import from_verb
     "pairscale agreement marks.csv --unit essay --rater name --label mark",
     "pairscale agreement votes.csv --a-col x --b-col y --winner-col won",
     "pairscale agreement grades.csv --unit essay --categories fail,pass,good",
+    hidden="seed encoding level",
 )
 def command(arguments: dict[str, Any], emit: Output) -> None:
     """Do labellers agree, and by how much more than chance would have it?
@@ -35,16 +36,13 @@ def command(arguments: dict[str, Any], emit: Output) -> None:
             form that `pairscale fit` takes.
         categories: All labels there may be, in their order: fail,pass,good.
     """
-    found = ps.agreement(**arguments)
+    result = ps.agreement(**arguments)
 
     def show() -> None:
-        by = f", compared by {found.by}" if found.by else ""
-        names = ", ".join(map(str, found.categories))
-        echo(f"{found.n_raters} raters, {found.n_units:,} units, labels {names}{by}\n")
-        show_table(found.table)
-        if found.n_raters > 2:
+        echo(f"{result}, labels {', '.join(map(str, result.categories))}\n")
+        show_table(result.table)
+        if result.n_raters > 2:
             echo("\nEvery two of them:")
-            show_table(found.pairs)
+            show_table(result.pairs)
 
-    names = ("n_units", "n_raters", "by", "categories", "level", "table", "pairs", "notices")
-    emit({name: getattr(found, name) for name in names}, found.table, show)
+    emit(fields(result, "n_units n_raters by categories level table pairs notices"), result.table, show)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from pairscale.cli._common import Output, echo
+from pairscale.cli._common import Output, echo, fields
 from pairscale.cli.from_verb import from_verb
 
 
 @from_verb(
-    "audit",
+    "auditing.audit",
     "RUN...",
     "pairscale audit run.db",
     "pairscale audit run.db --digest 6f0c…",
@@ -41,9 +41,6 @@ def command(arguments: dict[str, Any], emit: Output) -> int:
     from pairscale.auditing import audit
 
     report = audit(**arguments)
-    row = {name: getattr(report, name) for name in ("passed", "preset", "steps", "refits", "problem", "digest")}
-    row["n_problems"] = len(report.problems)
-    names = ("problems", "rows", "imported", "digests")
-    document = row | {name: getattr(report, name) for name in names}
-    emit(document, pl.DataFrame([row]), lambda: echo(str(report)))
+    row = fields(report, "passed preset steps refits problem digest") | {"n_problems": len(report.problems)}
+    emit(row | fields(report, "problems rows imported digests"), pl.DataFrame([row]), lambda: echo(str(report)))
     return 0 if report.passed else 1

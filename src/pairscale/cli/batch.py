@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pairscale as ps
 from pairscale.cli._asking import opening, read_given_pairs
-from pairscale.cli._common import Output, as_argument, echo, printable, say, show_table
+from pairscale.cli._common import Output, as_argument, echo, fields, printable, say, show_table
 from pairscale.cli.from_verb import from_verb
 from pairscale.core.errors import InputError
 from pairscale.core.notices import plural
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     "batch.submit",
     "PAIRS",
     "pairscale batch submit pairs.csv --judge openai:gpt-5.1 --run run.db",
-    "pairscale batch submit p.csv --judge openai:gpt-5.1 --run r.db --segments 3",
+    hidden="segments encoding a_col b_col",
 )
 def submit(arguments: dict[str, Any], emit: Output) -> None:
     """Create the batches that these pairs need, and return at once.
@@ -43,7 +43,7 @@ def submit(arguments: dict[str, Any], emit: Output) -> None:
     say(f"next: pairscale batch {'resume' if batches.height else 'status'} {run}")
 
 
-@from_verb("batch.status", "RUN", "pairscale batch status run.db")
+@from_verb("batch.status", "RUN", "pairscale batch status run.db", hidden="registry")
 def status(arguments: dict[str, Any], emit: Output) -> None:
     """Show the batches of a run: states, counts, ages, and the time they have left."""
     batches = ps.batch.status(**arguments)
@@ -58,7 +58,8 @@ def collect(arguments: dict[str, Any], emit: Output) -> None:
     What came back is in the run file afterwards; `--out` writes all results of the run's batches to a file.
     """
     answers = ps.batch.collect(**arguments)
-    say(f"{_batches(answers.collected)} taken in; {plural(answers.results.height, 'pair')} of this run answered")
+    answered = f"{plural(answers.results.height, 'pair')} of this run answered"
+    say(f"{plural(answers.collected, 'batch', 'batches')} taken in; {answered}")
     _show_results(arguments["run"], answers, emit)
 
 
@@ -67,7 +68,6 @@ def collect(arguments: dict[str, Any], emit: Output) -> None:
     "RUN",
     "pairscale batch resume run.db",
     "pairscale batch resume run.db --again --max-minutes 60",
-    hidden="on_look on_again",
 )
 def resume(arguments: dict[str, Any], emit: Output) -> None:
     """Continue where an earlier call stopped: create what was only prepared, wait for all batches, and take them in.
@@ -91,20 +91,17 @@ def cancel(arguments: dict[str, Any], emit: Output) -> None:
     """
     ending = ps.batch.cancel(**arguments)
     if ending.height:
-        say(f"asked for the end of {_batches(ending.height)}")
+        say(f"asked for the end of {plural(ending.height, 'batch', 'batches')}")
     else:
         say("nothing to cancel: no batch is under way")
     emit({"batches": ending}, ending, lambda: _show(ending))
     _say_next(arguments["run"], ps.batch.status(arguments["run"], offline=True))
 
 
-def _batches(n: int, which: str = "") -> str:
-    return plural(n, f"{which}batch", f"{which}batches")
-
-
 def _say_made(made: pl.DataFrame, how: str = "in") -> None:
     if made.height:
-        say(f"{plural(int(made['pairs'].sum()), 'pair')} {how} {_batches(made.height, 'new ')}")
+        batches = plural(made.height, "new batch", "new batches")
+        say(f"{plural(int(made['pairs'].sum()), 'pair')} {how} {batches}")
     else:
         say("nothing to submit: every pair is answered, or in a batch that is under way")
 
@@ -119,37 +116,30 @@ def _say_waiting(batches: pl.DataFrame) -> None:
     if waiting.height:
         counted = waiting.group_by("state", maintain_order=True).len()
         states = ", ".join(f"{n} {state}" for state, n in counted.iter_rows())
-        say(f"{waiting.height:,} of {_batches(batches.height)} under way: {states}")
+        say(f"{waiting.height:,} of {plural(batches.height, 'batch', 'batches')} under way: {states}")
 
 
 def _show_results(run: str, answers: BatchAnswers, emit: Output) -> None:
-    results = answers.results
     batches = answers.batches
-    failed = answers.rest
-    names = ("batches", "results", "failed_attempts", "rest")
-    emit({name: getattr(answers, name) for name in names}, results, lambda: _show(batches))
-    if failed.height:
-        reasons = failed["error_message"].drop_nulls().unique(maintain_order=True)
+    emit(fields(answers, "batches results failed_attempts rest"), answers.results, lambda: _show(batches))
+    if answers.rest.height:
+        reasons = answers.rest["error_message"].drop_nulls()
         reason = printable(reasons[0])[:300] if reasons.len() else "unknown"
-        pairs = plural(failed.height, "pair")
-        if not results.height and not _waiting(batches).height:
+        pairs = plural(answers.rest.height, "pair")
+        if not answers.results.height and not _waiting(batches).height:
             raise InputError(f"none of the {pairs} was answered; the first: {reason}")
         say(f"{pairs} got no answer; {reason}: `pairscale batch resume {as_argument(run)} --again` asks again")
-    if not _say_next(run, batches) and results.height:
+    if not _say_next(run, batches) and answers.results.height:
         say(f"next: pairscale fit {as_argument(run)}")
 
 
 def _say_next(run: str, batches: pl.DataFrame) -> bool:
     """What is to be done about the batches that are not taken in yet; False when there are none."""
-    from pairscale.providers.batches import ENDED
-
-    waiting = _waiting(batches)
-    ended = int(waiting["state"].is_in(list(ENDED)).sum())
-    if ended:
-        say(f"{_batches(ended)} ended and not taken in yet; next: pairscale batch collect {as_argument(run)}")
-    elif waiting.height:
-        say(f"{_batches(waiting.height)} under way; next: pairscale batch resume {as_argument(run)}")
-    return waiting.height > 0
+    waiting = _waiting(batches).height
+    if waiting:
+        words = plural(waiting, "batch is", "batches are")
+        say(f"{words} not taken in yet; next: pairscale batch resume {as_argument(run)}")
+    return waiting > 0
 
 
 def _show(batches: pl.DataFrame) -> None:
@@ -160,10 +150,8 @@ def _show(batches: pl.DataFrame) -> None:
         return
     is_open = pl.col("collected_at").is_null()
     hours = [pl.when(is_open).then(pl.col(f"{name}_s") / 3600).alias(f"{name} (h)") for name in ("age", "left")]
-    is_twice = (batches["requests"] != batches["pairs"]).any()  # both orders of a pair
     shown = batches.select(
-        pl.coalesce("batch_id", "key").alias("batch"), "provider", "model", "state", "pairs",
-        *(["requests"] if is_twice else []), pl.col("succeeded").alias("answered"), "failed",
-        pl.col("recorded").alias("taken in"), *hours, "message",
+        pl.coalesce("batch_id", "key").alias("batch"), "provider", "model", "state", "pairs", "requests",
+        pl.col("succeeded").alias("answered"), "failed", pl.col("recorded").alias("taken in"), *hours, "message",
     )  # fmt: skip
     show_table(shown.drop([name for name in shown.columns if shown[name].null_count() == shown.height]), digits=1)

@@ -5,23 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import pairscale as ps
-from pairscale.cli._common import Output, echo, show_table
+from pairscale.cli._common import Output, echo, fields
 from pairscale.cli.from_verb import from_verb
-
-_TESTS = {
-    "p_sample1_main": ("forward", "first position wins half"),
-    "p_sample1_rev": ("reverse", "first position wins half"),
-    "p_sample1_overall": ("both, as if independent", "first position wins half"),
-    "p_paired": ("both, pair by pair", "no position is favoured"),
-}
+from pairscale.core.notices import plural
 
 
 @from_verb(
-    "bias",
+    "checks.verbs.bias",
     "FORWARD [REVERSE]",
     "pairscale bias forward.csv reverse.csv",
     "pairscale bias run.db",
     "pairscale bias forward.csv reverse.csv --out pairs.xlsx --json",
+    hidden="level encoding",
 )
 def command(arguments: dict[str, Any], emit: Output) -> None:
     """Tell whether a judge favours a position.
@@ -30,32 +25,19 @@ def command(arguments: dict[str, Any], emit: Output) -> None:
     consistent when the same text wins both times. Where it is not, one position won twice, and if it is nearly always
     the same one, the judge favours it.
 
-    The effect is in logits: 0 is none, above 0 the first position is favoured. --out writes one row per pair.
+    The effect is in logits: 0 is none, above 0 the first position is favoured; it comes from a Bradley–Terry model, and
+    is left out where the data do not tell it. --out writes one row per pair.
     """
     bias = ps.bias(**arguments)
     row = bias.summary.row(0, named=True)
-    level = arguments["level"]
-    document = {
-        "verdict": bias.verdict,
-        "summary": row,
-        "level": level,
-        "effect_method": bias.effect.method,
-        "notices": bias.notices,
-        "details": bias.details,
-    }
+    document = fields(bias, "verdict level why notices details") | {"summary": row}
 
     def show() -> None:
-        import polars as pl
-
-        same = row["n_pairs"] - row["n_inconsistent"]
         echo(
-            f"consistency {row['prop_consistent']:.3f} ({same:,} of {row['n_pairs']:,} pairs; {100 * level:g}% "
-            f"interval {row['boot_lwr']:.3f} to {row['boot_upr']:.3f}, {arguments['n_boot']:,} bootstrap resamples)"
+            f"consistency {row['prop_consistent']:.3f} ({100 * bias.level:g} % confidence interval "
+            f"{row['consistent_lower']:.3f} to {row['consistent_upper']:.3f}; {plural(row['n_pairs'], 'pair')})"
         )
-        echo(f"first position won {row['total_pos1_wins']:,} of {row['total_comparisons']:,} comparisons")
-        echo(f"{bias.verdict}\n")
-        tests = [(*words, row[column]) for column, words in _TESTS.items()]
-        schema = {"comparisons": pl.String, "is tested": pl.String, "p": pl.Float64}
-        show_table(pl.DataFrame(tests, schema, orient="row"))
+        echo(f"first position won {100 * row['prop_pos1']:.1f} % of the answers")
+        echo(bias.verdict)
 
     emit(document, bias.details, show)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pairscale as ps
 from pairscale.cli._asking import make_judge, opening, read_texts, say_judged
-from pairscale.cli._common import Output, echo, printable, say, show_table, writable
+from pairscale.cli._common import Output, echo, fields, printable, say, show_table, writable
 from pairscale.cli.from_verb import from_verb
 from pairscale.core.notices import plural
 
@@ -17,11 +17,12 @@ if TYPE_CHECKING:
 
 
 @from_verb(
-    "check_judge",
+    "evaluate.judge_check.check_judge",
     "DATA",
     "pairscale check-judge essays/ --judge openai:gpt-5.1 --run check.db",
     "pairscale check-judge essays.csv --judge mine:better --n-pairs 50",
     "pairscale check-judge cases.jsonl --labels people.jsonl --out card.json",
+    hidden="timeout seed encoding strict price",
 )
 def command(
     arguments: dict[str, Any], emit: Output, *, reliability: float = 0.9, out: str | Path | None = None
@@ -54,55 +55,43 @@ def command(
         judge = None
         say(f"{plural(len(cases), 'case')} of two answers from {arguments['data']}")
         opening(arguments["judge"])
-    found = ps.check_judge(**arguments)
+    check = ps.check_judge(**arguments)
     plan = None
-    if found.spread is not None:
+    if check.spread is not None:
         say("estimating what the whole data set will need …")
-        effect = None if found.bias is None else found.bias.effect.estimate
+        effect = 0.0
+        if check.bias is not None and check.bias.effect is not None:
+            effect = check.bias.effect.b
         plan = ps.plan(
-            found.n_items, reliability=reliability, sd=found.spread, answer=arguments["answer"], error=found.error,
-            bias=max(-2.0, min(2.0, float(effect or 0))), price=found.cost_each, seconds=found.seconds_each,
+            check.n_items, reliability=reliability, sd=check.spread, answer=arguments["answer"], error=check.error,
+            bias=max(-2.0, min(2.0, effect)), price=check.cost_each, seconds=check.seconds_each,
         )  # fmt: skip
     if card is not None:
-        say(f"wrote the judge card to {found.save_card(card)}")
-    document = _document(found)
-    if plan is not None:
-        spread = {"sd": found.spread, "error": found.error}
-        document["plan"] = {"answer": plan.answer, "comparisons": plan.comparisons, "cost": plan.cost} | spread
-    emit(document, found.card.table, lambda: _show(found, plan))
-    say_judged(found.judge_id, judge=judge)
+        say(f"wrote the judge card to {check.save_card(card)}")
+    names = "judge_id n_items n_pairs n_asked n_valid prop_valid prop_consistent cost_each prices_as_of seconds_each"
+    document = fields(check, f"{names} tokens_each failures spread error")
+    document["position"] = None if check.bias is None else check.bias.verdict
+    document["plan"] = None if plan is None else fields(plan, "answer comparisons cost")
+    document["card"] = check.card.to_dict()
+    emit(document, check.card.table, lambda: _show(check, plan))
+    say_judged(check.judge_id, judge=judge)
 
 
-def _document(found: JudgeCheck) -> dict[str, Any]:
-    names = (
-        "judge_id n_items n_pairs n_asked n_valid prop_valid prop_consistent cost_each prices_as_of seconds_each "
-        "tokens_each failures"
-    )
-    document = {name: getattr(found, name) for name in names.split()}
-    document["position"] = None if found.bias is None else found.bias.verdict
-    document["calibrations"] = [one.to_dict() for one in found.calibrations]
-    return document | {"card": found.card.to_dict()}
-
-
-def _show(found: JudgeCheck, plan: ComparisonPlan | None) -> None:
+def _show(check: JudgeCheck, plan: ComparisonPlan | None) -> None:
     from pairscale.providers.catalog import price_note
 
-    asked = "the cases" if found.card.judge.kind == "cases" else f"the pairs of {found.n_items:,} texts"
-    echo(f"{found.judge_id} on {found.n_pairs} of {asked}, in both orders\n")
-    table = found.card.table
+    asked = "the cases" if check.card.judge.kind == "cases" else f"the pairs of {check.n_items:,} texts"
+    echo(f"{check.n_pairs} of {asked}, in both orders\n{check}\n")
+    table = check.card.table
     show_table(table.filter(table["value"].is_not_null()).select("measure", "n", "value", "lower", "upper"))
-    echo(f"\nvalid answers   {found.n_valid} of {found.n_asked}")
-    for row in found.failures.head(3).iter_rows(named=True):
-        echo(f"                {row['n']} x {row['error_code']}: {printable(row['error_message'] or '')[:90]}")
-    if found.prop_consistent is not None:
-        echo(f"consistent      {found.prop_consistent:.0%} of the pairs have the same winner both ways")
-    if found.bias is not None:
-        echo(f"position        {found.bias.verdict}")
-    for one in found.calibrations:
-        echo(f"probabilities   {one.verdict} (Brier score {one.brier:.3f}, calibration error {one.ece:.3f})")
-    if found.cost_each is not None:
-        tokens = "" if found.tokens_each is None else f", {found.tokens_each:,.0f} tokens"
-        echo(f"a question      ${found.cost_each:.5f}{price_note([found.prices_as_of])}{tokens}")
+    echo()
+    for row in check.failures.head(3).iter_rows(named=True):
+        echo(f"{row['n']} x {row['error_code']}: {printable(row['error_message'] or '')[:90]}")
+    for calibration in check.calibrations:
+        echo(f"probabilities   {calibration.verdict} (Brier score {calibration.brier:.3f})")
+    if check.cost_each is not None:
+        tokens = "" if check.tokens_each is None else f", {check.tokens_each:,.0f} tokens"
+        echo(f"a question      ${check.cost_each:.5f}{price_note([check.prices_as_of])}{tokens}")
     if plan is not None:
         echo(f"whole study     {plan}")
-        echo(f"                simulated with scores of a standard deviation of {found.spread:.1f} logits")
+        echo(f"                simulated with scores of a standard deviation of {check.spread:.1f} logits")

@@ -13,11 +13,12 @@ _WINNERS = {"SAMPLE_1": "better: the first text", "SAMPLE_2": "better: the secon
 
 
 @from_verb(
-    "compare",
+    "collect.verbs.compare",
     "TEXT1 TEXT2",
     "pairscale compare anna.txt ben.txt --judge openai:gpt-5.1",
     'pairscale compare "It rains." "It rains, so we stay." --judge lexical',
     "pairscale compare anna.txt ben.txt --judge openai:gpt-5.1 --dry-run",
+    hidden="timeout encoding",
 )
 def command(arguments: dict[str, Any], emit: Output, *, dry_run: bool = False) -> None:
     """Ask a judge which of two texts is better: a quick try before a study.
@@ -29,7 +30,7 @@ def command(arguments: dict[str, Any], emit: Output, *, dry_run: bool = False) -
     from pairscale.judges.base import judge_member
     from pairscale.providers.catalog import price_date, price_note
 
-    pair = pair_of(arguments["text1"], arguments["text2"], arguments.pop("encoding"))
+    pair = pair_of(arguments["text1"], arguments["text2"], None)
     judge = make_judge(arguments)
     say(f"2 texts: {len(pair['text1']):,} and {len(pair['text2']):,} characters")
     opening(judge.condition.judge_id)
@@ -42,9 +43,10 @@ def command(arguments: dict[str, Any], emit: Output, *, dry_run: bool = False) -
 
     def show() -> None:
         echo(_WINNERS.get(row["better_sample"], f"no winner: {row['outcome']}"))
-        for name in ("probability", "cost", "latency_s", "total_tokens"):
+        notes = {"probability": "", "cost": price_note([prices_as_of]), "latency_s": "", "total_tokens": ""}
+        for name, note in notes.items():
             if row[name] is not None:
-                echo(f"{name}: {row[name]:.4g}{price_note([prices_as_of]) if name == 'cost' else ''}")
+                echo(f"{name}: {row[name]:.4g}{note}")
         if row["content"]:
             echo(f"answer: {printable(row['content'])}")
 

@@ -13,7 +13,7 @@ _BAR = 24
 
 
 @from_verb("", "", "pairscale demo", "pairscale demo --folder demo --json")
-def command(emit: Output, *, folder: str | Path = "pairscale-demo", seed: int = 1) -> None:
+def command(emit: Output, *, folder: str | Path = "pairscale-demo") -> None:
     """Rank the bundled texts with the embedded judge: no key, no network, in seconds.
 
     Twenty short answers to one question are ranked adaptively: each pair is chosen by what is known so far, and the
@@ -22,23 +22,22 @@ def command(emit: Output, *, folder: str | Path = "pairscale-demo", seed: int = 
 
     Args:
         folder: Where the run file and the report go.
-        seed: Decides which of two texts stands first.
     """
     import polars as pl
 
+    from pairscale.adaptive.messages import STOPS
     from pairscale.models.correlations import spearman
     from pairscale.reporting.verbs import write_report
 
     run, report = _fresh(Path(folder))
     samples = ps.example_writing_samples
     say(f"Ranking {samples.height} texts with the embedded judge (a baseline, not a model) …")
-    result = ps.rank(samples, judge="lexical", run=run, seed=seed, progress="line")
+    result = ps.rank(samples, judge="lexical", run=run, progress="line")
     write_report(run, report, title="Why is it hard to change a habit?")
     ranking = result.items.join(samples.select("ID", "text"), on="ID", maintain_order="left")
     reliability = result.refits["reliability"][-1]
     agreement = spearman(ranking["theta_mean"].to_numpy(), ranking["quality_score"].to_numpy()) or 0.0
-    asked = result.summary["committed_pairs"][0]
-    reason = result.summary["last_stop_reason"][0]
+    summary = result.summary.row(0, named=True)
 
     def show() -> None:
         theta = pl.col("theta_mean")
@@ -46,16 +45,16 @@ def command(emit: Output, *, folder: str | Path = "pairscale-demo", seed: int = 
         bar = pl.lit("█" * _BAR).str.head(pl.max_horizontal(length, 1))
         columns = ("rank", "ID", theta.alias("theta"), pl.col("theta_sd").alias("sd"), bar.alias("score"), "text")
         show_table(ranking.select(*columns), digits=2)
-        ending = "reliable and stable, so it stopped" if reason == "btl_converged" else f"it stopped: {reason}"
-        echo(f"\n{asked} comparisons, each chosen by what was known so far; {ending}")
+        reason = STOPS.get(summary["last_stop_reason"], summary["last_stop_reason"])
+        echo(f"\n{summary['committed_pairs']} comparisons, each chosen by what was known so far; it stopped: {reason}")
         echo(f"reliability {reliability:.2f}; Spearman with the intended order of the texts {agreement:.2f}")
         echo("(reliability says how repeatable this judge's ranking is, not whether the judge is right)")
         echo(f"report   {report}  (open it in a browser)")
         echo(f"answers  {run}  (try: pairscale audit {run})")
 
     document = {
-        "comparisons": asked,
-        "stop_reason": reason,
+        "comparisons": summary["committed_pairs"],
+        "stop_reason": summary["last_stop_reason"],
         "reliability": reliability,
         "spearman_quality_score": agreement,
         "report": str(report),

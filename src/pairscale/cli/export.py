@@ -11,7 +11,7 @@ from pairscale.cli.from_verb import from_verb
 
 
 @from_verb(
-    "export",
+    "reporting.exporting.export",
     "RUN...",
     "pairscale export run.db --out comparisons.csv",
     "pairscale export run.db --kind preferences --out pairs.jsonl",
@@ -19,7 +19,7 @@ from pairscale.cli.from_verb import from_verb
     "pairscale export arena.csv --out results.csv",
     "pairscale export ab.db --kind preferences --out pairs.parquet",
     "pairscale export run.db --copy --out copy.db",
-    hidden="path",
+    hidden="path conversational implicit_prompt encoding key",
 )
 def command(arguments: dict[str, Any], emit: Output, *, out: str | Path) -> None:
     """Write a run to a table: all of its comparisons, or preference pairs for training.

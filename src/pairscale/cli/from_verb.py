@@ -14,13 +14,16 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Command", "Option", "from_verb"]
+__all__ = ["NOT_IN_SHELL", "Command", "Option", "from_verb"]
 
 _SOURCE = Path(__file__).parents[1]
 _METAVARS = {"int": "N", "float": "X", "path": "FILE", "text": "TEXT", "mapping": "NAME=VALUE"}
 _FLAGS = {"judge_args": "--judge-arg", "as_json": "--json"}
+NOT_IN_SHELL = (
+    "arguments", "emit", "retries", "owner_token", "on_look", "on_again", "tell", "save", "n_boot",
+)  # fmt: skip
+"""Parameters that no command has: what a command hands on itself, and what is for programs."""
 _ENTRY = re.compile(r"^    (\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
-_BRACKETS = re.compile(r"\[(?:[^\[\]]|\[[^\]]*\])*\]")
 
 
 @dataclass(frozen=True)
@@ -30,10 +33,10 @@ class Option:
     Attributes:
         name: The parameter in Python.
         flag: What the shell calls it: ``--judge-arg``, or ``DATA`` for an argument.
-        kind: ``flag``, ``int``, ``float``, ``word`` (a number or a word), ``path``, ``text`` or ``mapping``.
         help: One sentence or more.
         default: The default of the function.
         is_required: Whether there is no default.
+        kind: ``flag``, ``int``, ``float``, ``path``, ``text`` or ``mapping``.
         choices: All values that are allowed, where these are few.
         is_several: Whether it may be repeated.
         has_commas: Whether several values are given with commas.
@@ -41,13 +44,13 @@ class Option:
 
     name: str
     flag: str
-    kind: str
     help: str
     default: Any
     is_required: bool
-    choices: list[str]
-    is_several: bool
-    has_commas: bool
+    kind: str = "text"
+    choices: tuple[str, ...] = ()
+    is_several: bool = False
+    has_commas: bool = False
 
     @property
     def is_argument(self) -> bool:
@@ -72,7 +75,7 @@ class Command:
     Attributes:
         function: Shows the result, and returns an exit code other than 0; takes the verb's ``arguments`` where there is
             a verb, ``emit`` where there is a result to write, and the options of the shell alone.
-        verb: The public function, or ``module.function`` within the package; several of them, or none.
+        verb: The public function, as ``module.function`` within the package; several of them, or none.
         usage: The arguments that are given without a flag, as the help shows them: ``A [B]`` or ``RUN...``.
         examples: Lines of the help.
         hidden: Parameters of the verb that the shell does not have.
@@ -92,33 +95,32 @@ class Command:
     @cached_property
     def options(self) -> tuple[Option, ...]:
         """Arguments and options: those of the shell, those of the verb, and where the result goes."""
-        verbs = [_Function(*_home(verb)) for verb in self.verb.split()]
+        verbs = [_Function(*verb.rsplit(".", 1)) for verb in self.verb.split()]
         if "emit" in self.own.parameters:
             verbs.append(_Function("cli.from_verb", "output_options"))
         helps = _Function("cli.from_verb", "shared_options").helps | self.own.helps
-        found: dict[str, Option] = {}
+        options: dict[str, Option] = {}
         for function in (self.own, *verbs):
             for option in self._options(function, function.helps | helps):
-                found.setdefault(option.name, option)
-        return tuple(sorted(found.values(), key=lambda option: not option.is_argument))
+                options.setdefault(option.name, option)
+        return tuple(sorted(options.values(), key=lambda option: not option.is_argument))
 
     def _options(self, function: _Function, helps: dict[str, str]) -> Iterator[Option]:
         arguments = {word.strip("[].").lower(): word for word in self.usage.split()}
-        flags = {name: _FLAGS.get(name) or f"--{name.strip('_').replace('_', '-')}" for name in function.parameters}
+        flags = {name: f"--{name.strip('_').replace('_', '-')}" for name in function.parameters} | _FLAGS
+        flags |= {name: name.upper() for name in arguments}
         for name, (annotation, default) in function.parameters.items():
             value = None if default is None else function.value(default)
-            if name in ("arguments", "emit", *self.hidden.split()) or (name == "progress" and isinstance(value, bool)):
+            if name in NOT_IN_SHELL or name in self.hidden.split() or (name == "progress" and isinstance(value, bool)):
                 continue
-            words = re.sub(r"``(\w+)``", lambda match: flags.get(match[1], match[1]), helps.get(name, ""))
-            text = re.sub(r":\w+:`~?([\w.]+)`", r"\1", words.replace("``", ""))
-            kind = function.kind_of(name, annotation)
-            flag = flags[name]
+            text = re.sub(r"``(\w+)``", lambda match: flags.get(match[1], match[1]), helps.get(name, ""))
+            kind = function.kind_of(annotation)
             if name in arguments:
-                kind = {"kind": "text", "choices": [], "is_several": "..." in arguments[name], "has_commas": False}
-                flag = name.upper()
+                kind = {"is_several": "..." in arguments[name]}
             elif isinstance(value, str):
                 kind["is_several"] = False  # several judges are given with commas
-            yield Option(name, flag, help=text, default=value, is_required=default is None, **kind)
+            text = re.sub(r":\w+:`~?([\w.]+)`", r"\1", text.replace("``", ""))
+            yield Option(name, flags[name], text, value, default is None, **kind)
 
 
 def from_verb(
@@ -164,15 +166,6 @@ def _parsed(module: str) -> ast.Module:
     return ast.parse((file if file.exists() else path / "__init__.py").read_text("utf-8"))
 
 
-def _home(verb: str) -> list[str]:
-    """The module and the name of a function; that of a public one is where the stub of the package says."""
-    if "." in verb:
-        return verb.rsplit(".", 1)
-    stub = ast.parse((_SOURCE / "__init__.pyi").read_text("utf-8"))
-    imports = {name.name: node.module for node in stub.body if isinstance(node, ast.ImportFrom) for name in node.names}
-    return [str(imports[verb]), verb]
-
-
 def _constant(name: str, module: str) -> ast.expr | None:
     """What a name stands for in a module, also where it is imported; None for a class, a function or a library's."""
     for node in ast.walk(_parsed(module)):
@@ -211,37 +204,27 @@ class _Function:
         node = _constant(default.id, self.module) if isinstance(default, ast.Name) else default
         return None if node is None else ast.literal_eval(node)
 
-    def kind_of(self, name: str, annotation: Any) -> dict[str, Any]:
+    def kind_of(self, annotation: Any) -> dict[str, Any]:
         """What an annotation says of an option: its kind, the choices, and whether it may be repeated."""
         text = re.sub(r"\b[A-Z]\w*", self._written_out, ast.unparse(annotation))
-        members = {*_BRACKETS.sub("", text).split(" | ")} - {"None"}
-        choices = re.findall(r"'([\w-]+)'", text)
-        numbers = members & {"int", "float"}
-        inner = re.search(r"(?:Sequence|list)\[(.*)\]", text)
-        is_text = "str" in members and (bool(numbers) or inner is None or "str" not in inner[1])
-        is_several = inner is not None and not is_text
-        has_commas = is_several and inner is not None and ("str" not in inner[1] or bool(choices))
+        choices = tuple(re.findall(r"'([\w-]+)'", text))
+        types = {*re.findall(r"\w+", re.sub(r"'[\w-]+'", "", text))}
+        numbers = types & {"int", "float"}
+        is_several = bool(types & {"Sequence", "list", "Mapping"}) and not (numbers and "str" in types)
+        has_commas = is_several and bool(numbers or choices or "str" not in types)
         kind = "text"
-        if name == "judge_args":
+        if "Mapping" in types and "Sequence" not in types:
             kind = "mapping"
-        elif members == {"bool"}:
+        elif "bool" in types:
             kind = "flag"
-        elif numbers and choices:
-            kind = "word"
-        elif numbers and members <= {"int", "float", "Sequence"}:
-            kind = max(numbers)
-        elif members & {"Path", "os.PathLike"}:
+        elif types & {"Path", "PathLike"}:
             kind = "path"
-        if kind != "text" or has_commas:
-            choices = []
-        return {
-            "kind": kind,
-            "choices": choices,
-            "is_several": is_several or name == "judge_args",
-            "has_commas": has_commas,
-        }
+        elif numbers and "str" not in types:
+            kind = max(numbers)
+        shown = () if has_commas else choices
+        return {"kind": kind, "choices": shown, "is_several": is_several, "has_commas": has_commas}
 
     def _written_out(self, name: re.Match[str]) -> str:
         """What a name stands for, where that is a few words."""
-        found = ast.unparse(_constant(name[0], self.module) or ast.Name(name[0]))
-        return found if "Literal[" in found else name[0]
+        value = ast.unparse(_constant(name[0], self.module) or ast.Name(name[0]))
+        return value if "Literal[" in value else name[0]

@@ -15,12 +15,12 @@ _STATES = {
     0: "the gate passed",
     1: "the gate could not run",
     3: "the gate failed, by --fail-if",
-    4: "untested, as the gate could not have failed",
+    4: "untested, so it has not passed",
 }
 
 
 @from_verb(
-    "gate",
+    "evaluate.gate.gate",
     "A [B]",
     "pairscale gate a.jsonl b.jsonl --criterion helpful --judge openai:gpt-5.1",
     "pairscale gate a.jsonl b.jsonl --criterion helpful --margin 0.1",
@@ -29,6 +29,7 @@ _STATES = {
     "pairscale gate b.jsonl --baseline a.json --criterion helpful --run gate.db",
     "pairscale gate tasks.csv --variant-b app:run --baseline a.json --criterion c",
     "pairscale gate a.jsonl b.jsonl --criterion c --junit g.xml --summary g.md",
+    hidden="timeout repeats seed suite encoding",
 )
 def command(arguments: dict[str, Any], emit: Output) -> int:
     """May B take the place of A?
@@ -36,8 +37,9 @@ def command(arguments: dict[str, Any], emit: Output) -> int:
     Exit code 0: the verdict is not among --fail-if; 3: it is; 4: untested; 1: the gate could not run; 2: wrong usage.
 
     The verdict is better, worse, not-worse (worse by less than --margin, if at all), equivalent (within the margin on
-    both sides) or inconclusive; or untested, whatever --fail-if says, where the gate could not have failed: there are
-    too few tasks to show that B is worse, even if it loses all of them. Tasks are asked in a random order, and no more
+    both sides) or inconclusive; or untested, whatever --fail-if says, where the gate could not have failed (there are
+    too few tasks to show that B is worse, even if it loses all of them) or the judge has not shown that it can tell, by
+    naming the same winner in both orders, by --planted or by --card. Tasks are asked in a random order, and no more
     of them than the decision needs; the bounds behind the verdict hold however often you look. If A and B are equal,
     the gate says worse with a chance of at most 5 %; if B is worse by the whole margin, it says not-worse with a chance
     of at most 5 %.
@@ -58,54 +60,47 @@ def command(arguments: dict[str, Any], emit: Output) -> int:
     if not is_recording:
         opening(*judges, saved=arguments["run"] is not None)
     try:
-        found = ps.gate(**arguments)
+        result = ps.gate(**arguments)
     except JudgeError as error:
         if not isinstance(error.result, ps.GateResult):
             raise
-        found = error.result
-    run = found.result
+        result = error.result
+    run = result.result
+    cases = result.frame()
     if run is not None:
+        cases = run.frame()
         say_cases(run)
-        _say_failures(found, run)
-    lines = _verdicts(found)
-    cases = found.frame() if run is None else run.frame()
-    if found.problem is None or not emit.is_screen:
-        emit({**found.to_dict(), "cases": cases}, cases, lambda: _show(found, lines))
-    if found.problem is not None:
-        complain("error", found.problem)
+        for criterion in result.criteria:
+            if criterion.unanswered:
+                say(f"note: {criterion.key}: the judge gave no answer to {criterion.unanswered:,} cases")
+    lines = _verdicts(result)
+    if result.problem is None or not emit.is_screen:
+        emit({**result.to_dict(), "cases": cases}, cases, lambda: _show(result, lines))
+    if result.problem is not None:
+        complain("error", result.problem)
     elif not emit.is_screen:
-        for line in lines:
-            say(line)
+        say("\n".join(lines))
+    state = _STATES[result.exit_code]
     if run is not None:
         say_judged(*judges)
-    state = _STATES[found.exit_code]
-    if run is None and found.problem is None:
+    elif result.problem is None:
         state = "the baseline is recorded, and nothing was compared"
-    say(f"exit code {found.exit_code}: {state}")
-    return found.exit_code
+    say(f"exit code {result.exit_code}: {state}")
+    return result.exit_code
 
 
-def _say_failures(found: ps.GateResult, run: ps.PairwiseRunResult) -> None:
-    """Which answers are missing."""
-    for one in found.criteria:
-        if one.unanswered:
-            say(f"note: {one.key}: the judge gave no answer to {one.unanswered:,} cases")
-    for name, failed in ((run.variant_a, found.criteria[0].failures_a), (run.variant_b, found.criteria[0].failures_b)):
-        if failed:
-            say(f"note: {name} failed in {failed:,} cases, counted as --failures {run.failures} says")
-
-
-def _verdicts(found: ps.GateResult) -> list[str]:
-    lines = [f"{one.verdict}: {one.sentence}; {in_shell(one.advice)}" for one in found.criteria]
-    if len(lines) > 1:
-        lines = [f"{one.key}: {line}" for one, line in zip(found.criteria, lines, strict=True)]
+def _verdicts(result: ps.GateResult) -> list[str]:
+    lines = []
+    for criterion in result.criteria:
+        line = f"{criterion.verdict}: {criterion.sentence}; {in_shell(criterion.advice)}"
+        lines.append(line if len(result.criteria) == 1 else f"{criterion.key}: {line}")
     return lines
 
 
-def _show(found: ps.GateResult, lines: list[str]) -> None:
-    if found.result is None:
-        echo(str(found))
+def _show(result: ps.GateResult, lines: list[str]) -> None:
+    if result.result is None:
+        echo(str(result))
         return
     for line in (*lines, ""):
         echo(line)
-    show_table(found.frame())
+    show_table(result.frame())

@@ -11,10 +11,11 @@ from pairscale.core.notices import plural
 
 
 @from_verb(
-    "import_run",
+    "store.transfer.import_run",
     "PATH RUN",
     "pairscale import comparisons.csv run.db --samples essays.csv",
     "pairscale import votes.csv run.db --a-col x --b-col y --winner-col won",
+    hidden="encoding",
 )
 def command(arguments: dict[str, Any]) -> None:
     """Enter the comparisons of a table into a run file: all of it, or nothing.

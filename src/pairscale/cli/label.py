@@ -5,21 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pairscale as ps
-from pairscale.cli._common import Output, echo, say, show_table
+from pairscale.cli._common import Output, echo, fields, say, show_table
 from pairscale.cli.from_verb import from_verb
 
 if TYPE_CHECKING:
-    from pairscale.people.verbs import Labelling
+    from pairscale.people.overview import Overview
 
 
 @from_verb(
-    "label",
+    "people.verbs.label",
     "SOURCE",
     "pairscale label cases.jsonl --run run.db --labellers ann,bob",
     "pairscale label cases.jsonl --labellers 5 --instructions how.md --port 8484",
     "pairscale label run.db --criterion clarity --no-ties",
     "pairscale label cases.jsonl --run run.db --terminal",
     "pairscale label run.db --status --out labels.jsonl",
+    hidden="seed encoding",
 )
 def command(arguments: dict[str, Any], emit: Output) -> int:
     """Have people label pairs: which of the two is better?
@@ -37,27 +38,31 @@ def command(arguments: dict[str, Any], emit: Output) -> int:
         labellers: Names of the labellers, such as ann,bob, or their number; each gets a link.
         ties: Allow ties, or force a choice; allowed by default.
     """
-    found = ps.label(**arguments)
-    view = found.overview
-    document = {"labels": found.labels, "done": view.labels, "wanted": view.wanted, "stuck": view.stuck}
-    emit(document, found.labels, lambda: _show(found))
-    if found.done < found.wanted and not arguments["status"]:
-        say(f"{found.done:,} of {found.wanted:,} labels are in {found.run}; run the same command again to continue")
-        return found.exit_code
+    result = ps.label(**arguments)
+    view = result.overview
+    document = {"labels": result.labels, "done": view.labels, "wanted": view.wanted, "stuck": view.stuck}
+    emit(document, result.labels, lambda: _show(view))
+    if result.done < result.wanted and not arguments["status"]:
+        say(f"{result.done:,} of {result.wanted:,} labels are in {result.run}; run the same command again to continue")
+        return result.exit_code
     return 0
 
 
-def _show(found: Labelling) -> None:
+def _show(view: Overview) -> None:
     import polars as pl
 
-    rows = []
-    for one in found.overview.labellers:
-        warnings = ["too fast"] * one.is_fast + ["leans to a side"] * one.leans
-        row = {"labeller": one.labeller.name, "labels": one.labels, "ties": one.ties, "skipped": one.skipped}
-        row |= {"seconds": one.seconds, "left side": one.left / one.sided if one.sided else None}
-        rows.append(row | {"warning": ", ".join(warnings)})
+    rows = [
+        {
+            "labeller": person.labeller.name,
+            **fields(person, "labels ties skipped seconds"),
+            "left side": person.left / max(person.sided, 1),
+            "too fast": person.is_fast,
+            "leans to a side": person.leans,
+        }
+        for person in view.labellers
+    ]
     if rows:
         show_table(pl.DataFrame(rows, infer_schema_length=None), digits=2)
-    for view in found.overview.criteria:
-        alpha = "" if view.alpha is None else f"; alpha {view.alpha:.2f} on {view.n_units:,} cases"
-        echo(f"{view.criterion}: {view.complete:,} of {view.cases:,} cases complete{alpha}")
+    for criterion in view.criteria:
+        alpha = "" if criterion.alpha is None else f"; alpha {criterion.alpha:.2f} on {criterion.n_units:,} cases"
+        echo(f"{criterion.criterion}: {criterion.complete:,} of {criterion.cases:,} cases complete{alpha}")

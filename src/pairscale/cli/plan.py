@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import pairscale as ps
@@ -10,14 +11,14 @@ from pairscale.cli.from_verb import from_verb
 
 
 @from_verb(
-    "plan",
+    "simulation.planning.plan",
     "",
     "pairscale plan --items 200 --reliability 0.9",
     "pairscale plan --items 200 --price 0.002 --seconds 2 --concurrency 8",
     "pairscale plan --items 200 --goal top:10 --sd 2",
     "pairscale plan --items 100 --answer probability --error 1.5 --sd 2",
-    "pairscale plan --items 100 --judge-slopes 1.5,1,0.5",
     "pairscale plan --items 60 --reliability 0.8 --sd 2 --bias 0.3 --lapse 0.05",
+    hidden="invalid_rate judge_slopes selector preset seed n_jobs",
 )
 def command(arguments: dict[str, Any], emit: Output) -> None:
     """How many comparisons will I need, what will they cost, how long will they take?
@@ -40,11 +41,5 @@ def command(arguments: dict[str, Any], emit: Output) -> None:
     def show() -> None:
         show_table(plan.runs)
         echo(f"\n{plan}")
-        if plan.top_right is not None:
-            top = plan.goal.removeprefix("top:")
-            echo(f"at the end of the runs: {plan.top_right:.1f} of the true top {top} were named")
-        elif plan.reliability_true is not None and plan.spearman is not None:
-            figures = f"true reliability {plan.reliability_true:.3f}, rank correlation with the truth"
-            echo(f"at the end of the runs: {figures} {plan.spearman:.3f}")
 
-    emit({name: getattr(plan, name) for name in plan.__dataclass_fields__}, plan.runs, show)
+    emit(asdict(plan), plan.runs, show)

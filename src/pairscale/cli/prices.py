@@ -63,20 +63,18 @@ def _columns(row: PriceRow) -> dict[str, Any]:
 
 def _model(name: str) -> dict[str, Any]:
     """The price of a model that holds now, and when another one begins."""
-    from pairscale.providers.catalog import bundled, price_of, price_table, split_model
+    from pairscale.providers.catalog import PriceRow, bundled, price_of, price_table, split_model
 
     provider, model = split_model(name)
-    rows = [row for row in price_table(provider) if row.covers(provider, model)]
-    for row in rows:
-        if row.is_in_force:
-            later = [other.start for other in rows if other.start is not None and not other.is_in_force]
-            found = {"judge": name, **_columns(row)}
-            if not row.is_own:
-                found["table"] = bundled("prices").source
-            if later:
-                found["note"] = "; ".join([*filter(None, [row.note]), f"another price from {later[0]} on"])
-            return found
     price = price_of(provider, model)
     if price is None:
         raise InputError(f"no price of {name} is known; give one with --price, or add it: pairscale prices add FILE")
-    return {"judge": name, "input": price.input, "output": price.output, "source": price.source}
+    if not isinstance(price, PriceRow):
+        return {"judge": name, **price.to_dict()}
+    entry = {"judge": name, **_columns(price)}
+    if not price.is_own:
+        entry["table"] = bundled("prices").source
+    for row in price_table(provider):
+        if row.start is not None and row.covers(provider, model) and not row.is_in_force:
+            entry["later"] = f"another price from {row.start} on"
+    return entry

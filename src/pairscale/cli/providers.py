@@ -39,7 +39,7 @@ def command(emit: Output, name: str | None = None, file: str | None = None) -> N
     if name is not None:
         emit_one(emit, _model(name) if ":" in name else _provider(name))
         return
-    rows = [_provider(one) for one in PROVIDERS]
+    rows = [_provider(each) for each in PROVIDERS]
     table = pl.DataFrame(rows, infer_schema_length=None)
 
     def show() -> None:
@@ -53,25 +53,24 @@ def _provider(name: str) -> dict[str, Any]:
     """What there is to know of a provider."""
     from pairscale.providers.catalog import bundled, price_table, provider_named
 
-    found = provider_named(name)
-    preset = getattr(found, "preset", None)
-    variable = found.key_variable or getattr(found, "optional_key_variable", None)
-    state = "not set" if found.key_variable else "not needed"
+    provider = provider_named(name)
+    preset = getattr(provider, "preset", None)
+    variable = provider.key_variable or getattr(provider, "optional_key_variable", None)
+    state = "not set" if provider.key_variable else "not needed"
     if variable and os.environ.get(variable):
         state = "set"
-    about = preset
-    if not getattr(preset, "source", None) and type(found).__module__.startswith("pairscale."):
-        about = bundled("providers")
+    source = preset
+    if not getattr(preset, "source", None) and type(provider).__module__.startswith("pairscale."):
+        source = bundled("providers")
     return {
         "provider": name,
-        "address": found.base_url or getattr(preset, "base_url", "") or "--base-url",
-        "address_variable": found.base_url_variable,
+        "address": provider.base_url or getattr(preset, "base_url", "") or "--base-url",
         "key": variable,
         "key_is": state,
         "prices": len(price_table(name)),
         "note": getattr(preset, "note", None),
-        "as_of": getattr(about, "as_of", None),
-        "source": getattr(about, "source", None),
+        "as_of": getattr(source, "as_of", None),
+        "source": getattr(source, "source", None),
         "yours": getattr(preset, "is_own", False),
     }
 
@@ -83,8 +82,8 @@ def _model(name: str) -> dict[str, Any]:
     from pairscale.providers.catalog import Capabilities, family_row, split_model
 
     row = family_row(*split_model(name))
-    rule = {"rule": row.model or "every model", "as_of": row.as_of, "source": row.source, "yours": row.is_own}
     able = {field: to_builtins(getattr(row, field)) for field in Capabilities.__struct_fields__}
+    rule = {"rule": row.model or "every model", "as_of": row.as_of, "source": row.source, "yours": row.is_own}
     return {"judge": name, **able, **rule}
 
 
@@ -99,27 +98,30 @@ def added(command: str, name: str | None, file: str | None) -> bool:
     if name != "add" or file is None:
         raise InputError(f"a file is added by `pairscale {command} add FILE`")
     target, n_added, n_replaced = add_rows(Path(file))
-    replaced = f", {n_replaced:,} of them in place of yours" if n_replaced else ""
-    say(f"added {plural(n_added, 'row')} to {target}{replaced}")
+    say(f"added {plural(n_added, 'row')} to {target}, {n_replaced:,} of them in place of yours")
     return True
 
 
-def as_text(found: Mapping[str, Any]) -> dict[str, Any]:
+def as_text(entry: Mapping[str, Any]) -> dict[str, Any]:
     """An entry with its lists and mappings in words, as a table and a screen show them."""
-    words = dict(found)
-    for key, value in found.items():
+    words = dict(entry)
+    for key, value in entry.items():
         if isinstance(value, Mapping):
-            words[key] = ", ".join(f"{name} {one}" for name, one in value.items()) or "none"
+            words[key] = ", ".join(f"{name} {part}" for name, part in value.items())
         elif isinstance(value, list | tuple):
             words[key] = ", ".join(map(str, value))
     return words
 
 
-def emit_one(emit: Output, found: Mapping[str, Any]) -> None:
+def emit_one(emit: Output, entry: Mapping[str, Any]) -> None:
     """One entry: what is known of it, a line each."""
     import polars as pl
 
-    flat = as_text(found)
-    width = max(map(len, flat))
-    lines = [f"{key:<{width}}  {value}" for key, value in flat.items() if value is not None]
-    emit(found, pl.DataFrame([flat]), lambda: echo("\n".join(lines)))
+    flat = as_text(entry)
+
+    def show() -> None:
+        for key, value in flat.items():
+            if value is not None:
+                echo(f"{key:<22}{value}")
+
+    emit(entry, pl.DataFrame([flat]), show)

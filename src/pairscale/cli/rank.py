@@ -19,9 +19,12 @@ if TYPE_CHECKING:
     import polars as pl
 
     from pairscale.adaptive.rank import AdaptiveResult
+    from pairscale.adaptive.session import AdaptiveState
 
 _ENDINGS = {
-    "btl_converged": "stopped: the ranking is reliable and stable; a higher --reliability continues the run",
+    "btl_converged": "a higher --reliability continues the run (with --goal top:K, a lower --set top_wrong_max)",
+    "candidate_starvation": "--set dup_max_obs=3 --set dup_p_margin=0.5 continues with more answers to a pair",
+    "pairs_exhausted": "new texts continue the run",
     "max_comparisons": "paused at --max-comparisons; run the same command with a higher one to continue",
     "max_cost": "paused at --max-cost; run the same command with a higher one to continue",
     "max_minutes": "paused at --max-minutes; run the same command again to continue",
@@ -31,7 +34,7 @@ _ENDINGS = {
 
 
 @from_verb(
-    "rank",
+    "adaptive.rank.rank",
     "DATA",
     "pairscale rank essays/ --run run.db",
     "pairscale rank essays.csv --judge mine:better --run run.db --concurrency 8",
@@ -39,7 +42,7 @@ _ENDINGS = {
     "pairscale rank texts.jsonl --selector information --reliability 0.8",
     "pairscale rank essays.csv --goal top:10 --run run.db",
     "pairscale rank essays/ --judge human --labellers ann,bob --run run.db",
-    hidden="adaptive_config btl_config",
+    hidden="adaptive_config btl_config timeout",
 )
 def command(
     arguments: dict[str, Any],
@@ -69,7 +72,8 @@ def command(
     Args:
         data: A folder of texts, or a table with ids and texts; or a study file.
         run: The run file; the same command resumes it.
-        reliability: Stop at this EAP reliability; 0.9 by default. May change in a pause.
+        reliability: Stop at this reliability, the squared correlation to expect between the scores and the judge's true
+            scale; 0.9 by default. May change in a pause.
         without: Withdraw this text from the run, for good; can be repeated.
         selector: How pairs are chosen: pollitt (for the order), information (for top:K), random, nearest, or
             module:function.
@@ -102,7 +106,7 @@ def command(
     def show() -> None:
         if items.height:
             show_table(items if columns == "all" else short, digits=2)
-        _show(result, run)
+        _show(result.state, run)
 
     document = {"summary": result.summary, "run": run, "items": items, "refits": result.refits}
     emit(document, short if columns == "short" else items, show)
@@ -119,7 +123,6 @@ def _page_of_people(
     """Serve the page when people are the judge."""
     from pairscale.judges.human import HumanJudge
     from pairscale.judges.orders import unwrapped
-    from pairscale.runtime import TIMEOUT
 
     person = unwrapped(arguments["judge"])
     if not isinstance(person, HumanJudge):
@@ -131,10 +134,9 @@ def _page_of_people(
     from pairscale.people.verbs import labeller_names, read_instructions, show_links
 
     names = labeller_names(labellers) or ["labeller-1"]
-    # A question for each of them, and as long as they need for it, unless --timeout says otherwise.
+    # A question for each of them, and as long as they need for it.
     arguments["concurrency"] = max(arguments["concurrency"], len(names))
-    if arguments["timeout"] == TIMEOUT:
-        arguments["timeout"] = None
+    arguments["timeout"] = None
     guide = read_instructions(instructions)
     where = Address(*address)
     with serve_questions(person.queue, names, trait=person.trait, address=where, instructions=guide) as site:
@@ -154,16 +156,16 @@ def _require_answers(result: AdaptiveResult, started: datetime) -> int:
     return 1 if result.state.stop_reason in ("judge_failing", "judge_flips") else 0
 
 
-def _configured(given: list[str] | None) -> dict[str, dict[str, Any]]:
+def _configured(settings: list[str] | None) -> dict[str, dict[str, Any]]:
     """``--set`` fields, each to the configuration that has it."""
     from pairscale.adaptive.config import BTLConfig
 
-    found: dict[str, dict[str, Any]] = {"adaptive_config": {}, "btl_config": {}}
+    configs: dict[str, dict[str, Any]] = {"adaptive_config": {}, "btl_config": {}}
     of_model = {entry["name"] for entry in BTLConfig.describe()}
-    for text in given or []:
+    for text in settings or []:
         name, value = read_setting(text, "--set")
-        found["btl_config" if name in of_model else "adaptive_config"][name] = value
-    return found
+        configs["btl_config" if name in of_model else "adaptive_config"][name] = value
+    return configs
 
 
 def _short(items: pl.DataFrame) -> pl.DataFrame:
@@ -181,44 +183,19 @@ def _short(items: pl.DataFrame) -> pl.DataFrame:
     return items.select("rank", "ID", "theta_mean", interval, *top, *own)
 
 
-def _show(result: AdaptiveResult, run: str | None) -> None:
-    from pairscale.adaptive.messages import provisional, shown_figure, top_sought
+def _show(state: AdaptiveState, run: str | None) -> None:
+    from pairscale.adaptive.messages import STOPS, provisional, stop_in_words, why_stopped
 
-    state = result.state
-    line = f"\n{state.engine.committed:,} comparisons of {len(state.ids):,} texts"
-    if result.refits.height:
-        last = result.refits.row(-1, named=True)
-        if top_sought(last) is not None:
-            wrong = shown_figure(last["top_wrong"], last["top_wrong_allowed"], at_most=True)
-            line += f"; goal {last['goal']}, {wrong} wrong members expected"
-        else:
-            figure = shown_figure(last["reliability"], last["eap_reliability_min"])
-            line += f"; reliability {figure}{provisional(last)}"
-    echo(f"{line}; preset {state.preset}")
+    echo(f"\n{state.engine.committed:,} comparisons of {len(state.ids):,} texts; preset {state.preset}")
+    if state.rounds:
+        echo(f"  {stop_in_words(state.rounds[-1])}{provisional(state.rounds[-1])}")
     if state.withdrawn:
         echo(f"withdrawn: {', '.join(state.withdrawn)}")
-    echo(_ending(result))
+    reason = state.stop_reason or ""
+    ending = _ENDINGS.get(reason, "paused; run the same command again to continue")
+    if reason in STOPS:
+        ending = f"stopped: {why_stopped(state)}; {ending}"
+    echo(ending)
     if run is not None:
         name = as_argument(run)
         echo(f"run file  {name}  (next: pairscale report {name}; to check it: pairscale audit {name})")
-
-
-def _ending(result: AdaptiveResult) -> str:
-    from pairscale.adaptive.messages import stop_in_words, stop_meaning, why_stopped
-
-    state = result.state
-    reason = state.stop_reason
-    if reason is None:
-        return "paused; run the same command again to continue"
-    if reason == "pairs_exhausted":
-        return f"stopped: {why_stopped(state)}"
-    if reason == "candidate_starvation":
-        more = "--set dup_max_obs=3 --set dup_p_margin=0.5 continues with more answers to a pair"
-        return f"stopped: {why_stopped(state)} ({more})"
-    line = _ENDINGS.get(reason, reason)
-    rows = [row for row in result.refits.iter_rows(named=True) if not row["is_closing"]]
-    if rows and rows[-1]["stop_reason"] == reason == "btl_converged":
-        if state.engine.config.top is not None:
-            line = f"stopped: {stop_meaning(reason, rows[-1])}; a lower top_wrong_max continues it"
-        line += f"\n  {stop_in_words(rows[-1])}"
-    return line

@@ -11,7 +11,7 @@ from pairscale.core.notices import plural
 
 
 @from_verb(
-    "report",
+    "reporting.verbs.report",
     "RUN...",
     "pairscale report run.db",
     "pairscale report run.db --out ranking.html --title 'Essays of May'",
@@ -23,6 +23,7 @@ from pairscale.core.notices import plural
     "pairscale report labels.jsonl --condition openai:gpt-5.1",
     "pairscale report run.db --interactive",
     "pairscale report judge-card.json",
+    hidden="encoding",
 )
 def command(arguments: dict[str, Any], emit: Output, *, out: str | Path | None = None) -> None:
     """Write a run as one HTML page that opens from the disk and loads nothing.
@@ -49,7 +50,7 @@ def command(arguments: dict[str, Any], emit: Output, *, out: str | Path | None =
     from pairscale.reporting.results import named
     from pairscale.reporting.verbs import written_report
 
-    names = ("samples", "a_col", "b_col", "winner_col", "encoding", "key")
+    names = ("samples", "a_col", "b_col", "winner_col", "key")
     reading = named(**{name: arguments.pop(name) for name in names})
     made = written_report(arguments.pop("run"), reading, out=None if out is None else Path(out), **arguments)
     say(f"written: {made.path}")

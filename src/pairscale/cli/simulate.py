@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pairscale as ps
-from pairscale.cli._common import Output, echo, require_chart, say, show_table
+from pairscale.cli._common import Output, echo, fields, show_table
 from pairscale.cli.from_verb import from_verb
 
 if TYPE_CHECKING:
@@ -14,15 +13,15 @@ if TYPE_CHECKING:
 
 
 @from_verb(
-    "simulate",
+    "simulation.study.simulate",
     "",
     "pairscale simulate --items 100 --selector pollitt --selector random",
     "pairscale simulate --items 50 --seeds 10 --bias 0.3 --lapse 0.05",
-    "pairscale simulate --items 60 --per-item 8 --sd 1,2.5 --chart a.svg",
+    "pairscale simulate --items 60 --per-item 8 --sd 1,2.5",
     "pairscale simulate --items 60 --concurrency 1,32 --out c.csv",
-    hidden="stop_early baseline adaptive_config btl_config",
+    hidden="stop_early baseline adaptive_config btl_config preset invalid_rate seed fit reliability",
 )
-def command(arguments: dict[str, Any], emit: Output, *, chart: str | Path | None = None) -> None:
+def command(arguments: dict[str, Any], emit: Output) -> None:
     """Try ways of choosing pairs on simulated judges whose truth is known.
 
     The engine of `pairscale rank` runs against judges that know the abilities and make the errors that you set. The
@@ -39,14 +38,8 @@ def command(arguments: dict[str, Any], emit: Output, *, chart: str | Path | None
         sd: Standard deviation of the abilities, in logits; several with commas, or repeated.
         concurrency: Questions open at once; several with commas, or repeated.
         fit: laplace (fast, approximate), or exact (the sampler of real runs).
-        chart: Draw the study: svg, png, pdf, html or json, by the ending.
     """
-    if chart is not None:
-        require_chart(chart)
     study = ps.simulate(**arguments)
-    if chart is not None:
-        study.plot(chart)
-        say(f"wrote the chart to {chart}")
 
     def show() -> None:
         show_table(_figures(study.summary, "per_item spearman_map kendall_map spearman_map_gain"), most=100)
@@ -54,8 +47,7 @@ def command(arguments: dict[str, Any], emit: Output, *, chart: str | Path | None
         show_table(_figures(study.stops, "n_stopped per_item reliability_claimed reliability_true excess"))
         echo(f"\n{study}")
 
-    names = ("settings", "baseline", "summary", "stops", "reliability", "runs")
-    emit({name: getattr(study, name) for name in names}, study.summary, show)
+    emit(fields(study, "settings baseline summary stops reliability runs"), study.summary, show)
 
 
 def _figures(table: pl.DataFrame, names: str) -> pl.DataFrame:

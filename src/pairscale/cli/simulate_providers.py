@@ -17,23 +17,18 @@ if TYPE_CHECKING:
     "pairscale simulate-providers --port 8765",
     "pairscale simulate-providers --bias 0.5 --lapse 0.1 --refusals 0.02",
     "pairscale simulate-providers --rate-limits 0.1 --errors 0.05 --latency 0.5",
-    "pairscale simulate-providers --batch-seconds 600 --batch-errors 0.02",
+    "pairscale simulate-providers --batch-seconds 600",
 )
 def command(
     *,
     port: int = 0,
-    host: str = "127.0.0.1",
     bias: float = 0.0,
     lapse: float = 0.0,
     refusals: float = 0.0,
-    malformed: float = 0.0,
     rate_limits: float = 0.0,
     errors: float = 0.0,
-    resets: float = 0.0,
     latency: float = 0.0,
     batch_seconds: float | None = None,
-    batch_errors: float = 0.0,
-    seed: int = 0,
 ) -> None:
     """Play the providers on this machine, until Ctrl-C.
 
@@ -43,27 +38,22 @@ def command(
 
     Args:
         port: Where to listen; 0 takes a free one.
-        host: On which address.
         bias: In favour of the first position, in logits.
         lapse: Share of answers that are a coin toss.
         refusals: Share of prompts that it refuses.
-        malformed: Share of answers without the tag.
         rate_limits: Share of requests answered by 429.
         errors: Share of requests answered by 500.
-        resets: Share of connections that are cut.
         latency: Seconds before each answer.
         batch_seconds: How long a batch takes; by default until the second check.
-        batch_errors: Share of a batch's requests that fail on their own.
-        seed: The same seed gives the same answers.
     """
     import asyncio
 
     from pairscale.testing import Batches, Behaviour, Faults, ProviderSimulator
 
-    behaviour = Behaviour(bias=bias, lapse=lapse, refusal_rate=refusals, malformed_rate=malformed, seed=seed)
-    faults = Faults(rate_limited=rate_limits, server_error=errors, reset=resets, retry_after="1")
-    batches = Batches(seconds=batch_seconds, failing=batch_errors)
-    server = ProviderSimulator(behaviour, faults, latency_s=latency, batches=batches, host=host, port=port)
+    behaviour = Behaviour(bias=bias, lapse=lapse, refusal_rate=refusals)
+    faults = Faults(rate_limited=rate_limits, server_error=errors, retry_after="1")
+    batches = Batches(seconds=batch_seconds)
+    server = ProviderSimulator(behaviour, faults, latency_s=latency, batches=batches, port=port)
     asyncio.run(_serve(server))
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pairscale as ps
-from pairscale.cli._common import Output, echo, show_table
+from pairscale.cli._common import Output, echo, fields, show_table
 from pairscale.cli._history import kept_settings
 from pairscale.cli.from_verb import from_verb
 from pairscale.core.errors import InputError
@@ -20,7 +19,7 @@ _PAUSE_S = 2.0
 
 
 @from_verb(
-    "status",
+    "reporting.verbs.status",
     "RUN...",
     "pairscale status run.db",
     "pairscale status run.db --follow",
@@ -55,67 +54,38 @@ def command(arguments: dict[str, Any], emit: Output, *, follow: bool = False) ->
     if not found.files:
         with ps.open_run(found.run) as store:
             commands = kept_settings(store)
-    names = ("digest", "adaptive", "conditions", "spending", "taken_over")
     document = {**found.counts, **found.made, "labels": found.labelled, "commands": commands}
-    document |= {name: getattr(found, name) for name in names}
+    document |= fields(found, "digest adaptive conditions spending taken_over")
     emit(document, found.conditions, lambda: _show(found))
 
 
 def _show(found: ps.RunStatus) -> None:
-    from pairscale.adaptive.messages import judge_health
     from pairscale.collect.taken_over import taken_over_line
 
-    counts = found.counts
-    echo(f"{found.run}: {counts['items']:,} samples, {counts['pairs']:,} pairs, {counts['attempts']:,} attempts")
+    echo(str(found))
     if not found.files:
         echo(f"digest {found.digest or 'none: it is being written, or its process was killed'}")
-    if found.adaptive is not None:
-        echo(_standing(found.adaptive))
-        health = judge_health(found.adaptive["judge"] or {})
-        if health:
-            echo(f"judge: {', '.join(health)}")
+    for line in _standing(found):
+        echo(line)
     if found.open_batches:
         batches = f"{found.open_batches:,} of {found.batches:,} batches not taken in yet"
         echo(f"{batches}: pairscale batch status {found.run}")
     if found.taken_over:
         echo(taken_over_line(found.taken_over))
-    echo()
     if found.conditions.height:
+        echo()
         _show_conditions(found.conditions)
-    elif found.labelled is None:
-        echo("nothing was judged yet")
-    if found.labelled is not None:
-        echo(f"{_labelling(found.labelled)} (pairscale label {found.run} --status shows each labeller)")
     if found.spending["cost"].sum() > 0:
-        _show_spending(found.spending)
-
-
-def _show_spending(spending: pl.DataFrame) -> None:
-    from pairscale.providers.catalog import price_note
-
-    dates = price_note(row["prices_as_of"] for row in spending.iter_rows(named=True) if row["cost"])
-    echo(f"\nspent so far: ${spending['cost'].sum():,.4f}{dates}\n")
-    show_table(spending.drop("total_tokens", "prices_as_of"), digits=4)
+        echo()
+        show_table(found.spending.drop("total_tokens"), digits=4)
 
 
 def _show_conditions(table: pl.DataFrame) -> None:
     """What a person wants to know first, and nothing that is empty."""
     import polars as pl
 
-    named = (
-        "run",
-        "judge_id",
-        "model",
-        "trait",
-        "template_id",
-        "tie",
-        "flip",
-        "abstention",
-        "error",
-        "attempts",
-        "cost",
-    )
-    used = [name for name in named if name in table.columns and any(table[name])]
+    names = "run judge_id model trait template_id tie flip abstention error attempts cost"
+    used = [name for name in names.split() if name in table.columns and any(table[name])]
     answered = pl.sum_horizontal("win", "tie", "flip").alias("answered")
     condition = pl.col("condition_id").str.head(8).alias("condition")
     last = pl.col("last_at").str.head(19).str.replace("T", " ").alias("last answer (UTC)")
@@ -123,58 +93,46 @@ def _show_conditions(table: pl.DataFrame) -> None:
 
 
 def _follow(run: str, emit: Output) -> None:
-    """A line whenever something has changed, until an adaptive run has ended or the user has."""
+    """The lines of a run whenever something has changed, until an adaptive run has ended or the user has."""
     from datetime import UTC, datetime
-
-    from pairscale.adaptive.status import adaptive_status
-    from pairscale.runtime import recorded_prices
-    from pairscale.store.labels import label_counts
 
     shown = ""
     while True:
-        with ps.open_run(run) as store:
-            adaptive = adaptive_status(store)
-            line = (
-                f"{store.counts()['attempts']:,} attempts"
-                if adaptive is None
-                else _standing(adaptive).partition(": ")[2]
-            )
-            spent = store.spent()
-            if spent:
-                line += f", ${spent:,.4f} spent{recorded_prices(store)}"
-            labelled = label_counts(store)
-        if labelled is not None:
-            line += f", {_labelling(labelled)}"
+        found = ps.status(run)
+        line = "; ".join([str(found), *_standing(found)])
         if line != shown:
             emit({}, None, partial(echo, f"{datetime.now(UTC):%H:%M:%S}  {line}"))
             shown = line
-        if adaptive is not None and adaptive["has_ended"]:
+        if found.adaptive is not None and found.adaptive["has_ended"]:
             return
         time.sleep(_PAUSE_S)
 
 
-def _standing(run: Mapping[str, Any]) -> str:
-    """An adaptive run in a line: stage, comparisons, reliability, and whether it continues."""
-    from pairscale.adaptive.messages import how_it_stands, provisional
+def _standing(found: ps.RunStatus) -> list[str]:
+    """How far an adaptive run and the labels of people are, a line each."""
+    from pairscale.adaptive.messages import how_it_stands, judge_health, provisional, shown_figure
 
-    parts = [f"{run['n_items']:,} items", f"{run['committed_pairs']:,} comparisons"]
-    if run["withdrawn"]:
-        parts[0] += f" ({len(run['withdrawn']):,} withdrawn)"
-    if run["invalid"]:
-        parts.append(f"{run['invalid']:,} invalid answers")
-    known = "not known yet" if run["reliability"] is None else f"{run['reliability']:.2f}{provisional(run)}"
-    parts += [f"reliability {known}", f"{run['stage'].replace('_', ' ')}, round {run['round_id']}"]
-    if run["stop_reason"] is not None:
-        parts.append(how_it_stands(run["stop_reason"]))
-    elif run["has_ended"]:
-        parts.append("paused; run the same command again to continue")
-    else:
-        parts.append("running, or its process was killed")
-    goal = "" if run["goal"] == "order" else f", goal {run['goal']}"
-    return f"adaptive ranking (preset {run['preset']}{goal}): {', '.join(parts)}"
-
-
-def _labelling(counts: Mapping[str, int]) -> str:
-    """How far people are, in a line."""
-    skipped = f", {counts['skipped']:,} skipped" if counts["skipped"] else ""
-    return f"{counts['complete']:,} of {counts['wanted']:,} labels of {counts['cases']:,} cases{skipped}"
+    lines = []
+    run = found.adaptive
+    if run is not None:
+        state = "running, or its process was killed"
+        if run["stop_reason"] is not None:
+            state = how_it_stands(run["stop_reason"])
+        elif run["has_ended"]:
+            state = "paused; run the same command again to continue"
+        lines.append(
+            f"adaptive ranking (preset {run['preset']}, goal {run['goal']}): {run['n_items']:,} items "
+            f"({len(run['withdrawn']):,} withdrawn), {run['committed_pairs']:,} comparisons, "
+            f"{run['invalid']:,} invalid answers, reliability {shown_figure(run['reliability'])}{provisional(run)}, "
+            f"{run['stage'].replace('_', ' ')}, round {run['round_id']}, {state}"
+        )
+        health = judge_health(run["judge"] or {})
+        if health:
+            lines.append(f"judge: {', '.join(health)}")
+    counts = found.labelled
+    if counts is not None:
+        lines.append(
+            f"{counts['complete']:,} of {counts['wanted']:,} labels of {counts['cases']:,} cases, "
+            f"{counts['skipped']:,} skipped (pairscale label {found.run} --status shows each labeller)"
+        )
+    return lines

@@ -27,16 +27,15 @@ def command(emit: Output, name: str | None = None) -> None:
 
     from pairscale.core.prompts import template_from
 
-    builtin = ps.list_prompt_templates(include_registered=False)
     names = ps.list_prompt_templates() if name is None else [name]
-    found = dict(map(template_from, names))  # test1 is another name of advocate, and so on
-    rows = [{"name": key, "builtin": key in builtin, "text": text} for key, text in found.items()]
+    texts = dict(map(template_from, names))  # test1 is another name of advocate, and so on
+    rows = [{"name": key, "text": text} for key, text in texts.items()]
 
     def show() -> None:
         if name is not None:
-            echo(next(iter(found.values())).removesuffix("\n"))  # as the file is, so that it can be sent to one
+            echo(rows[0]["text"].removesuffix("\n"))  # as the file is, so that it can be sent to one
             return
-        for key, text in found.items():
+        for key, text in texts.items():
             words = printable(" ".join(line for line in text.splitlines() if not line.startswith("#")))
             echo(f"{key:<12}{words}"[: terminal_width()])
         say("\npairscale templates NAME shows one")

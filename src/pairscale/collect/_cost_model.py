@@ -80,6 +80,13 @@ class InputFit:
     mean_bytes: float
     sum_squares: float
 
+    @property
+    def method(self) -> str:
+        """What was fitted: a line, or, without one, a share or a mean."""
+        if self.sum_squares:
+            return "least_squares"
+        return "proportional" if self.slope else "mean"
+
     def total(self, prompt_bytes: NDArray[np.int64], quantile: float) -> Spread:
         """The input tokens of other prompts."""
         count = prompt_bytes.size

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -136,38 +137,26 @@ class Plan:
         file has (the process was killed between the two) are returned, to be added to the CSV. Rows without a
         condition, as R writes them, count too; that they do is said, and the run file says which they are.
         """
-        answers: list[Entry] = []
-        unsure: set[int] = set()
         columns = self._frame.select("custom_id", "ID1", "ID2", "pair_id").iter_rows()
         numbers = {(name, first, second): number for name, first, second, number in columns}
-        seen: dict[str, int] = {}
-        saved: set[int] = set()
-        foreign = 0
-        named = "pair_uid" in self._frame.columns
+        is_named = "pair_uid" in self._frame.columns
+        occurrences: Counter[str] = Counter()
+        saved: dict[int, Mapping[str, Any]] = {}
+        n_foreign = 0
         for row in rows:
             if not self._mine(row):
-                foreign += 1
-                continue
-            if not _is_answer(row):
-                continue
-            first = str(row["ID1"])
-            second = str(row["ID2"])
-            name = str(row.get("custom_id"))
-            key = ordered_key(first, second)
-            seen[key] = seen.get(key, 0) + 1
-            if not named and not name.startswith(f"{key}#"):  # a name that R gave: the order has to tell
-                name = f"{key}#{seen[key]}"
-            number = numbers.get((name, first, second))
-            if number is None or number in saved:
-                continue
-            saved.add(number)
-            if number not in self._known.answered:
-                attempt = self._known.attempts.get(number, 0) + 1
-                replaces = number in self._known.failed
-                asked = asked_of(row, number, self.condition_id, attempt=attempt, replaces=replaces)
-                answers.append(Entry(asked))
-                if not row.get("condition_id"):
-                    unsure.add(number)
+                n_foreign += 1
+            elif _is_answer(row):
+                name = str(row.get("custom_id"))
+                key = ordered_key(row["ID1"], row["ID2"])
+                occurrences[key] += 1
+                if not is_named and not name.startswith(f"{key}#"):  # a name that R gave: the order has to tell
+                    name = f"{key}#{occurrences[key]}"
+                number = numbers.get((name, row["ID1"], row["ID2"]))
+                if number is not None:
+                    saved.setdefault(number, row)
+        new = {number: row for number, row in saved.items() if number not in self._known.answered}
+        unsure = [number for number, row in new.items() if not row.get("condition_id")]
         if unsure:
             notice(
                 f"{len(unsure):,} of the saved results have no condition_id, as R's pairwiseLLM writes them: they "
@@ -175,12 +164,17 @@ class Plan:
                 "all pairs with this one"
             )
             mark_taken_over(store, self.condition_id, unsure)
-        if foreign:
-            notice(f"the saved results hold {foreign:,} rows of another judge or model; they count for nothing here")
+        if n_foreign:
+            notice(f"the saved results hold {n_foreign:,} rows of another judge or model; they count for nothing here")
+        answers = []
+        for number, row in new.items():
+            attempt = self._known.attempts.get(number, 0) + 1
+            replaces = number in self._known.failed
+            answers.append(Entry(asked_of(row, number, self.condition_id, attempt=attempt, replaces=replaces)))
         if answers:
             store.writer.commit(answers)
             self._known = store.progress(self.condition_id)
-        unsaved = set(self._frame["pair_id"]) & self._known.answered - saved
+        unsaved = set(self._frame["pair_id"]) & self._known.answered - saved.keys()
         if not unsaved:
             return []
         results = store.results(self.condition_id)
@@ -221,13 +215,11 @@ def say_unnamed(judge: Judge, kept: object) -> None:
 def _items(frame: pl.DataFrame, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
     """Every sample once; the same id must have the same text wherever it stands."""
     halves = [frame.select(pl.col(f"{name}{side}").alias(name) for name in columns) for side in "12"]
-    items = pl.concat(halves, how="vertical_relaxed", rechunk=True).group_by("ID", maintain_order=True).first()
-    for side in "12":
-        texts = frame.select(ID=f"ID{side}", text=f"text{side}").join(items.select("ID", other="text"), on="ID")
-        differing = texts.filter(pl.col("text") != pl.col("other"))["ID"].unique(maintain_order=True).to_list()
-        if differing:
-            raise TableError(f"pairs: {listed(differing)} stands there with two different texts")
-    return items.select("ID", "text", *(name for name in columns if name not in {"ID", "text"})).iter_rows(named=True)
+    items = pl.concat(halves, how="vertical_relaxed", rechunk=True).unique(["ID", "text"], maintain_order=True)
+    differing = items.filter(pl.col("ID").is_duplicated())["ID"].unique(maintain_order=True).to_list()
+    if differing:
+        raise TableError(f"pairs: {listed(differing)} stands there with two different texts")
+    return items.select("ID", "text", pl.exclude("ID", "text")).iter_rows(named=True)
 
 
 def _is_answer(row: Mapping[str, Any]) -> bool:

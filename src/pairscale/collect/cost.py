@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+import msgspec
 import numpy as np
 import polars as pl
 
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
 OFFLINE_KEY = "no-key-needed"
 """The key of a judge that is made but not asked."""
 
-_MILLION = 1_000_000
 _SHORT_ANSWER = 20  # tokens of an answer: the tag alone
 _THOUGHTS = 1_000  # tokens of an answer with thoughts
 _BYTES_PER_TOKEN = 4.0  # of English; fewer of most other languages
@@ -123,28 +123,31 @@ class CostEstimate(ReprMixin, table="summary", columns=None):
 
     def __repr__(self) -> str:
         row = self.summary.row(0, named=True)
-        title = "Rough cost estimate without a pilot" if row["method"] == "offline" else "Cost estimate"
-        known = f", {row['n_known']:,} known already" if row["n_known"] else ""
+        title = "Cost estimate" if row["method"] == "pilot" else "Rough cost estimate without a pilot"
+        budget = "budget"
+        if row["budget_quantile"]:
+            budget = f"budget (p{100 * row['budget_quantile']:g})"
+        counts = f"{row['n_total']:,}: {row['n_test']:,} in the pilot"
+        if row["n_known"]:
+            counts += f", {row['n_known']:,} known already"
         lines = [
             f"{title}: {row['backend']} {row['model'] or ''}, {row['mode']}",
-            f"pairs          {row['n_total']:,}: {row['n_test']:,} in the pilot{known}",
+            f"pairs          {counts}, {row['n_remaining']:,} remaining",
         ]
-        lines[-1] += f", {row['n_remaining']:,} remaining"
-        budget = f"budget (p{100 * row['budget_quantile']:g})" if row["budget_quantile"] else "budget"
         for name, column in (("input tokens", "prompt_tokens"), ("output tokens", "completion_tokens")):
             expected = row[f"expected_{column}_total"]
             lines.append(f"{name:<13}  {expected:,.0f} expected, {row[f'budget_{column}_total']:,.0f} {budget}")
         if row["expected_cost_total"] is None:
             lines.append("cost           not known: give the prices of a million tokens")
         else:
-            expected = _money(row["expected_cost_total"])
-            spent = f"; {_money(row['pilot_cost'] + row['known_cost'])} of it spent" if row["n_test"] else ""
-            lines.append(f"cost           {expected} expected, {_money(row['budget_cost_total'])} {budget}{spent}")
-            batches = f"; batches x {row['batch_discount']:g}" if row["mode"] == "batch" else ""
-            lines.append(
-                f"prices         ${row['cost_per_million_input']:g} input, ${row['cost_per_million_output']:g} output "
-                f"per million tokens{price_note([row['prices_as_of'] or UNDATED])}{batches}"
-            )
+            cost = f"{_money(row['expected_cost_total'])} expected, {_money(row['budget_cost_total'])} {budget}"
+            if row["n_test"]:
+                cost += f"; {_money(row['pilot_cost'] + row['known_cost'])} of it spent"
+            prices = f"${row['cost_per_million_input']:g} input, ${row['cost_per_million_output']:g} output"
+            prices += f" per million tokens{price_note([row['prices_as_of'] or UNDATED])}"
+            if row["mode"] == "batch":
+                prices += f"; batches x {row['batch_discount']:g}"
+            lines += [f"cost           {cost}", f"prices         {prices}"]
         return "\n".join([*lines, *(f"note: {text}" for text in self.notes)])
 
 
@@ -305,21 +308,20 @@ def estimate_cost(
         frame = frame.with_columns(pair_uid=names)
     rates = Rates.of(judge, batch=batch, discount=discount)
     sizes = prompt_bytes(judge, frame)
-    row: dict[str, Any] = dict.fromkeys(_SUMMARY) | {"mode": "batch" if batch else "live", "n_total": frame.height}
+    row: dict[str, Any] = {"mode": "batch" if batch else "live", "n_total": frame.height}
     row |= {"backend": judge.condition.backend, "model": judge.condition.model}
     chosen = {"mode": row["mode"], "n_test": pilot, "strategy": strategy, "quantile": quantile, "offline": offline}
     provenance = Provenance("cost", chosen, seed, {"condition": judge.condition.condition_id})
     if offline:
         each = assumed_output(judge) if output_tokens is None else output_tokens
-        figures = _rough(sizes, rates, each)
-        row |= {"method": "offline"} | totals(figures, rates)
+        figures = _rough(sizes, each)
+        summary = _table(row | {"method": "offline"} | totals(figures, rates))
         note = (
             f"rough: nothing was asked; it assumes {_BYTES_PER_TOKEN:g} bytes per token and {each:,.0f} tokens per "
             "answer, and the budget a third more input and twice the output"
         )
         none = frame.clear()
-        notes = (note, *rates.notes)
-        return CostEstimate(_table(row), figures.calibration, none, None, frame, none, notes, provenance)
+        return CostEstimate(summary, figures.calibration, none, None, frame, none, (note, *rates.notes), provenance)
     say_unnamed(judge, run or save_path)
     rows, weights = choose_pilot(sizes, pilot, strategy, seed)
     test_pairs = frame[rows]
@@ -330,20 +332,21 @@ def estimate_cost(
             return done, store.usage(done.condition_id)
 
     done, usage = run_sync(ask, run=run or save_path)
-    figures = _calibrated(names, sizes, rates, (rows, weights), done, usage, quantile)
-    row |= {"method": "pilot", "test_strategy": strategy, "budget_quantile": quantile} | totals(figures, rates)
-    notes = (*_pilot_notes(done, figures, frame.height), *rates.notes)
-    left = frame.filter(pl.Series(figures.left))
+    asked = pl.DataFrame({"custom_id": names.gather(rows), "bytes": sizes[rows], "weight": weights})
+    rates = _with_cache(rates, usage.join(asked, on="custom_id", how="semi"))
+    figures = _calibrated(names, sizes, rates, asked, done, usage, quantile)
+    row |= {"method": "pilot", "test_strategy": strategy, "budget_quantile": quantile}
     return CostEstimate(
-        _table(row), figures.calibration, test_pairs, done.results, left, done.failed_pairs, notes, provenance
-    )
+        _table(row | totals(figures, rates)), figures.calibration, test_pairs, done.results,
+        frame.filter(figures.left), done.failed_pairs, (*_pilot_notes(done, figures), *rates.notes), provenance,
+    )  # fmt: skip
 
 
 def _table(row: Mapping[str, Any]) -> pl.DataFrame:
-    return pl.DataFrame([{name: row[name] for name in _SUMMARY}], schema=_SUMMARY)
+    return pl.DataFrame([{name: row.get(name) for name in _SUMMARY}], schema=_SUMMARY)
 
 
-def _pilot_notes(done: SubmitResult, figures: Figures, n_total: int) -> list[str]:
+def _pilot_notes(done: SubmitResult, figures: Figures) -> list[str]:
     failed = done.failed_pairs.height
     asked = done.results.height + failed
     error = figures.calibration["relative_error"]
@@ -355,7 +358,7 @@ def _pilot_notes(done: SubmitResult, figures: Figures, n_total: int) -> list[str
     if figures.left.any() and asked < _SMALL_PILOT:
         notes.append(f"a pilot of {asked} says little of rare long answers; take {_SMALL_PILOT} or more")
     elif figures.left.any() and error is not None and error > _LARGE_ERROR:
-        need = min(n_total, math.ceil(asked * (error / _GOOD_ERROR) ** 2))
+        need = min(figures.left.len(), math.ceil(asked * (error / _GOOD_ERROR) ** 2))
         notes.append(
             f"answers vary much in length: one standard error of the expected cost is {error:.0%}; a pilot of about "
             f"{need:,} would bring it to {_GOOD_ERROR:.0%}"
@@ -370,56 +373,70 @@ class Rates:
     Attributes:
         price: of a million; None if unknown.
         batch: whether the remaining pairs go through a batch.
-        share: what the batch or the service tier costs of the usual price.
-        discount: what batches cost of the live price; 1 when the remaining pairs are asked live.
+        tier: the service tier that they are asked at.
+        cached: the share of input tokens that comes from the provider's cache.
         notes: what to know about them.
     """
 
     price: Price | None
     batch: bool = False
-    share: float = 1.0
-    discount: float = 1.0
+    tier: str | None = None
+    cached: float = 0.0
     notes: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, judge: Judge, *, batch: bool, discount: float | None = None) -> Rates:
-        """The judge's price, and what batches or the service tier cost of it."""
+        """The judge's price, for live answers or for those of a batch."""
         price = judge_member(judge, "price")
         if not isinstance(price, Price):
             return cls(None, batch, notes=(f"no price of {judge.condition.judge_id} is known; these are tokens alone",))
-        if batch:
-            share = price.batch if discount is None else discount
-            if share is None:
-                note = "no batch price is known, so batches count at the live price; batch_discount= says otherwise"
-                return cls(price, batch, notes=(note,))
-            return cls(price, batch, share, share)
-        usage = Usage(prompt=_MILLION, completion=0)
-        tier = cost_of(usage, Price(1.0, 1.0, tiers=price.tiers), tier=judge.condition.settings.get("service_tier"))
-        if tier is None:
-            note = "the price of this service tier is not known; these figures are of the usual one"
-            return cls(price, notes=(note,))
-        return cls(price, share=tier)
+        price = msgspec.structs.replace(price, long=None)  # which is for single prompts
+        if not batch:
+            tier = judge.condition.settings.get("service_tier")
+            if cost_of(Usage(0, 0), price, tier=tier) is not None:
+                return cls(price, tier=tier)
+            return cls(
+                price, notes=("the price of this service tier is not known; these figures are of the usual one",)
+            )
+        if discount is not None:
+            price = msgspec.structs.replace(price, batch=discount)
+        if price.batch is None:
+            note = "no batch price is known, so batches count at the live price; batch_discount= says otherwise"
+            return cls(price, batch, notes=(note,))
+        return cls(price, batch)
+
+    @property
+    def discount(self) -> float:
+        """What batches cost of the live price; 1 when the remaining pairs are asked live."""
+        if self.price is None or self.price.batch is None or not self.batch:
+            return 1.0
+        return self.price.batch
+
+    def cost(self, prompt: float, completion: float) -> float:
+        """What further tokens cost."""
+        usage = Usage(prompt, completion, cached=self.cached * prompt)  # type: ignore[arg-type]
+        return cost_of(usage, self.price, batch=self.batch, tier=self.tier) or 0.0
 
     def paid(self, usage: pl.DataFrame) -> float | None:
         """What attempts cost: as they were recorded, else by the price."""
-        if self.price is None:
-            return float(usage["cost"].sum()) if usage["cost"].count() or usage.height == 0 else None
-        prompt = pl.col("prompt_tokens").fill_null(0)
-        cached = pl.min_horizontal(pl.col("prompt_cached_tokens").fill_null(0), prompt)
-        of_cached = self.price.input if self.price.cached is None else self.price.cached
-        output = pl.col("completion_tokens").fill_null(0) * self.price.output
-        cost = ((prompt - cached) * self.price.input + cached * of_cached + output) / _MILLION
-        return float(usage.select(pl.coalesce("cost", cost).sum()).item())
+        if self.price is None and usage.height and not usage["cost"].count():
+            return None
+        total = 0.0
+        for row in usage.iter_rows(named=True):
+            cost = row["cost"]
+            if cost is None:
+                tokens = Usage(row["prompt_tokens"], row["completion_tokens"], cached=row["prompt_cached_tokens"])
+                cost = cost_of(tokens, self.price)
+            total += cost or 0.0
+        return total
 
-    def input_price(self, usage: pl.DataFrame) -> float:
-        """Of a million input tokens of the remaining pairs; live, as many are cached as in the pilot."""
-        if self.price is None:
-            return 0.0
-        prompt = float(usage["prompt_tokens"].sum())
-        if self.batch or self.price.cached is None or prompt == 0:
-            return self.price.input
-        share = min(1.0, float(usage["prompt_cached_tokens"].sum()) / prompt)
-        return self.price.input + share * (self.price.cached - self.price.input)
+
+def _with_cache(rates: Rates, usage: pl.DataFrame) -> Rates:
+    """Live, as many input tokens come from the provider's cache as in the pilot."""
+    prompt = usage["prompt_tokens"].sum()
+    if rates.batch or not prompt:
+        return rates
+    return replace(rates, cached=float(usage["prompt_cached_tokens"].sum() / prompt))  # type: ignore[operator]
 
 
 def prompt_bytes(judge: Judge, pairs: pl.DataFrame) -> NDArray[np.int64]:
@@ -445,85 +462,75 @@ class Figures:
         left: which pairs are still to be asked.
         prompt: input tokens of these.
         completion: output tokens of these.
-        input_price: of a million of the former.
     """
 
     used: Mapping[str, Any]
     calibration: Mapping[str, Any]
-    left: NDArray[np.bool_]
+    left: pl.Series
     prompt: Spread
     completion: Spread
-    input_price: float
 
 
 def _calibrated(
     names: pl.Series,
     sizes: NDArray[np.int64],
     rates: Rates,
-    pilot: tuple[NDArray[np.int64], NDArray[np.float64]],
+    asked: pl.DataFrame,
     done: SubmitResult,
     usage: pl.DataFrame,
     quantile: float,
 ) -> Figures:
     """From what the pilot used to what the others will."""
-    chosen, stand_for = pilot
-    asked = pl.DataFrame({"custom_id": names.gather(chosen), "bytes": sizes[chosen], "weight": stand_for})
     mine = usage.join(asked, on="custom_id", how="semi", maintain_order="left")
-    prompts = _last(mine, "prompt_tokens", asked)
-    answers = _last(mine, "completion_tokens", asked)
-    if prompts.height == 0 or answers.height == 0:
+    last = mine.drop_nulls(["prompt_tokens", "completion_tokens"]).unique("custom_id", keep="last")
+    if last.height == 0:
         _complain(done)
-    fit = fit_input(
-        prompts["bytes"].to_numpy(), prompts["prompt_tokens"].to_numpy().astype(float), prompts["weight"].to_numpy()
-    )
-    output = answers["completion_tokens"].to_numpy().astype(float)
-    weights = answers["weight"].to_numpy()
-    left = np.ones(sizes.size, dtype=bool)
-    left[chosen] = False
+    pilot = asked.join(last, on="custom_id", maintain_order="left")
+    weights = pilot["weight"].to_numpy()
+    fit = fit_input(pilot["bytes"].to_numpy(), pilot["prompt_tokens"].to_numpy().astype(float), weights)
+    output = pilot["completion_tokens"].to_numpy().astype(float)
     answered = usage.filter(pl.col("outcome").is_in(["win", "tie", "flip"]))["custom_id"]
-    known = left & names.is_in(answered.implode()).to_numpy()
-    left &= ~known
-    before = usage.filter(pl.col("custom_id").is_in(names.filter(pl.Series(known)).implode()))
-    used: dict[str, Any] = {"n_test": chosen.size, "n_known": int(known.sum())}
+    is_outside = ~names.is_in(asked["custom_id"].implode())
+    is_known = is_outside & names.is_in(answered.implode())
+    left = is_outside & ~is_known
+    before = usage.filter(pl.col("custom_id").is_in(names.filter(is_known).implode()))
+    used: dict[str, Any] = {"n_test": asked.height, "n_known": is_known.sum()}
     for when, attempts in (("pilot", mine), ("known", before)):
         used[f"{when}_cost"] = rates.paid(attempts)
         used[f"{when}_prompt_tokens"] = attempts["prompt_tokens"].sum()
         used[f"{when}_completion_tokens"] = attempts["completion_tokens"].sum()
-    method = "proportional" if fit.slope else "mean"
-    calibration = dict.fromkeys(_CALIBRATION.split()) | {
-        "method": "least_squares" if fit.sum_squares else method,
-        "n": fit.n,
-        "intercept": fit.intercept,
-        "slope": fit.slope,
-        "bytes_per_token": 1 / fit.slope if fit.slope else None,
-        "r_squared": fit.r_squared,
-        "residual_sd": fit.residual_sd,
-        "output_n": output.size,
-        "output_mean": float(np.average(output, weights=weights)),
-        "output_max": float(output.max()),
-    }
+    calibration = _calibration(
+        method=fit.method,
+        n=fit.n,
+        intercept=fit.intercept,
+        slope=fit.slope,
+        r_squared=fit.r_squared,
+        residual_sd=fit.residual_sd,
+        output_n=output.size,
+        output_mean=float(np.average(output, weights=weights)),
+        output_max=float(output.max()),
+    )
     completion = likely_sum(output, weights - 1, int(left.sum()), quantile)
-    prompt = fit.total(sizes[left], quantile)
-    input_price = rates.input_price(mine)
+    prompt = fit.total(sizes[left.to_numpy()], quantile)
     if output.size > 1:
         calibration["output_sd"] = float(output.std(ddof=1))
         # The input is known from the texts to a few parts in a thousand, so the error is that of the mean output.
         share = 1.0
         if rates.price is not None:
-            paid = completion.expected * rates.price.output
-            share = paid / max(prompt.expected * input_price + paid, 1e-300)
+            paid = rates.cost(0, completion.expected)
+            share = paid / max(rates.cost(prompt.expected, 0) + paid, 1e-300)
         if output.any():
             calibration["relative_error"] = share * output.std(ddof=1) / math.sqrt(output.size) / output.mean()
-    return Figures(used, calibration, left, prompt, completion, input_price)
+    return Figures(used, calibration, left, prompt, completion)
 
 
-def _last(usage: pl.DataFrame, tokens: str, pilot: pl.DataFrame) -> pl.DataFrame:
-    """Of each pair, the last attempt that says how many tokens it used."""
-    used = usage.drop_nulls(tokens).unique("custom_id", keep="last", maintain_order=True)
-    return pilot.join(used.select("custom_id", tokens), on="custom_id", maintain_order="left")
+def _calibration(slope: float, **values: Any) -> dict[str, Any]:
+    per_token = 1 / slope if slope else None
+    return dict.fromkeys(_CALIBRATION.split()) | {"slope": slope, "bytes_per_token": per_token} | values
 
 
 def _complain(done: SubmitResult) -> None:
+    """Refuse a pilot without an answer, or of a judge that does not count tokens."""
     if done.results.height == 0:
         failed = done.failed_pairs.row(0, named=True)
         reason = f"{failed['error_code']}: {failed['error_message']}"
@@ -532,17 +539,17 @@ def _complain(done: SubmitResult) -> None:
     raise InputError(f"the judge {judge} does not say how many tokens it uses; an estimate offline needs none")
 
 
-def _rough(sizes: NDArray[np.int64], rates: Rates, output_tokens: float) -> Figures:
+def _rough(sizes: NDArray[np.int64], output_tokens: float) -> Figures:
     """From bytes alone: no pilot, and a budget for denser text and answers twice as long."""
     tokens = float(sizes.sum()) / _BYTES_PER_TOKEN
     answers = sizes.size * output_tokens
     used = dict.fromkeys(_USED.split(), 0)
-    calibration = dict.fromkeys(_CALIBRATION.split()) | {"method": "rough", "n": 0, "intercept": 0.0, "output_n": 0}
-    calibration |= {"slope": 1 / _BYTES_PER_TOKEN, "bytes_per_token": _BYTES_PER_TOKEN, "output_mean": output_tokens}
-    left = np.ones(sizes.size, dtype=bool)
-    input_price = 0.0 if rates.price is None else rates.price.input
+    calibration = _calibration(
+        1 / _BYTES_PER_TOKEN, method="rough", n=0, intercept=0.0, output_n=0, output_mean=output_tokens
+    )
+    left = pl.repeat(True, sizes.size, eager=True)
     prompt = Spread(tokens, tokens / _DENSE_TEXT)
-    return Figures(used, calibration, left, prompt, Spread(answers, 2 * answers), input_price)
+    return Figures(used, calibration, left, prompt, Spread(answers, 2 * answers))
 
 
 def assumed_output(judge: Judge) -> float:
@@ -559,30 +566,23 @@ def assumed_output(judge: Judge) -> float:
 def totals(figures: Figures, rates: Rates) -> dict[str, Any]:
     """All figures of the summary that follow from tokens and prices."""
     row: dict[str, Any] = dict(figures.used)
-    row |= {"n_remaining": int(figures.left.sum()), "batch_discount": rates.discount}
+    row |= {"n_remaining": figures.left.sum(), "batch_discount": rates.discount}
     for tokens, spread in (("prompt_tokens", figures.prompt), ("completion_tokens", figures.completion)):
         spent = row[f"pilot_{tokens}"] + row[f"known_{tokens}"]
-        row[f"est_remaining_{tokens}_expected"] = spread.expected
-        row[f"est_remaining_{tokens}_budget"] = spread.budget
-        row[f"expected_{tokens}_total"] = spent + spread.expected
-        row[f"budget_{tokens}_total"] = spent + spread.budget
+        for kind, further in (("expected", spread.expected), ("budget", spread.budget)):
+            row[f"est_remaining_{tokens}_{kind}"] = further
+            row[f"{kind}_{tokens}_total"] = spent + further
     price = rates.price
     if price is None:
         return row
-    of_input = rates.share / _MILLION * figures.input_price
-    of_output = rates.share / _MILLION * price.output
-    expected = of_input * figures.prompt.expected + of_output * figures.completion.expected
-    input_margin = of_input * (figures.prompt.budget - figures.prompt.expected)
-    output_margin = of_output * (figures.completion.budget - figures.completion.expected)
+    expected = rates.cost(figures.prompt.expected, figures.completion.expected)
+    input_margin = rates.cost(figures.prompt.budget - figures.prompt.expected, 0)
+    output_margin = rates.cost(0, figures.completion.budget - figures.completion.expected)
     # Two errors that know nothing of each other; those of a rough estimate come together.
     margin = math.hypot(input_margin, output_margin) if row["n_test"] else input_margin + output_margin
     spent = (row["pilot_cost"] or 0.0) + (row["known_cost"] or 0.0)
-    return row | {
-        "expected_cost_remaining": expected,
-        "budget_cost_remaining": expected + margin,
-        "expected_cost_total": spent + expected,
-        "budget_cost_total": spent + expected + margin,
-        "cost_per_million_input": price.input,
-        "cost_per_million_output": price.output,
-        "prices_as_of": price.as_of,
-    }
+    for kind, further in (("expected", expected), ("budget", expected + margin)):
+        row[f"{kind}_cost_remaining"] = further
+        row[f"{kind}_cost_total"] = spent + further
+    prices = {"cost_per_million_input": price.input, "cost_per_million_output": price.output}
+    return row | prices | {"prices_as_of": price.as_of}

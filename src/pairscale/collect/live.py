@@ -35,7 +35,7 @@ from pairscale.runtime import (
 )
 from pairscale.store.policies import GroupCommitWriter
 from pairscale.store.runfile import RunFile, open_run
-from pairscale.store.writer import Asked, Entry
+from pairscale.store.writer import Entry
 
 if TYPE_CHECKING:
     import os
@@ -103,7 +103,6 @@ async def submit_pairs(
     template: str | None = None,
     judge_args: Mapping[str, Any] | None = None,
     judge_call_args: Mapping[str, Any] | None = None,
-    on_answer: Callable[[Mapping[str, Any]], None] | None = None,
     max_cost: float | None = None,
     status_every: int | None = None,
 ) -> SubmitResult:
@@ -129,7 +128,6 @@ async def submit_pairs(
         template: the prompt template.
         judge_args: settings of the judge.
         judge_call_args: keyword arguments of every call of a callable.
-        on_answer: called with each new result, after it is on the disk.
         max_cost: US dollars that the run may spend, all calls and resumptions together. A model without a known price
             is refused with it; a judge of your own that does not say what its answers cost is stopped.
         status_every: Print a line on standard error per this many pairs, instead of the bar.
@@ -157,7 +155,7 @@ async def submit_pairs(
     with open_run(run, write=True) as store:
         return await submit_into(
             store, pairs, judge, options, progress=progress, status_every=status_every, save_path=save_path,
-            include_raw=include_raw, on_answer=on_answer,
+            include_raw=include_raw,
         )  # fmt: skip
 
 
@@ -184,7 +182,6 @@ async def submit_into(
     status_every: int | None = None,
     save_path: str | os.PathLike[str] | None = None,
     include_raw: bool = False,
-    on_answer: Callable[[Mapping[str, Any]], None] | None = None,
 ) -> SubmitResult:
     """The same as :func:`submit_pairs_async`, into a run file that is open for writing, with a judge that is made.
 
@@ -197,7 +194,6 @@ async def submit_into(
         status_every: print a line per this many pairs.
         save_path: the CSV.
         include_raw: Add ``raw_response``.
-        on_answer: called with each new result.
     """
     plan = make_plan(store, named_pairs(pairs), judge.condition)
     record_prices(store, [judge])
@@ -210,7 +206,7 @@ async def submit_into(
         show = require_progress(progress) != "none" or status_every is not None
         done = plan.total - plan.missing()
         with Progress(plan.total, done, show=show, every=status_every, prices=budget.prices) as bar:
-            source = PairSource(plan, judge, store, on_answer)
+            source = PairSource(plan, judge, store)
             async with GroupCommitWriter(store, also=also) as writer:
                 runtime = Runtime(source, writer, options, budget=budget, progress=bar)
                 try:
@@ -237,39 +233,23 @@ def _result(plan: Plan, store: RunFile, runtime: Runtime, options: RunOptions, r
 class PairSource:
     """Given pairs as a source of questions."""
 
-    def __init__(
-        self,
-        plan: Plan,
-        judge: Judge,
-        store: RunFile,
-        on_answer: Callable[[Mapping[str, Any]], None] | None = None,
-    ) -> None:
+    def __init__(self, plan: Plan, judge: Judge, store: RunFile) -> None:
         repeats = store.repeats() if judge_member(judge, "uses_cache") else None
         self._questions = plan.questions(judge, repeats)
-        self._plan = plan
-        self._on_answer = on_answer
 
     def next(self) -> Question | None:
         """The next pair without an answer."""
         return next(self._questions, None)
 
-    def done(self, question: Question, recorded: Recorded | None) -> LogRows:
-        """Tell the caller of the answer."""
-        if self._on_answer is not None and recorded is not None and recorded.verdict.outcome.is_answer:
-            sides = str(question.first["ID"]), str(question.second["ID"])
-            asked = Asked(
-                question.condition_id, (recorded.attempt,), recorded.comparison, question.pair_id, question.uid, *sides
-            )
-            self._on_answer(self._plan.result_row(asked))
+    def done(self, question: Question, recorded: Recorded | None) -> LogRows:  # noqa: ARG002
+        """Nothing is to be written beside an answer."""
         return ()
 
 
 def _append(saved: SavedResults, plan: Plan, entries: Sequence[Entry]) -> None:
     """Add the answers of a transaction to the CSV."""
-    answered = (one.asked for one in entries if one.asked is not None and one.asked.comparison is not None)
-    rows = [plan.result_row(one) for one in answered if one.comparison["outcome"] in _ANSWERED]  # type: ignore[index]
-    if rows:
-        saved.append(rows)
-
-
-_ANSWERED = frozenset({"win", "tie", "flip"})
+    asked = [entry.asked for entry in entries if entry.asked is not None]
+    rows = [plan.result_row(row) for row in asked if row.comparison is not None]
+    answers = [row for row in rows if row["outcome"] in ("win", "tie", "flip")]
+    if answers:
+        saved.append(answers)

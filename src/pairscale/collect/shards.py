@@ -51,33 +51,26 @@ class _Shard(NamedTuple):
 def _deal(pairs: pl.DataFrame, of: int, runs: dict[int, Path]) -> list[_Shard]:
     """Shards by their numbers: every ``of``-th pair, so that they are alike, under names that stay theirs."""
     named = named_pairs(pairs).with_columns(pair_uid="custom_id")
-    digest = hashlib.sha256()
-    sides = [named.select(ID=f"ID{side}", text=f"text{side}") for side in "12"]
-    for table in (named.select("custom_id", "ID1", "ID2"), pl.concat(sides).unique("ID", maintain_order=True)):
-        for row in table.iter_rows():
-            digest.update(repr(row).encode())
+    texts = pl.concat(named.select(ID=f"ID{side}", text=f"text{side}") for side in "12")
+    digest = hashlib.sha256(named.select("custom_id", "ID1", "ID2").write_csv().encode())
+    digest.update(texts.unique("ID", maintain_order=True).write_csv().encode())
     job = digest.hexdigest()[:32]
     shards = [_Shard(n, of, job, named.gather_every(of, offset=n - 1), run) for n, run in runs.items()]
     for shard in shards:
-        _require_same_job(shard)
+        if shard.run.is_file():
+            _require_same_job(shard)
     return shards
 
 
 def _require_same_job(shard: _Shard) -> None:
     """Refuse a run file of something else."""
-    if not shard.run.is_file():
-        return
     with open_run(shard.run) as store:
-        there = store.get_meta(SHARD)
-        is_used = not store.is_empty()
-    if there is None and is_used:
+        mark = store.get_meta(SHARD)
+        is_new = mark is None and store.is_empty()
+    if mark != shard.mark and not is_new:
         raise StoreMismatchError(
-            f"{shard.run} is not a shard; give shard {shard.number}/{shard.of} a run file of its own"
-        )
-    if there is not None and there != shard.mark:
-        which = f"{there['number']}/{there['of']}" + (" of other pairs" if there["job"] != shard.job else "")
-        raise StoreMismatchError(
-            f"{shard.run} is shard {which}, not {shard.number}/{shard.of} of these; give this job a folder of its own"
+            f"{shard.run} is not that of shard {shard.number}/{shard.of} of these pairs; give this job a folder, or "
+            "this shard a run file, of its own"
         )
 
 
@@ -204,15 +197,11 @@ def _joined(shards: list[_Shard], finished: list[dict[str, Any]]) -> SubmitResul
             numbered = shard.pairs.join(store.pair_numbers(), on="custom_id", maintain_order="left")
             parts.append(pair_outcomes(store, numbered, condition_id, raw=False))
     # Row k of shard n was row k * of + n of all pairs.
-    orders = [
-        shard.pairs.select("custom_id", _row=pl.int_range(pl.len()) * shard.of + shard.number) for shard in shards
-    ]
-    order = pl.concat(orders)
+    row_of = {
+        name: row * shard.of + shard.number for shard in shards for row, name in enumerate(shard.pairs["custom_id"])
+    }
     tables = [
-        pl.concat(same, how="vertical_relaxed")
-        .join(order, on="custom_id", maintain_order="left")
-        .sort("_row")
-        .drop("_row")
+        pl.concat(same, how="vertical_relaxed").sort(pl.col("custom_id").replace_strict(row_of), maintain_order=True)
         for same in zip(*parts, strict=True)
     ]
     provenance = Provenance("judge", {"run": str(shards[0].run.parent), "shards": len(shards)})

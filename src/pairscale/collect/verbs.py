@@ -120,30 +120,27 @@ def judge(
         "concurrency": concurrency, "retries": retries, "timeout": timeout, "max_cost": max_cost,
     }  # fmt: skip
     require_jobs(n_jobs)
-    if shard is not None or shards is not None:
-        _require_shards(shard, shards, save_path)
-        from pairscale.collect.shards import judge_in_shards, judge_shard
-    elif n_jobs is not None:
+    if shard is not None and shards is not None:
+        raise InputError("`shard=` judges one shard and `shards=` all of them; leave one out")
+    if n_jobs is not None and shard is None and shards is None:
         raise InputError("`n_jobs=` runs shards at once: say how many there are with `shards=`")
-    if shards is not None:
-        result = judge_in_shards(table, asked, shards, run, n_jobs=n_jobs, progress=progress, **settings)
-    elif shard is not None:
-        result = judge_shard(table, asked, shard, run, progress=progress, **settings)
-    else:
+    if shard is None and shards is None:
         result = submit_pairs(table, asked, run=run, save_path=save_path, progress=progress, **settings)
+    elif save_path is not None:
+        raise InputError("`save_path=` keeps one table; `export` writes one of all shards")
+    elif shards is not None:
+        from pairscale.collect.shards import judge_in_shards
+
+        result = judge_in_shards(table, asked, shards, run, n_jobs=n_jobs, progress=progress, **settings)
+    else:
+        from pairscale.collect.shards import judge_shard
+
+        result = judge_shard(table, asked, str(shard), run, progress=progress, **settings)
     if answer == "probability":
         missing = result.results["probability"].null_count()
         if missing:
             notice(f"{missing:,} of {result.results.height:,} answers came without a probability")
     return result
-
-
-def _require_shards(shard: str | None, shards: int | None, save_path: object | None) -> None:
-    """Refuse options that contradict each other."""
-    if shard is not None and shards is not None:
-        raise InputError("`shard=` judges one shard and `shards=` all of them; leave one out")
-    if save_path is not None:
-        raise InputError("`save_path=` keeps one table; `export` writes one of all shards")
 
 
 @checked

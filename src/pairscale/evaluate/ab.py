@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pairscale.core.encodings import read_text
-from pairscale.core.errors import InputError, PairscaleError
-from pairscale.core.notices import mention, notice, plural, without_notices
+from pairscale.core.errors import InputError
+from pairscale.core.notices import mention, notice, plural
 from pairscale.core.options import ProgressMode, checked, optional, require_int, require_number
+from pairscale.core.tables import listed
 from pairscale.evaluate.formats.reading import (
     is_table,
     name_of,
@@ -19,16 +20,18 @@ from pairscale.evaluate.formats.reading import (
     read_answers,
     read_both_outputs,
     read_tasks,
-    source_at,
+    recorded,
+    source_of,
+    variants_of,
 )
 from pairscale.evaluate.human import human_labels, human_pairwise
 from pairscale.evaluate.inference.control import control_names
 from pairscale.evaluate.inference.failures import Failures
 from pairscale.evaluate.judge import model_settings, pairwise_judge, pairwise_panel
-from pairscale.evaluate.manifest import export_pairwise_cases, require_manifest
+from pairscale.evaluate.manifest import export_pairwise_cases
+from pairscale.evaluate.ranking import rank_answers, rank_variants
 from pairscale.evaluate.run import PairwiseRun, StopWhen
-from pairscale.evaluate.store import RunTraceSource
-from pairscale.evaluate.tasks import InMemoryTraceSource, Suite, SuiteLike, Trace, TraceSource, as_suite
+from pairscale.evaluate.tasks import Suite, SuiteLike, Trace, TraceSource, as_suite
 from pairscale.evaluate.variants import ModelVariant, VariantLike
 from pairscale.judges.base import Judge
 from pairscale.runtime import CONCURRENCY, RETRIES, TIMEOUT, RunOptions, run_sync
@@ -48,7 +51,7 @@ Answers: TypeAlias = (
 def ab(
     a: Answers | SuiteLike,
     b: Answers | None = None,
-    *,
+    *more: Answers,
     criterion: str | Sequence[str],
     judge: JudgeLike | Sequence[JudgeLike] | None = None,
     labels: str | os.PathLike[str] | None = None,
@@ -59,6 +62,8 @@ def ab(
     prompt_b: str | None = None,
     name_a: str = "A",
     name_b: str = "B",
+    variant: Mapping[str, VariantLike] | Sequence[str] = (),
+    baseline: str | None = None,
     suite: SuiteLike | None = None,
     run: str | os.PathLike[str] | None = None,
     swap: bool = True,
@@ -84,8 +89,8 @@ def ab(
     b_col: str | None = None,
     encoding: str | None = None,
     progress: ProgressMode = True,
-) -> PairwiseRunResult:
-    """Is B better than A? Compare two prompts, models or agents task by task.
+) -> PairwiseRunResult | Any:
+    """Is B better than A? Compare two prompts, models or agents task by task, or rank more of them.
 
     Recorded answers are compared task by task; with a suite, both variants answer it first. Judges are asked in both
     orders. A win, a tie, a flip (another winner in the other order), an abstention and an error stay five different
@@ -98,6 +103,8 @@ def ab(
             answer; a function, with ``suite``; or, without ``b``, the suite that both variants answer, or one file with
             the answers of both.
         b: The same for B.
+        more: The same for further variants: three or more are compared two by two and ranked. They are called like
+            their files, tables C, D and so on.
         criterion: What "better" means; one criterion or several.
         judge: A name, a function ``judge(A, B)``, a :class:`Judge` or ``human``; several are a panel that decides by
             majority. By default ``lexical``, a baseline, unless ``labels`` are given.
@@ -109,6 +116,9 @@ def ab(
         prompt_b: The same for B.
         name_a: What A is called; in a file with the answers of several, whose answers are A's.
         name_b: What B is called, likewise.
+        variant: With a suite: three variants or more that are ranked, by their names or as ``NAME=VARIANT``; see
+            :func:`run_variants`.
+        baseline: Of three variants or more: the name of the only one that the others are compared with.
         suite: With ``a`` and ``b``: the tasks that the answers belong to.
         run: The run file; without one, nothing is kept.
         swap: Whether to ask judges in both orders; a win only if they agree.
@@ -128,7 +138,7 @@ def ab(
             column of the answers; see :meth:`PairwiseRunResult.controlled`.
         judge_args: Settings of the judge.
         base_url: Address of the provider of the judge.
-        manifest: A ``.jsonl`` file to write the cases to as well, blinded, for labellers.
+        manifest: With recorded answers: a ``.jsonl`` file to write the cases to as well, blinded, for labellers.
         save: A folder to write the result to as well, as ``RUN_ID.json``.
         id_col: The column of the tasks' names, or its path in JSON, where it is not ``task_id``.
         input_col: The column of the tasks, or its path in JSON, where it is not ``input``.
@@ -139,7 +149,7 @@ def ab(
         progress: Show progress on standard error.
 
     Returns:
-        A :class:`PairwiseRunResult`.
+        A :class:`PairwiseRunResult`; of three variants or more a :class:`VariantsResult`.
 
     Raises:
         InputError: If the answers, the suite, a variant, a judge or a setting cannot be used.
@@ -157,24 +167,6 @@ def ab(
         notice("the judge is lexical, a baseline that reads no criterion; name a better one with `judge=`")
     require_int(repeats, "repeats", least=1)
     optional(require_number, variant_timeout, "variant_timeout", above=0)
-    names = (name_a, name_b)
-    variants = (variant_a, variant_b)
-    if b is not None and suite is not None and (is_variant(a) or is_variant(b)):
-        variants = (a, b)
-        a, b, suite = suite, None, None
-    sides = None
-    named = named_columns(id_col, input_col, output_col)
-    if not any((*variants, prompt_a, prompt_b)):
-        sides, names = read_sides(a, b, names, named, a_col=a_col, b_col=b_col, encoding=encoding)
-    tasks = read_suite(a if sides is None else suite, named, encoding)
-    if sides is not None and (repeats != 1 or variant_timeout is not None):
-        raise InputError("`repeats=` and `variant_timeout=` belong to a suite, not to recorded answers")
-    if sides is None and (b is not None or suite is not None):
-        raise InputError("variants belong to a suite, which is the first argument and alone; `suite=` to two files")
-    if manifest is not None:
-        require_manifest(Path(manifest))
-        if sides is None and run is None:
-            raise InputError("`manifest=` with a suite needs `run=`, where the answers are")
     criteria = [criterion] if isinstance(criterion, str) else list(criterion or ())
     judges: list[Any] = list(judge) if isinstance(judge, list | tuple) else [judge]
     if judge is None:
@@ -187,30 +179,74 @@ def ab(
     asking = PairwiseRun(
         comparators, options, run=run, failures=failures, stop_when=stop_when, seed=seed, progress=progress
     )
+    named = named_columns(id_col, input_col, output_col)
+    if more or variant or baseline is not None:
+        _refuse_in_ranking({
+            "variant_a": variant_a, "variant_b": variant_b, "prompt_a": prompt_a, "prompt_b": prompt_b,
+            "name_a": name_a != "A", "name_b": name_b != "B", "a_col": a_col, "b_col": b_col, "labels": labels,
+            "manifest": manifest, "save": save, "control": control, "stop_when": stop_when, "repeats": repeats != 1,
+            "b": variant and b is not None, "suite": variant and suite is not None,
+            "variant_timeout": not variant and variant_timeout is not None,
+        })  # fmt: skip
+        if variant:
+            tasks = read_suite(a, named, encoding)
+            several = dict(variant) if isinstance(variant, Mapping) else _named_variants(variant)
+            return run_sync(lambda: rank_variants(asking, tasks or (), several, variant_timeout, baseline), run=run)
+        sources = _named_sources([source for source in (a, b, *more) if source is not None], named, encoding)
+        tasks = read_suite(suite, named, encoding)
+        return run_sync(lambda: rank_answers(asking, sources, tasks, baseline), run=run)
+    names = (name_a, name_b)
+    variants = (variant_a, variant_b)
+    if b is not None and suite is not None and (is_variant(a) or is_variant(b)):
+        variants = (a, b)
+        a, b, suite = suite, None, None
+    sides = None
+    if not any((*variants, prompt_a, prompt_b)):
+        sides, names = read_sides(a, b, names, named, a_col=a_col, b_col=b_col, encoding=encoding)
+    tasks = read_suite(a if sides is None else suite, named, encoding)
+    if sides is not None and (repeats != 1 or variant_timeout is not None):
+        raise InputError("`repeats=` and `variant_timeout=` belong to a suite, not to recorded answers")
+    if sides is None and (b is not None or suite is not None):
+        raise InputError("variants belong to a suite, which is the first argument and alone; `suite=` to two files")
+    if manifest is not None and sides is None:
+        raise InputError(
+            "`manifest=` belongs to recorded answers; export_pairwise_cases writes one from those that a run file keeps"
+        )
     about: dict[str, Any] = {"control": control_names(control) if control else (), "store_dir": save}
-    if sides is not None:
-        given_a, given_b = sides
-        result = run_sync(lambda: asking.compare_answers(given_a, given_b, names, suite=tasks, **about), run=run)
-    else:
+    if sides is None:
         made = (_variant(variants[0], prompt_a, "a"), _variant(variants[1], prompt_b, "b"))
         about |= {"repeats": repeats, "variant_timeout": variant_timeout}
-        result = run_sync(lambda: asking.compare_variants(tasks or (), made, names, **about), run=run)
+        return run_sync(lambda: asking.compare_variants(tasks or (), made, names, **about), run=run)
     if manifest is not None:
-        answers = sides or (RunTraceSource(str(run), name_a), RunTraceSource(str(run), name_b))
-        _write_manifest(answers, tasks, criteria, manifest, result)
-    return result
+        cases = export_pairwise_cases(*sides, criteria=criteria, out=manifest, suite=tasks)
+        mention(f"wrote {cases.n_cases:,} cases to {manifest}, and their key (not for labellers) to {cases.key_path}")
+    return run_sync(lambda: asking.compare_answers(*sides, names, suite=tasks, **about), run=run)
 
 
-def _write_manifest(
-    sides: tuple[Any, Any], tasks: Suite | None, criteria: Sequence[str], path: Any, result: PairwiseRunResult
-) -> None:
-    """Write the cases for labellers."""
-    try:
-        cases = export_pairwise_cases(*sides, criteria=criteria, out=path, suite=tasks)
-    except PairscaleError as error:
-        error.result = result  # type: ignore[attr-defined]  # it is paid for, whatever is wrong with the manifest
-        raise
-    mention(f"wrote {cases.n_cases:,} cases to {path}, and their key (not for labellers) to {cases.key_path}")
+def _refuse_in_ranking(options: Mapping[str, Any]) -> None:
+    """Refuse options that would mean nothing where more than two variants are ranked."""
+    for option, value in options.items():
+        if value:
+            raise InputError(f"`{option}=` does not go with a ranking of three variants or more; leave it out", option)
+
+
+def _named_variants(variants: Sequence[str]) -> dict[str, str]:
+    """Variants by their names, from ``NAME=VARIANT``."""
+    pairs = [text.partition("=") for text in variants]
+    named = {name.strip(): given for name, _, given in pairs if name.strip() and given}
+    if len(named) < len(pairs):
+        raise InputError("each variant has a name of its own: NAME=VARIANT, such as old=openai:gpt-4.1", "variant")
+    return named
+
+
+def _named_sources(sources: Sequence[Any], named: Mapping[str, str], encoding: str | None) -> dict[str, Any]:
+    """Answers by what their files are called, by their paths where two are called alike; tables are A, B, C."""
+    paths = [str(one) if isinstance(one, str | os.PathLike) else chr(ord("A") + n) for n, one in enumerate(sources)]
+    stems = [Path(path).stem for path in paths]
+    names = stems if len(set(stems)) == len(stems) else paths
+    if len(set(names)) < len(names):
+        raise InputError(f"the answers of three variants or more are different files, not {listed(names)}")
+    return {name: read_source(source, named, name, encoding) for name, source in zip(names, sources, strict=True)}
 
 
 def is_variant(given: Any) -> bool:
@@ -298,30 +334,28 @@ def read_sides(
     if not is_one_file:
         return None, names
     try:
-        variants = read_answers(a, named, encoding).variants
+        answers = read_answers(a, named, encoding)
     except InputError:
         return None, names  # a suite, or nothing; what is wrong with it is said where a suite is read
-    if not variants:
-        return None, names
+    variants = variants_of(answers)
     chosen = names if set(names) <= set(variants) else variants
-    if len(chosen) != 2:
+    if len(chosen) == 2:
+        name_a, name_b = chosen
+        own = [source_of(of_variant(answers, name, name_of(a))) for name in chosen]
+        return (own[0], own[1]), (name_a, name_b)
+    if variants:
         raise InputError(
             f"{name_of(a)} holds the answers of {', '.join(variants)}; name two of them with name_a= and name_b="
         )
-    with without_notices():
-        sources = (read_source(a, named, chosen[0], encoding), read_source(a, named, chosen[1], encoding))
-    return sources, (chosen[0], chosen[1])
+    return None, names
 
 
 def read_source(given: Any, named: Mapping[str, str], name: str, encoding: str | None) -> Any:
     """The recorded answers of one variant."""
-    if isinstance(given, Mapping):
-        return InMemoryTraceSource(given)
-    if isinstance(given, str | os.PathLike) and Path(given).is_dir():
-        return source_at(given)
-    if not isinstance(given, str | os.PathLike) and not is_table(given):
-        return given
-    source = of_variant(read_answers(given, named, encoding), name, name_of(given)).source()
+    is_file = isinstance(given, str | os.PathLike) and not Path(given).is_dir()
+    if not is_file and not is_table(given):
+        return recorded(given) or given
+    source = source_of(of_variant(read_answers(given, named, encoding), name, name_of(given)))
     mention(f"{name}: {plural(len(source), 'answer')} from {name_of(given)}")
     return source
 

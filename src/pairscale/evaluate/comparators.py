@@ -28,7 +28,7 @@ Ask: TypeAlias = Callable[[Judge, JudgePair, int], Awaitable[Verdict]]
 been answered before, and stores the answer."""
 
 
-_KINDS = {"a": Outcome.WIN, "b": Outcome.WIN, "tie": Outcome.TIE}
+_KINDS: dict[str | float | None, Outcome] = {"a": Outcome.WIN, "b": Outcome.WIN, "tie": Outcome.TIE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +70,9 @@ class PairwiseOutcome:
             preference = require_probability(winner, "the preference (the probability that B is better)")
             winner = hard_winner(preference)
         require_choice(winner, "winner", ("a", "b", "tie", None))
-        follows = _KINDS.get(str(winner))
-        kind = follows if self.outcome is None else Outcome(self.outcome)
-        if kind is None or (kind is not follows and (follows is not None or kind in {Outcome.WIN, Outcome.TIE})):
+        kind = _KINDS.get(winner) if self.outcome is None else Outcome(self.outcome)
+        has_winner = kind in {Outcome.WIN, Outcome.TIE}
+        if kind is None or (has_winner and kind is not _KINDS.get(winner)) or (winner and not has_winner):
             raise InputError(f"winner={winner!r} does not go with the outcome {kind}; see flip(), abstain() and fail()")
         if preference is not None:
             preference = require_probability(preference, "preference")
@@ -106,11 +106,9 @@ def as_outcome(said: Any) -> PairwiseOutcome | None:
     Returns:
         The outcome; None when it is none.
     """
-    if isinstance(said, PairwiseOutcome):
+    if isinstance(said, PairwiseOutcome):  # in AG2's way, a tie may have details that call it an error
         meant = foreign_outcome(said.winner, said.reasoning, said.detail)
-        if meant is None or meant.outcome is said.outcome:
-            return said
-        return replace(meant, cost=said.cost)  # a tie of AG2 that its details call a flip, an error or no answer
+        return said if meant is None or meant.outcome is said.outcome else replace(meant, cost=said.cost)
     if not hasattr(said, "winner"):
         return None
     return foreign_outcome(said.winner, getattr(said, "reasoning", None), getattr(said, "detail", None))
@@ -134,19 +132,18 @@ def foreign_outcome(winner: Any, reasoning: Any, detail: Any) -> PairwiseOutcome
         >>> foreign_outcome("tie", None, {"error": True}).outcome
         <Outcome.ERROR: 'error'>
     """
-    if winner not in {"a", "b", "tie"}:
+    if winner not in _KINDS:
         return None
     words = str(reasoning or "")
     more = dict(detail) if isinstance(detail, Mapping) else {}
-    if winner != "tie":
-        return PairwiseOutcome(winner, words, more)
-    if more.get("error") or words == "judge returned no verdict":
+    if winner == "tie" and (more.get("error") or words == "judge returned no verdict"):
         return PairwiseOutcome.fail(words, detail=more)
-    if more.get("missing"):
+    if winner == "tie" and more.get("missing"):
         return PairwiseOutcome.abstain(words, detail=more)
-    if more.get("order1") in {"first", "second"} and more["order1"] == more.get("order2"):
-        return PairwiseOutcome.flip(words, detail=more | {"direction": more["order1"]})
-    return PairwiseOutcome("tie", words, more)
+    direction = more.get("order1")
+    if winner == "tie" and direction in {"first", "second"} and direction == more.get("order2"):
+        return PairwiseOutcome.flip(words, detail=more | {"direction": direction})
+    return PairwiseOutcome(winner, words, more)
 
 
 @runtime_checkable
@@ -206,18 +203,17 @@ def majority(votes: Sequence[PairwiseOutcome], detail: dict[str, Any], reasoning
     costs = [vote.cost for vote in votes if vote.cost is not None]
     more: dict[str, Any] = {"detail": detail, "cost": sum(costs) if costs else None}
     if not answers or 2 * len(answers) < len(votes):
-        if any(vote.outcome is Outcome.ERROR for vote in votes):
-            return PairwiseOutcome.fail(reasoning, **more)
-        return PairwiseOutcome.abstain(reasoning, **more)
-    said = Counter(str(vote.winner or "flip") for vote in answers)
-    name, count = said.most_common(1)[0]
+        is_error = any(vote.outcome is Outcome.ERROR for vote in votes)
+        return PairwiseOutcome.fail(reasoning, **more) if is_error else PairwiseOutcome.abstain(reasoning, **more)
+    [(name, count)] = Counter(vote.winner or "flip" for vote in answers).most_common(1)
+    is_divided = 2 * count <= len(answers)
     if any(vote.preference is not None for vote in answers):
         scores = [score_of(str(vote.outcome), str(vote.winner), vote.preference) for vote in answers]
         more["preference"] = fmean(score for score in scores if score is not None)
-    turned = name in {"a", "b"} and "preference" in more and hard_winner(more["preference"]) != name
-    if 2 * count <= len(answers) or turned:
+        is_divided = is_divided or (name in {"a", "b"} and hard_winner(more["preference"]) != name)
+    if is_divided:
         detail["divided"] = True
         return PairwiseOutcome("tie", reasoning, **more)
     if name == "flip":
         return PairwiseOutcome.flip(reasoning, **more)
-    return PairwiseOutcome(name, reasoning, **more)  # type: ignore[arg-type]
+    return PairwiseOutcome(name, reasoning, **more)

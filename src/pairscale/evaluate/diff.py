@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import RunsNotComparableError
-from pairscale.core.options import optional, require_probability
 from pairscale.core.tables import listed
 from pairscale.evaluate.inference import score_of
 from pairscale.evaluate.tasks import id_key
@@ -26,8 +25,8 @@ class CaseChange:
         task_id: the task.
         repeat: which answer to it.
         key: the comparator's.
-        before: what the case was worth to B: 1 for a win, 0.5 for a tie or a flip, 0 for a loss; with a tolerance, its
-            graded preference.
+        before: what the case was worth to B: 1 for a win, 0.5 for a tie or a flip, 0 for a loss; graded
+            preferences by their hard verdicts, so that one that went from 0.83 to 0.82 is no regression.
         after: what it is worth now.
     """
 
@@ -67,17 +66,15 @@ class RunDiff(ReprMixin):
         )
 
 
-def diff_runs(
-    run: PairwiseRunResult, baseline: PairwiseRunResult, *, strict: bool, tolerance: float | None = None
-) -> RunDiff:
+def diff_runs(run: PairwiseRunResult, baseline: PairwiseRunResult, *, strict: bool) -> RunDiff:
     """What has changed for B; see :meth:`PairwiseRunResult.diff`."""
-    least = optional(require_probability, tolerance, "tolerance") or 0.0
     after = _cases(run)
     before = _cases(baseline)
     only_here = tuple(name for name in after if name not in before)
     only_there = tuple(name for name in before if name not in after)
     shared = [name for name in after if name in before]
-    changed = tuple(name for name in shared if _is_changed(after[name], before[name]))
+    digests = {name: {after[name].task_digest, before[name].task_digest} for name in shared}
+    changed = tuple(name for name in shared if None not in digests[name] and len(digests[name]) > 1)  # AG2's have none
     if not shared:
         raise RunsNotComparableError("the two runs have no task and key in common")
     if strict and (only_here or only_there or changed):
@@ -89,11 +86,10 @@ def diff_runs(
     changes: list[CaseChange] = []
     unanswered: list[_Name] = []
     for name in shared:
-        was = _score(before[name], graded=tolerance is not None)
-        now = _score(after[name], graded=tolerance is not None)
+        was, now = (score_of(str(case.outcome), case.winner, None) for case in (before[name], after[name]))
         if was is None or now is None:
             unanswered.append(name)
-        elif abs(now - was) > least:
+        elif was != now:
             changes.append(CaseChange(*name, before=was, after=now))
     worse = tuple(change for change in changes if change.after < change.before)
     better = tuple(change for change in changes if change.after > change.before)
@@ -101,14 +97,5 @@ def diff_runs(
     return RunDiff(worse, better, unchanged, tuple(unanswered), only_here, only_there, changed)
 
 
-def _score(case: PairwiseCase, *, graded: bool) -> float | None:
-    return score_of(str(case.outcome), case.winner, case.preference if graded else None)
-
-
 def _cases(run: PairwiseRunResult) -> dict[_Name, PairwiseCase]:
     return {(id_key(case.task_id), case.repeat, case.key): case for case in run.cases}
-
-
-def _is_changed(now: PairwiseCase, before: PairwiseCase) -> bool:
-    """Whether a task is not what it was, as far as both runs know; AG2's do not."""
-    return None not in {now.task_digest, before.task_digest} and now.task_digest != before.task_digest

@@ -53,9 +53,9 @@ class HumanComparator:
     """A person as a comparator; :func:`human_pairwise` makes one."""
 
     def __init__(self, key: str, ask: Callable[[Task, str, str], Any], seed: int | None) -> None:
-        self.key, self._ask = key, ask
-        given = require_seed(seed)
-        self._seed = random.SystemRandom().getrandbits(64) if given is None else given
+        self.key = key
+        self._ask = ask
+        self._seed = random.SystemRandom().getrandbits(64) if seed is None else require_seed(seed)
         self._turn = threading.Lock()  # one person has one attention
 
     async def compare(self, *, task: Task, trace_a: Trace, trace_b: Trace, reference_outputs: Any) -> PairwiseOutcome:  # noqa: ARG002
@@ -82,17 +82,16 @@ class HumanComparator:
 
 def _terminal(criterion: str | None, task: Task, response_1: str, response_2: str) -> str | None:
     """Ask on the terminal; None at its end."""
-    parts = {"Criterion:": criterion, "Task:": task.input, "[1]": response_1, "[2]": response_2}
-    for name, text in parts.items():
-        if text is not None:
-            sys.stdout.write(f"{name} {for_terminal(text)}\n")
+    lines = [f"Task: {task.input}", f"[1] {response_1}", f"[2] {response_2}"]
+    if criterion is not None:
+        lines.insert(0, f"Criterion: {criterion}")
+    sys.stdout.write("".join(f"{for_terminal(line)}\n" for line in lines))
     while True:
         sys.stdout.write("Which is better? 1 / 2 / tie: ")
         sys.stdout.flush()
         line = sys.stdin.readline()
-        if not line:
-            return None
-        if (choice := CHOICES.get(line.strip().lower())) is not None:
+        choice = CHOICES.get(line.strip().lower())
+        if choice is not None or not line:
             return choice
 
 
@@ -164,7 +163,8 @@ class LabelComparator:
 
     def __init__(self, labels: Labels, key: str) -> None:
         self.key = key
-        self.labels, self.problems = labels.table, labels.problems
+        self.labels = labels.table
+        self.problems = labels.problems
         self._cases: dict[tuple[str, int], list[dict[str, Any]]] = {}
         for row in labels.table.iter_rows(named=True):
             self._cases.setdefault((row["task_id"], row["repeat"]), []).append(row)
@@ -182,9 +182,11 @@ class LabelComparator:
         rows = self._cases.get((task.task_id, repeat), [])
         if not rows:
             return PairwiseOutcome.abstain("no one has labelled this case", detail={"missing": True})
-        shown = {"a": (trace_a.output, trace_b.output), "b": (trace_b.output, trace_a.output)}
-        others = [row for row in rows if row["answers"] not in {None, answers_digest(*shown[row["first_variant"]])}]
-        if others:
+        digests = {
+            "a": answers_digest(trace_a.output, trace_b.output),
+            "b": answers_digest(trace_b.output, trace_a.output),
+        }
+        if any(row["answers"] not in {None, digests[row["first_variant"]]} for row in rows):
             return PairwiseOutcome.fail("the answers are not those that were labelled", detail={"other_answers": True})
         kept = [{name: row[name] for name in ("labeller", "winner", "comment", "first_variant")} for row in rows]
         votes = [PairwiseOutcome(row["winner"]) for row in rows]

@@ -13,7 +13,7 @@ import polars as pl
 
 from pairscale.checks.calibration import Calibration, calibrations_of
 from pairscale.checks.card import JudgeCard, JudgeIdentity
-from pairscale.checks.position import PositionalBias, check_positional_bias, compute_reverse_consistency
+from pairscale.checks.position import PositionalBias, compute_reverse_consistency, measure_bias
 from pairscale.collect.live import SubmitResult, submit_pairs
 from pairscale.core.comparisons import Outcome, ordered_key
 from pairscale.core.display import ReprMixin
@@ -263,7 +263,7 @@ def _check(found: CheckPairs, done: SubmitResult, asked: Judge, seed: int) -> Ju
         results.filter(pl.col("custom_id").is_in(found.backward)),
     )
     if consistency.details.height:
-        bias = check_positional_bias(consistency, conf_level=_LEVEL, seed=seed)
+        bias = measure_bias(consistency, _LEVEL)
     # An answer of the cache has no status and costs nothing.
     from_cache = pl.col("model").is_not_null() & pl.col("status_code").is_null() & (pl.col("cost") == 0)
     paid = results.filter(~from_cache.fill_null(value=False))

@@ -140,18 +140,14 @@ def _position(bias: PositionalBias | None) -> dict[str, Measure]:
     if bias is None:
         return dict.fromkeys(("consistency", "first_place", "position_effect"), Measure.missing(why))
     row = bias.summary.row(0, named=True)
-    effect = bias.effect
     n = int(row["n_pairs"])
-    same = n - int(row["n_inconsistent"])
-    in_logits = Measure.missing("no pair has another winner in the other order")
-    if effect.estimate is not None:
-        value = _finite(effect.estimate)
-        why_open = None if value is not None else f"all {effect.informative:,} changes favour the same place"
-        ends = (_finite(effect.lower), _finite(effect.upper))
-        in_logits = Measure(effect.informative, value, *ends, effect.method, why=why_open)
+    same = round(row["prop_consistent"] * n)
+    in_logits = Measure.missing(str(bias.why))
+    if bias.effect is not None:
+        in_logits = Measure(n, bias.effect.b, bias.effect.lower, bias.effect.upper, "robust")
     return {
-        "consistency": _share(same, n, effect.level, why, consistent=same, pairs=n),
-        "first_place": _share(int(row["total_pos1_wins"]), int(row["total_comparisons"]), effect.level, why),
+        "consistency": _share(same, n, bias.level, why, consistent=same, pairs=n),
+        "first_place": _share(round(row["prop_pos1"] * 2 * n), 2 * n, bias.level, why),
         "position_effect": in_logits,
     }
 

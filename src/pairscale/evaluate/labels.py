@@ -134,20 +134,21 @@ def read_labels(
             "written with the manifest: key_file="
         )
     labels = [_label(number, row, key) for number, row in enumerate(rows, start=1)]
-    by_labeller: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    first: dict[tuple[str, str], dict[str, Any]] = {}
     for label in labels:
-        if "problem" not in label:
-            by_labeller.setdefault((label["case_id"], label["labeller"]), []).append(label)
-    for same in by_labeller.values():
-        if len({label["preferred"] for label in same}) > 1:
-            for label in same:
-                label["problem"] = "another label of this labeller contradicts it"
-        for label in same[1:]:
-            label.setdefault("problem", "the same label a second time")
+        if "problem" in label:
+            continue
+        before = first.setdefault((label["case_id"], label["labeller"]), label)
+        if before["preferred"] != label["preferred"]:
+            before["problem"] = "another label of this labeller contradicts it"
+            label["problem"] = before["problem"]
+        elif before is not label:
+            label["problem"] = "the same label a second time"
     usable = [label for label in labels if "problem" not in label]
-    table = pl.DataFrame(usable, schema=LABELS)
-    problems = pl.DataFrame([label for label in labels if "problem" in label], schema=PROBLEMS)
-    return Labels(table, problems, tuple(name for name in key if name not in set(table["case_id"])))
+    problems = [label for label in labels if "problem" in label]
+    labelled = {label["case_id"] for label in usable}
+    missing = tuple(name for name in key if name not in labelled)
+    return Labels(pl.DataFrame(usable, schema=LABELS), pl.DataFrame(problems, schema=PROBLEMS), missing)
 
 
 def _label_rows(path: str | os.PathLike[str], encoding: str | None) -> list[dict[str, Any]]:
@@ -166,7 +167,7 @@ def _label(number: int, row: Mapping[str, Any], key: Mapping[str, Any]) -> dict[
     """A label as its row says, with the variant that it means, or with what is wrong with it."""
     written = str(row.get("preferred") or "").strip().lower().removesuffix(".0")
     case_id = str(row.get("case_id") or "")
-    label = {
+    label: dict[str, Any] = {
         "row": number,
         "case_id": case_id,
         "labeller": str(row.get("labeller") or _ALONE),
@@ -181,18 +182,21 @@ def _label(number: int, row: Mapping[str, Any], key: Mapping[str, Any]) -> dict[
         return {**label, "problem": f"preferred is {written!r:.60}; it must be 1, 2 or tie"}
     entry = key[case_id]
     # Keys of other tools say less than ours; what a case is of is then in the label, or in its name.
-    task, _, rest = case_id.partition("::")
-    stated = {"task_id": task, "criterion": rest}
-    for known in (row, entry):
-        stated |= {name: str(known[name]) for name in stated if known.get(name) is not None}
-    number_of = case_id.rpartition("::")[2] if case_id.count("::") > 1 else ""
+    task, _, criterion = case_id.partition("::")
+    about = [
+        {name: str(said[name]) for name in ("task_id", "criterion") if said.get(name) is not None}
+        for said in (row, entry)
+    ]
     return {
         **label,
-        **stated,
-        "repeat": int(entry.get("repeat") or (number_of if number_of.isdecimal() else 1)),
+        "task_id": task,
+        "criterion": criterion,
+        **about[0],
+        **about[1],
+        "repeat": int(entry.get("repeat") or 1),
         "first_variant": entry["first_variant"],
         "answers": labelled_answers(row, entry),
-        "winner": winner_of(str(label["preferred"]), entry["first_variant"]),
+        "winner": winner_of(label["preferred"], entry["first_variant"]),
     }
 
 
@@ -205,8 +209,8 @@ def labelled_answers(row: Mapping[str, Any], entry: Mapping[str, Any]) -> str | 
     """Of which answers a label is, if the key or the label says so."""
     if isinstance(entry.get("answers"), str):
         return str(entry["answers"])
-    shown = [row.get(f"response_{at}") for at in (1, 2)]
-    return answers_digest(*(str(text) for text in shown)) if None not in shown else None
+    shown = (row.get("response_1"), row.get("response_2"))
+    return None if None in shown else answers_digest(str(shown[0]), str(shown[1]))
 
 
 def winner_of(preferred: str, first: str) -> Winner:

@@ -97,12 +97,12 @@ async def export_pairwise_cases(
     for criterion in wanted:
         require_text(criterion, "criteria")
     target = require_path(out, "out")
-    require_manifest(target)
+    require_suffix(target, "the manifest", (".jsonl", ".ndjson"))
     before = _exported(target)
     jobs, unmatched = await paired(source_a, source_b, suite)
     rng = random.Random(require_seed(seed))  # noqa: S311 - sides, no secret
     cases: dict[str, dict[str, Any]] = {}
-    key: list[dict[str, Any]] = []
+    key: dict[str, dict[str, Any]] = {}
     left_out = list(unmatched)
     for job in jobs:
         task, a, b = await job.load()
@@ -112,22 +112,29 @@ async def export_pairwise_cases(
             continue
         for criterion in wanted:
             name = case_name(task.task_id, criterion, job.repeat)
+            if name in cases:
+                raise InputError(f"two cases would be called {name!r}; give tasks and criteria other names")
             drawn = rng.choice("ab")
-            first = before[name]["first_variant"] if name in before else drawn
+            first = before.get(name, {}).get("first_variant", drawn)
             shown = (a.output, b.output) if first == "a" else (b.output, a.output)
             cases[name] = dict(zip(MANIFEST, (name, task.task_id, criterion, task.input, *shown), strict=True))
-            known = {"case_id": name, "task_id": task.task_id, "criterion": criterion, "repeat": job.repeat}
-            key.append({**known, "first_variant": first, "answers": answers_digest(*shown)})
-    if len(cases) < max(1, len(key)):
-        raise InputError("there is no case to label, or two have the same name; give tasks and criteria other names")
-    now = {row["case_id"]: row["answers"] for row in key}
-    lost = [name for name, row in before.items() if now.get(name) != row["answers"]]
+            key[name] = {
+                "case_id": name,
+                "task_id": task.task_id,
+                "criterion": criterion,
+                "repeat": job.repeat,
+                "first_variant": first,
+                "answers": answers_digest(*shown),
+            }
+    if not cases:
+        raise InputError("there is no case to label")
+    lost = [name for name, row in before.items() if key.get(name, {}).get("answers") != row["answers"]]
     if lost:
         raise InputError(
             f"{target} was exported before, with other answers or other cases: {listed(lost)}; labels of those would "
             "be lost. Name another file, or remove the old manifest and its key if it has not been labelled"
         )
-    _write(key_path(target), key)
+    _write(key_path(target), key.values())
     _write(target, cases.values())
     return ExportedCases(target, key_path(target), len(cases), tuple(left_out))
 
@@ -143,11 +150,6 @@ async def export_pairwise_cases_async(*args: Any, **settings: Any) -> Any:
         >>> asyncio.run(export_pairwise_cases_async(old, new, criteria="more certain", out="awaited.jsonl", seed=1))
         <ExportedCases: 1 case in awaited.jsonl>
     """
-
-
-def require_manifest(out: Path) -> None:
-    """Refuse a name that no manifest has."""
-    require_suffix(out, "the manifest", (".jsonl", ".ndjson"))
 
 
 def _exported(target: Path) -> dict[str, dict[str, Any]]:

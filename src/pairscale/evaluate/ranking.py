@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from itertools import combinations
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import uuid4
 
@@ -15,18 +17,19 @@ import polars as pl
 
 from pairscale.core.display import PlotMixin, ReportMixin
 from pairscale.core.errors import InputError, UnknownNameError
-from pairscale.core.options import ProgressMode, checked, require_int, require_level
+from pairscale.core.options import ProgressMode, checked, require_int
 from pairscale.core.provenance import Provenance, utc_now
 from pairscale.core.tables import listed
 from pairscale.evaluate.comparators import PairwiseComparator
 from pairscale.evaluate.inference.cases import normal_quantile
-from pairscale.evaluate.inference.failures import Failures
+from pairscale.evaluate.inference.failures import Failures, agreed_better, ways_to_count
 from pairscale.evaluate.inference.score import IMAGINED, NO_SPREAD, student_quantile
 from pairscale.evaluate.result import PairwiseRunResult, VariantFigures, counted_score, figures_of
-from pairscale.evaluate.run import PairwiseRun
+from pairscale.evaluate.run import PairwiseRun, paired
 from pairscale.evaluate.store import OF_THE_CALL
-from pairscale.evaluate.tasks import SuiteLike, Trace, as_suite
-from pairscale.evaluate.variants import VariantLike, make_variant
+from pairscale.evaluate.tasks import Suite, SuiteLike, Trace, Unmatched, as_suite
+from pairscale.evaluate.variants import CaseJob, VariantLike, make_variant
+from pairscale.evaluate.wording import better_by, deciding_rate
 from pairscale.models.bradley_terry import fit_bt_model
 from pairscale.runtime import CONCURRENCY, TIMEOUT, RunOptions, awaitable, blocking
 from pairscale.store.marks import VARIANTS
@@ -39,9 +42,12 @@ if TYPE_CHECKING:
 
     Floats: TypeAlias = NDArray[np.float64]
 
-RANKING = ("variant", "rank", "theta", "lower", "upper", "rank_lower", "rank_upper", "wins", "losses", "ties", "flips",
-           "abstentions", "errors")  # fmt: skip
-"""The columns of a ranking."""
+KINDS = ("wins", "losses", "ties", "flips", "abstentions", "errors")
+"""How the cases of a variant come out."""
+
+
+LEVEL = 0.95
+"""Of all intervals."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -52,40 +58,57 @@ class VariantsResult(PlotMixin, ReportMixin, table="ranking", charts=("scores", 
         variants: their names.
         keys: the comparators' keys.
         results: by pair ``(a, b)`` of names, the cases and figures of the two.
-        fits: by key, the Bradley-Terry fit.
-        rankings: by key, one row per variant, the best first: ``theta`` with its interval, the rank with its interval,
-            and how its cases came out. A variant without an answered case has no score.
         stopped: why it ended before all cases were asked: ``max_cost``, or None.
         cost: what this call spent, in US dollars.
         provenance: how it was made.
         figures: by variant, what its answers took: failures, latency, tokens, cost.
-        level: of the intervals.
         seed: of the intervals.
         created_at: when, UTC.
+        baseline: the only variant that the others were compared with; None when all were, two by two.
     """
 
     variants: tuple[str, ...]
     keys: tuple[str, ...]
     results: Mapping[tuple[str, str], PairwiseRunResult]
-    fits: Mapping[str, BTFit]
-    rankings: Mapping[str, pl.DataFrame]
     stopped: str | None
     cost: float
     provenance: Provenance
     figures: Mapping[str, VariantFigures] = field(default_factory=dict[str, VariantFigures])
-    level: float = 0.95
     seed: int = 1
     created_at: str = field(default_factory=utc_now)
+    baseline: str | None = None
+    _fits: dict[str, BTFit] = field(default_factory=dict[str, "BTFit"], init=False, repr=False, compare=False)
+
+    def fit(self, key: str | None = None) -> BTFit:
+        """The Bradley-Terry fit of a comparator's cases; of the first comparator's when none is named.
+
+        Raises:
+            UnknownNameError: when no comparator has that key.
+            InputError: when no case was answered.
+        """
+        if key is not None and key not in self.keys:
+            raise UnknownNameError(f"no comparator has the key {key!r}; there are {listed(self.keys)}")
+        key = key or self.keys[0]
+        if key not in self._fits:
+            self._fits[key] = fit_variants(self.results.values(), key, self.variants, self.seed)
+        return self._fits[key]
 
     def ranking(self, key: str | None = None) -> pl.DataFrame:
         """The ranking under a comparator; under the first when none is named.
 
-        Raises:
-            UnknownNameError: when no comparator has that key.
+        Returns:
+            One row per variant, the best first: ``theta`` with its interval, the rank with its interval, and how its
+            cases came out. A variant without an answered case has no score.
         """
-        if key is not None and key not in self.keys:
-            raise UnknownNameError(f"no comparator has the key {key!r}; there are {listed(self.keys)}")
-        return self.rankings[self.keys[0] if key is None else key]
+        scores = self.fit(key).theta.select("rank", "theta", "lower", "upper", "rank_lower", "rank_upper", variant="ID")
+        rows = []
+        for result in self.results.values():
+            rate = result.win_rate(key or self.keys[0])
+            of_b = {kind: getattr(rate, kind) for kind in KINDS}
+            rows.append({"variant": result.variant_b, **of_b})
+            rows.append({"variant": result.variant_a, **of_b, "wins": rate.losses, "losses": rate.wins})
+        table = pl.DataFrame(rows).group_by("variant", maintain_order=True).sum().join(scores, on="variant", how="left")
+        return table.sort("rank", "variant", nulls_last=True).select("variant", *scores.columns[:-1], *KINDS)
 
     def best(self, key: str | None = None) -> str | None:
         """The variant that is shown to be better than all others; None when none stands out so clearly.
@@ -101,8 +124,7 @@ class VariantsResult(PlotMixin, ReportMixin, table="ranking", charts=("scores", 
         Returns:
             One row for every two, the better first: ``variant other difference lower upper differ``.
         """
-        self.ranking(key)
-        return differences_of(self.fits[self.keys[0] if key is None else key], self.level, self.seed)
+        return differences_of(self.fit(key), self.seed)
 
     def groups(self, key: str | None = None) -> list[tuple[str, ...]]:
         """The groups of variants that cannot be told apart: no two of a group have a difference that is shown.
@@ -113,24 +135,40 @@ class VariantsResult(PlotMixin, ReportMixin, table="ranking", charts=("scores", 
         return groups_of(self.differences(key), ranked)
 
     def verdict(self, key: str | None = None) -> str:
-        """Which variant is the best, in a sentence that ends with what to do next."""
+        """Which variants are shown to be better, in a sentence."""
+        if self.baseline is not None:
+            return self._against(self.baseline, key)
         groups = self.groups(key)
         best = self.best(key)
         if best is not None:
-            return f"{best} is the best; choose {best}"
+            return f"{best} is favoured: it is shown to be better than all others"
         if len(groups) < 2:
-            return "no difference between them is shown; compare more tasks, or choose by cost and speed"
+            return "no difference between them is shown; compare more tasks, or decide by cost and speed"
         first = groups[0][0]
         alike = dict.fromkeys(name for group in groups if first in group for name in group if name != first)
         score = f"{', '.join(alike)} cannot be told apart from {first}, which has the highest score"
-        return f"no single one is the best, as {score}; choose among these by cost and speed"
+        return f"no single one is favoured, as {score}; decide among these by cost and speed"
+
+    def _against(self, baseline: str, key: str | None) -> str:
+        """How the others compare with the baseline."""
+        parts: dict[str, list[str]] = {"favoured over": [], "not shown to differ from": [], "worse than": []}
+        level = 1 - (1 - LEVEL) / len(self.results)  # of each, so that all of them hold together
+        key = key or self.keys[0]
+        for (_, name), result in self.results.items():
+            ways = [way for way in ways_to_count(result.failures) if deciding_rate(result, key, way) is not None]
+            better = agreed_better({way: better_by(result, key, way, level) for way in ways}, result.failures)
+            words = {"b": "favoured over", "a": "worse than"}.get(str(better), "not shown to differ from")
+            parts[words].append(name)
+        return "; ".join(f"{words} {baseline}: {', '.join(names)}" for words, names in parts.items() if names)
 
     def summary(self) -> str:
         """The rankings in words."""
         return "\n".join(f"{key}: {self.verdict(key)}\n{self.ranking(key)}" for key in self.keys)
 
-    def __repr__(self) -> str:
-        return f"<VariantsResult of {len(self.variants)} variants, {len(self.results)} pairs>"
+    def __str__(self) -> str:
+        if len(self.keys) == 1:
+            return self.verdict()
+        return "\n".join(f"{key}: {self.verdict(key)}" for key in self.keys)
 
 
 @blocking("run")
@@ -148,8 +186,8 @@ async def run_variants(
     failures: Failures = "loss",
     max_cost: float | None = None,
     seed: int = 1,
-    level: float = 0.95,
     progress: ProgressMode = True,
+    baseline: str | None = None,
 ) -> VariantsResult:
     """Have several variants answer a suite, compare their answers two by two, and rank the variants.
 
@@ -171,8 +209,8 @@ async def run_variants(
         failures: How a failure of a variant counts: ``loss``, ``shown`` or ``excluded``; see :func:`run_pairwise`.
         max_cost: US dollars that the run may spend, all calls together.
         seed: of the sample and of the intervals.
-        level: of the intervals.
         progress: show a bar when standard error is a terminal.
+        baseline: the name of the only variant that the others are compared with; by default all of them, two by two.
 
     Raises:
         InputError: with fewer than three variants (:func:`run_pairwise` compares two).
@@ -186,46 +224,102 @@ async def run_variants(
         >>> run_variants(list("abcdef"), variants, comparators=[judge]).ranking()["variant"].to_list()
         ['3', '2', '1']
     """
-    suite = as_suite(suite)
     seed = require_int(seed, "seed", least=0)
-    level = require_level(level)
-    names = tuple(variants)
-    if len(names) < 3:
-        raise InputError(f"run_variants ranks three variants or more, not {listed(names) or 'none'}; see run_pairwise")
-    made = {name: make_variant(given, name) for name, given in variants.items()}
-    couples = list(combinations(names, 2))
-    chosen = [(suite.tasks[task], couple) for task, couple in _chosen(len(suite), couples, n_pairs, seed)]
     options = RunOptions(concurrency=concurrency, timeout=timeout, max_cost=max_cost)
     asking = PairwiseRun(comparators, options, run=run, failures=failures, seed=seed, progress=progress)
+    return await rank_variants(asking, suite, variants, variant_timeout, baseline, n_pairs)
+
+
+async def rank_variants(
+    asking: PairwiseRun,
+    suite: SuiteLike,
+    variants: Mapping[str, VariantLike],
+    variant_timeout: float | None,
+    baseline: str | None,
+    n_pairs: int | None = None,
+) -> VariantsResult:
+    """Have three variants or more answer a suite, and rank them; see :func:`run_variants` for the arguments."""
+    suite = as_suite(suite)
+    couples = couples_of(tuple(variants), baseline)
+    made = {name: make_variant(given, name) for name, given in variants.items()}
+    chosen = _chosen(len(suite), couples, n_pairs, asking.seed or 0)
     async with asking.opened():
         runner = asking.runner(made, variant_timeout)
-        source = await asking.grade([runner.job(task, 1, *couple) for task, couple in chosen])
-        settings = {"run": asking.name, "suite": suite.name, "n_pairs": len(chosen), "level": level}
-        provenance = Provenance("run_variants", settings, seed, runner.identities)
-        group = uuid4().hex
-        results = {}
-        answers: dict[str, dict[str, Trace]] = {name: {} for name in names}
-        for n, couple in enumerate(couples):
-            done = [at for at, (_, two) in enumerate(chosen) if two == couple and at in source.done_cases]
-            traces = [[source.traces[at][side] for at in done] for side in (0, 1)]
-            for name, own in zip(couple, traces, strict=True):
-                answers[name] |= {chosen[at][0].task_id: trace for at, trace in zip(done, own, strict=True)}
-            results[couple] = PairwiseRunResult(
-                f"{group}-{n}",
-                tuple(case for at in done for case in source.done_cases[at]),
-                asking.keys,
-                *couple,
-                group,
-                failures=asking.failures,
-                variants=(figures_of("a", traces[0]), figures_of("b", traces[1])),
-                provenance=provenance,
-            )
-        took = {name: figures_of(name, own.values()) for name, own in answers.items()}
-        more = {"figures": took, "level": level, "seed": seed}
-        found = ranked_variants(names, asking.keys, results, asking.stopped, asking.cost, provenance, **more)
-        if asking.store.is_kept:
-            _save(asking, found)
-    return found
+        settings = {"run": asking.name, "suite": suite.name, "n_pairs": len(chosen)}
+        provenance = Provenance("run_variants", settings, asking.seed, runner.identities)
+        jobs = [runner.job(suite.tasks[task], 1, *couple) for task, couple in chosen]
+        return await _ranked(asking, jobs, couples, baseline, provenance)
+
+
+async def rank_answers(
+    asking: PairwiseRun, sources: Mapping[str, Any], suite: Suite | None, baseline: str | None
+) -> VariantsResult:
+    """Compare the recorded answers of three variants or more two by two, and rank the variants.
+
+    Args:
+        asking: with the comparators and settings.
+        sources: the answers by the variants' names.
+        suite: the tasks, where they are known.
+        baseline: the only variant that the others are compared with; None for all pairs.
+    """
+    couples = couples_of(tuple(sources), baseline)
+    jobs: list[CaseJob] = []
+    unmatched = {}
+    for a, b in couples:
+        own, unmatched[a, b] = await paired(sources[a], sources[b], suite, (a, b))
+        jobs += own
+    async with asking.opened():
+        provenance = Provenance("ab", {"run": asking.name, "suite": suite and suite.name}, asking.seed)
+        return await _ranked(asking, jobs, couples, baseline, provenance, unmatched)
+
+
+def couples_of(names: Sequence[str], baseline: str | None) -> list[tuple[str, str]]:
+    """Which variants are compared: all of them two by two, or each with the baseline."""
+    if len(names) < 3:
+        raise InputError(f"a ranking takes three variants or more, not {listed(names) or 'none'}; `ps.ab` compares two")
+    if baseline is None:
+        return list(combinations(names, 2))
+    if baseline not in names:
+        raise InputError(f"`baseline=` names one of the variants {listed(names)}, not {baseline!r}", "baseline")
+    return [(baseline, name) for name in names if name != baseline]
+
+
+async def _ranked(
+    asking: PairwiseRun,
+    jobs: Sequence[CaseJob],
+    couples: Sequence[tuple[str, str]],
+    baseline: str | None,
+    provenance: Provenance,
+    unmatched: Mapping[tuple[str, str], tuple[Unmatched, ...]] = MappingProxyType({}),
+) -> VariantsResult:
+    """Compare every case, and rank the variants; the ranking is kept in the run file."""
+    await asking.grade(jobs)
+    group = uuid4().hex
+    results: dict[tuple[str, str], PairwiseRunResult] = {}
+    answers: dict[str, dict[tuple[str, int], Trace]] = {name: {} for couple in couples for name in couple}
+    for couple in couples:
+        numbers = [number for number, job in enumerate(jobs) if job.names == couple]
+        about = {"label": group, "provenance": provenance, "unmatched": unmatched.get(couple, ())}
+        results[couple] = asking.result(couple, numbers, run_id=f"{group}-{len(results)}", **about)
+        for number in set(numbers) & asking.traces.keys():
+            for name, trace in zip(couple, asking.traces[number], strict=True):
+                answers[name][jobs[number].task_id, jobs[number].repeat] = trace
+    result = VariantsResult(
+        tuple(answers),
+        asking.keys,
+        results,
+        asking.stopped,
+        asking.cost,
+        provenance,
+        {name: figures_of(name, own.values()) for name, own in answers.items()},
+        asking.seed or 0,
+        baseline=baseline,
+    )
+    if asking.store.is_kept:
+        _save(asking, result)
+    for key in asking.keys:
+        result.fit(key)
+    return result
 
 
 @awaitable(run_variants)
@@ -244,38 +338,17 @@ async def run_variants_async(*args: Any, **settings: Any) -> Any:
     """
 
 
-def ranked_variants(
-    names: tuple[str, ...],
-    keys: tuple[str, ...],
-    results: Mapping[tuple[str, str], PairwiseRunResult],
-    stopped: str | None,
-    cost: float,
-    provenance: Provenance,
-    **more: Any,
-) -> VariantsResult:
-    """Rank variants by the results of their pairs; see :class:`VariantsResult` for the arguments."""
-    fits = {key: fit_variants(results.values(), key, names, more["level"], more["seed"]) for key in keys}
-    rankings = {key: _ranking(fits[key], results.values(), key) for key in keys}
-    return VariantsResult(names, keys, results, fits, rankings, stopped, cost, provenance, **more)
-
-
-def _save(asking: PairwiseRun, found: VariantsResult) -> None:
+def _save(asking: PairwiseRun, ranking: VariantsResult) -> None:
     """Keep a ranking in its run file, to be reported later; once, however often it is the same."""
-    results = [{**result.to_dict(), "run_id": "", "created_at": ""} for result in found.results.values()]
     row = {
-        "variants": found.variants,
-        "keys": found.keys,
-        "results": results,
-        "stopped": found.stopped,
-        "provenance": asdict(found.provenance),
-        "figures": {name: asdict(one) for name, one in found.figures.items()},
-        "level": found.level,
-        "seed": found.seed,
-        "created_at": found.created_at,
+        **{name: getattr(ranking, name) for name in ("variants", "keys", "stopped", "seed", "created_at", "baseline")},
+        "results": [{**result.to_dict(), "run_id": "", "created_at": ""} for result in ranking.results.values()],
+        "provenance": asdict(ranking.provenance),
+        "figures": {name: asdict(figures) for name, figures in ranking.figures.items()},
     }
     of_call = OF_THE_CALL | {"variants"}
-    told = [{name: value for name, value in one.items() if name not in of_call} for one in results]
-    asking.store.add_result(VARIANTS, row, [found.variants, found.stopped, found.level, told])
+    cases = [{name: value for name, value in result.items() if name not in of_call} for result in row["results"]]
+    asking.store.add_result(VARIANTS, row, [ranking.variants, ranking.stopped, cases])
 
 
 def saved_variants(store: RunFile) -> VariantsResult | None:
@@ -284,15 +357,19 @@ def saved_variants(store: RunFile) -> VariantsResult | None:
     if not rows:
         return None
     row = rows[0]
-    read = [PairwiseRunResult.from_dict(one, store.name) for one in row["results"]]
-    results = {(one.variant_a, one.variant_b): one for one in read}
-    own = {one.name for one in fields(VariantFigures)}
-    figures = {
-        name: VariantFigures(**{kind: one[kind] for kind in one if kind in own}) for name, one in row["figures"].items()
-    }
-    more = {"figures": figures, "level": row["level"], "seed": row["seed"], "created_at": row["created_at"]}
-    made = Provenance(**row["provenance"])
-    return ranked_variants(tuple(row["variants"]), tuple(row["keys"]), results, row["stopped"], 0.0, made, **more)
+    results = [PairwiseRunResult.from_dict(result, store.name) for result in row["results"]]
+    return VariantsResult(
+        tuple(row["variants"]),
+        tuple(row["keys"]),
+        {(result.variant_a, result.variant_b): result for result in results},
+        row["stopped"],
+        0.0,
+        Provenance(**row["provenance"]),
+        {name: VariantFigures(**figures) for name, figures in row["figures"].items()},
+        row["seed"],
+        row["created_at"],
+        row.get("baseline"),
+    )
 
 
 def _chosen(
@@ -309,19 +386,6 @@ def _chosen(
     return sorted(drawn, key=lambda case: (case[0], couples.index(case[1])))
 
 
-def _ranking(fit: BTFit, results: Iterable[PairwiseRunResult], key: str) -> pl.DataFrame:
-    turned = {"wins": "losses", "losses": "wins"}
-    kinds = ("wins", "losses", "ties", "flips", "abstentions", "errors")
-    rows = []
-    for result in results:
-        rate = result.win_rate(key)
-        rows.append({"variant": result.variant_b, **{kind: getattr(rate, kind) for kind in kinds}})
-        rows.append({"variant": result.variant_a, **{kind: getattr(rate, turned.get(kind, kind)) for kind in kinds}})
-    table = pl.DataFrame(rows).group_by("variant", maintain_order=True).sum()
-    scores = fit.theta.select("rank", "theta", "lower", "upper", "rank_lower", "rank_upper", variant="ID")
-    return table.join(scores, on="variant", how="left").sort("rank", "variant", nulls_last=True).select(RANKING)
-
-
 # One scale for several variants: a Bradley-Terry model of their cases, hard verdicts and graded preferences alike.
 #
 # A graded preference p counts as p of a win and 1 - p of a loss, so that the scores solve "sum of preferences =
@@ -333,44 +397,43 @@ _SCORES = {"object1": pl.String(), "object2": pl.String(), "score": pl.Float64()
 _DRAWS = 20_000  # behind the intervals of ranks
 
 
-def fit_variants(
-    results: Iterable[PairwiseRunResult], key: str, names: Sequence[str], level: float, seed: int
-) -> BTFit:
+def fit_variants(results: Iterable[PairwiseRunResult], key: str, names: Sequence[str], seed: int) -> BTFit:
     """Fit the scores of variants under a comparator.
 
     Args:
         results: of every two variants.
         key: the comparator.
         names: all variants.
-        level: of the intervals.
         seed: of the intervals of ranks.
 
     Raises:
         InputError: no case was answered.
     """
-    rows = [
-        (result.variant_a, result.variant_b, 1 - score, case.task_id)
-        for result in results
-        for case in result.of(key)
-        if (score := counted_score(case, result.failures)) is not None
-    ]
+    rows = []
+    for result in results:
+        for case in result.of(key):
+            score = counted_score(case, result.failures)
+            if score is not None:
+                rows.append((result.variant_a, result.variant_b, 1 - score, case.task_id))
     if not rows:
         raise InputError(f"{key}: no case was answered, so there is nothing to rank")
     cases = pl.DataFrame(rows, schema=_SCORES, orient="row")
     tasks = cases["task_id"].n_unique()
-    shared: dict[str, Any] = {"engine": "firth", "ids": names, "rank_intervals": True, "level": level, "seed": seed}
     graded = not cases["score"].is_in([0.0, 0.5, 1.0]).all()
-    shared |= {"covariance": True, "ties": "half", "weights": "weight" if graded else None}
     table = _halves(cases) if graded else cases.rename({"score": "result"})
-    plain = fit_bt_model(table, **shared)
+    fit = partial(
+        fit_bt_model, table, engine="firth", ids=names, rank_intervals=True, level=LEVEL, seed=seed, covariance=True,
+        ties="half", weights="weight" if graded else None,
+    )  # fmt: skip
+    plain = fit()
     if tasks < 2:
         return plain
-    robust = fit_bt_model(table, **shared, cluster="task_id")
+    robust = fit(cluster="task_id")
     if graded:
         spread = cases.group_by("object1", "object2").agg(pl.col("score").max() - pl.col("score").min())["score"].max()
-        return plain if float(spread) < NO_SPREAD else _by_tasks(plain, robust, tasks, level, seed)  # type: ignore[arg-type]
-    width = [float((fit.theta["upper"] - fit.theta["lower"]).sum()) for fit in (plain, robust)]
-    return robust if width[1] > width[0] else plain
+        return plain if float(spread) < NO_SPREAD else _by_tasks(plain, robust, tasks, seed)  # type: ignore[arg-type]
+    widths = [float((one.theta["upper"] - one.theta["lower"]).sum()) for one in (plain, robust)]
+    return robust if widths[1] > widths[0] else plain
 
 
 def _halves(cases: pl.DataFrame) -> pl.DataFrame:
@@ -380,17 +443,17 @@ def _halves(cases: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([won, lost]).filter(pl.col("weight") > 0).sort("task_id", "object1", "object2", "result")
 
 
-def _by_tasks(plain: BTFit, robust: BTFit, tasks: int, level: float, seed: int) -> BTFit:
+def _by_tasks(plain: BTFit, robust: BTFit, tasks: int, seed: int) -> BTFit:
     """A fit whose errors are those between tasks."""
-    reach = normal_quantile(level)
+    reach = normal_quantile(LEVEL)
     share = IMAGINED / (tasks - 1 + IMAGINED)
-    wider = (student_quantile(level, tasks - 1) / reach) ** 2
+    wider = (student_quantile(LEVEL, tasks - 1) / reach) ** 2
     spread: Floats = wider * ((1 - share) * robust.covariance + share * plain.covariance)  # type: ignore[assignment,operator]
     theta = robust.theta["theta"].to_numpy()
     half = reach * np.sqrt(np.maximum(np.diag(spread), 0))
     draws = theta + _draws(spread, seed)
     ranks = 1 + np.argsort(np.argsort(-draws, axis=1), axis=1)
-    ends = np.quantile(ranks, [(1 - level) / 2, (1 + level) / 2], axis=0, method="inverted_cdf").astype(np.int64)
+    ends = np.quantile(ranks, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0, method="inverted_cdf").astype(np.int64)
     columns = {"lower": theta - half, "upper": theta + half, "rank_lower": ends[0], "rank_upper": ends[1]}
     table = robust.theta.with_columns(**{name: pl.Series(one) for name, one in columns.items()})
     return replace(robust, theta=table, covariance=spread)
@@ -412,12 +475,11 @@ def _draws(covariance: Floats, seed: int) -> Floats:
 # variant may be in two groups.
 
 
-def differences_of(fit: BTFit, level: float, seed: int) -> pl.DataFrame:
+def differences_of(fit: BTFit, seed: int) -> pl.DataFrame:
     """The difference of the scores of every two variants, with intervals that hold for all of them at once.
 
     Args:
         fit: of the variants, with its covariance.
-        level: of all intervals together.
         seed: of the draws for the quantile.
 
     Returns:
@@ -425,18 +487,19 @@ def differences_of(fit: BTFit, level: float, seed: int) -> pl.DataFrame:
     """
     names = fit.theta["ID"].to_list()
     scores = fit.theta["theta"].to_numpy()
-    one, two = np.triu_indices(len(names), k=1)
-    c: Floats = fit.covariance  # type: ignore[assignment]  # asked for
-    errors = np.sqrt(np.maximum(c[one, one] + c[two, two] - 2 * c[one, two], 0))
-    draws = _draws(c, seed)
+    better, worse = np.triu_indices(len(names), k=1)
+    covariance: Floats = fit.covariance  # type: ignore[assignment]  # asked for
+    variances = covariance[better, better] + covariance[worse, worse] - 2 * covariance[better, worse]
+    errors = np.sqrt(np.maximum(variances, 0))
+    draws = _draws(covariance, seed)
     with np.errstate(invalid="ignore", divide="ignore"):
-        largest = np.nan_to_num(np.abs(draws[:, one] - draws[:, two]) / errors).max(axis=1, initial=0)
-    reach = float(np.quantile(largest, level)) * errors
-    gaps = scores[one] - scores[two]
+        largest = np.nan_to_num(np.abs(draws[:, better] - draws[:, worse]) / errors).max(axis=1, initial=0)
+    reach = float(np.quantile(largest, LEVEL)) * errors
+    gaps = scores[better] - scores[worse]
     return pl.DataFrame(
         {
-            "variant": [names[at] for at in one],
-            "other": [names[at] for at in two],
+            "variant": [names[at] for at in better],
+            "other": [names[at] for at in worse],
             "difference": gaps,
             "lower": gaps - reach,
             "upper": gaps + reach,
@@ -459,23 +522,14 @@ def groups_of(differences: pl.DataFrame, names: Sequence[str]) -> list[tuple[str
         [('x', 'y'), ('y', 'z')]
     """
     alike: dict[str, set[str]] = {name: set() for name in names}
-    for one, two, differ in differences.select("variant", "other", "differ").iter_rows():
+    for name, other, differ in differences.select("variant", "other", "differ").iter_rows():
         if not differ:
-            alike[one].add(two)
-            alike[two].add(one)
-    place = {name: at for at, name in enumerate(names)}
-    found = [tuple(sorted(group, key=place.__getitem__)) for group in _cliques(set(), set(names), set(), alike)]
-    return sorted(found, key=lambda group: [place[name] for name in group])
-
-
-def _cliques(
-    chosen: set[str], open_to: set[str], done: set[str], alike: dict[str, set[str]]
-) -> Iterator[Iterable[str]]:
-    """All largest sets of names that are alike in pairs (Bron and Kerbosch 1973, with a pivot)."""
-    if not open_to and not done:
-        yield chosen
-        return
-    pivot = max(open_to | done, key=lambda name: (len(alike[name] & open_to), name))
-    for name in sorted(open_to - alike[pivot]):
-        yield from _cliques(chosen | {name}, open_to & alike[name], done & alike[name], alike)
-        open_to, done = open_to - {name}, done | {name}
+            alike[name].add(other)
+            alike[other].add(name)
+    groups: set[frozenset[str]] = set()
+    for name in names:
+        groups |= {frozenset({name})} | {(group & alike[name]) | {name} for group in groups}
+        groups = {group for group in groups if not any(group < other for other in groups)}
+    return sorted(
+        (tuple(sorted(group, key=names.index)) for group in groups), key=lambda group: [*map(names.index, group)]
+    )

@@ -101,9 +101,9 @@ def agreement_of(run: PairwiseRunResult, x: str, y: str) -> PairwiseAgreement:
         return PairwiseAgreement(left_out=len(shared), graded=graded, correlation=correlation)
     winners = [(str(case_x.winner), str(case_y.winner)) for case_x, case_y in both]
     with without_notices():  # the result carries them
-        measured = agreement(two_raters(*map(list, zip(*winners, strict=True))), seed=1)
+        measured = agreement(two_raters(*(list(side) for side in zip(*winners, strict=True))), seed=1)
     kappa = measured.table.filter(statistic="cohen_kappa").row(0, named=True)
-    notices = [words for words in measured.notices if words.startswith("few ")]
+    notices: list[str] = []
     if len(both) < LEAST_UNITS:
         notices.insert(0, f"no interval of kappa: {len(both)} cases are too few, it takes {LEAST_UNITS}")
     if graded:
@@ -342,6 +342,22 @@ def counted_score(case: PairwiseCase, failures: Failures) -> float | None:
     kind, winner = count_failure(case.failed, case.outcome, case.winner, failures)
     asked = case.failed is None or failures == "shown"
     return score_of(str(kind), winner, case.preference if asked else None)
+
+
+def flips_of(cases: Iterable[PairwiseCase]) -> list[float]:
+    """Of the cases in which a judge named a winner in both orders: 1 where these differ, 0 where they are the same.
+
+    Two equal answers need no judge, and count as the same.
+    """
+    flips = []
+    for case in cases:
+        asked = case.detail.get("members", [{}])[0].get("detail") or case.detail
+        in_both_orders = case.outcome is Outcome.WIN and len(asked.get("orders", ())) == 2
+        if case.outcome is Outcome.FLIP:
+            flips.append(1.0)
+        elif in_both_orders or case.detail.get("identical"):
+            flips.append(0.0)
+    return flips
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -595,20 +611,18 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
         return summary_of(self)
 
     @checked
-    def diff(self, baseline: PairwiseRunResult, *, strict: bool = True, tolerance: float | None = None) -> RunDiff:
+    def diff(self, baseline: PairwiseRunResult, *, strict: bool = True) -> RunDiff:
         """What has changed for B since another run.
 
         Args:
             baseline: the run to compare with.
             strict: refuse runs that are not of the same tasks (with the same inputs) and keys; otherwise what they
                 share is compared.
-            tolerance: compare graded preferences, and count a change by more than this. By default hard verdicts are
-                compared, so that a preference that went from 0.83 to 0.82 is no regression.
 
         Raises:
             RunsNotComparableError: when they are not, or share nothing.
         """
-        return diff_runs(self, baseline, strict=strict, tolerance=tolerance)
+        return diff_runs(self, baseline, strict=strict)
 
     # Files
 

@@ -8,9 +8,11 @@ import os
 import random
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
+from itertools import zip_longest
 from typing import Any, Literal, Self, TypeAlias
 from uuid import uuid4
 
@@ -21,7 +23,7 @@ from pairscale.core.options import ProgressMode, require_choice, require_int, re
 from pairscale.core.provenance import Provenance, fingerprint, utc_now
 from pairscale.core.tables import listed
 from pairscale.evaluate.comparators import PairwiseComparator, PairwiseOutcome, as_outcome
-from pairscale.evaluate.formats.reading import recorded, source_at
+from pairscale.evaluate.formats.reading import recorded
 from pairscale.evaluate.inference.failures import (
     Failures,
     agreed_better,
@@ -30,15 +32,16 @@ from pairscale.evaluate.inference.failures import (
     require_failures,
     ways_to_count,
 )
-from pairscale.evaluate.inference.gate import GateRule
+from pairscale.evaluate.inference.gate import GateRule, RunningVerdict
 from pairscale.evaluate.inference.sequence import RunningSequence
-from pairscale.evaluate.result import PairwiseCase, PairwiseRunResult, counted_score, figures_of, measures_of
+from pairscale.evaluate.result import PairwiseCase, PairwiseRunResult, counted_score, figures_of, flips_of, measures_of
 from pairscale.evaluate.store import Compared, EvaluationStore
 from pairscale.evaluate.tasks import (
     Match,
     SuiteLike,
     Task,
     Trace,
+    TraceRef,
     TraceSource,
     Unmatched,
     as_suite,
@@ -46,7 +49,7 @@ from pairscale.evaluate.tasks import (
     matched,
     storable,
 )
-from pairscale.evaluate.variants import Answers, CaseJob, Variant, VariantLike, VariantRunner, make_variant
+from pairscale.evaluate.variants import Answers, CaseJob, Variant, VariantLike, VariantRunner, make_variant, paying
 from pairscale.judges.base import Judge, JudgePair, Verdict
 from pairscale.judges.function import ends_run, raised
 from pairscale.providers.catalog import price_date
@@ -65,8 +68,6 @@ from pairscale.runtime import (
     recorded_prices,
     require_prices,
 )
-from pairscale.runtime.sync import interrupt_of_call
-from pairscale.store.database import scrub_surrogates
 from pairscale.store.policies import GroupCommitWriter
 from pairscale.store.runfile import open_run
 
@@ -92,14 +93,14 @@ class DecidedRule:
         """A confidence sequence."""
         return RunningSequence()
 
-    def stops(self, looks: Sequence[Mapping[Failures, RunningSequence]], asked: Failures) -> bool:
+    def stops(self, looks: Sequence[Look], asked: Failures) -> bool:
         """Whether one variant is better; asked after every task.
 
         Args:
-            looks: of each comparator, by the way to count failures, what its scores have shown.
+            looks: of each comparator.
             asked: the way that was asked for.
         """
-        better = {way: sequence.better for way, sequence in looks[0].items() if sequence.n}
+        better = {way: sequence.better for way, sequence in looks[0].sequences.items() if sequence.n}
         return agreed_better(better, asked) is not None
 
 
@@ -116,7 +117,7 @@ class Look:
 
     Attributes:
         sequences: by the way to count failures, what the scores have shown.
-        looked: tasks that were looked at.
+        flips: of the tasks in which both orders name a winner, how often these differ.
     """
 
     def __init__(self, tasks: Sequence[str], failures: Failures, rule: DecidedRule | GateRule) -> None:
@@ -124,7 +125,7 @@ class Look:
         self._next = 0
         self._done: dict[int, PairwiseCase] = {}
         self._of_task: list[PairwiseCase] = []
-        self.looked = 0
+        self.flips = RunningVerdict(0.0)
         self.sequences: dict[Failures, Any] = {way: rule.sequence() for way in ways_to_count(failures)}
 
     def take(self, place: int, case: PairwiseCase) -> None:
@@ -143,8 +144,10 @@ class Look:
             known = [score for score in scores if score is not None]
             if known:
                 sequence.update(sum(known) / len(known))
+        flipped = flips_of(self._of_task)
+        if flipped:
+            self.flips.update(sum(flipped) / len(flipped))
         self._of_task = []
-        self.looked += 1
 
 
 # Where the two answers of a case come from
@@ -156,13 +159,13 @@ def answer_source(given: Any, name: str) -> TraceSource:
     Raises:
         InputError: they are none.
     """
-    found = source_at(given) if isinstance(given, str | os.PathLike) else recorded(given)
-    if found is None:
+    source = recorded(given)
+    if source is None:
         raise InputError(
             f"the answers of {name} must be a file, a folder, a table, a mapping from task to answer or a trace "
             f"source, not {given!r:.80}"
         )
-    return found
+    return source
 
 
 async def paired(
@@ -182,7 +185,7 @@ async def paired(
         names: of the variants.
         strict: whether to refuse answers to different questions under the same name.
     """
-    sources = [answer_source(source_a, names[0]), answer_source(source_b, names[1])]
+    sources = (answer_source(source_a, names[0]), answer_source(source_b, names[1]))
     refs_a, refs_b = [[ref async for ref in source.list()] for source in sources]
     matches, unknown = matched(refs_a, refs_b, () if suite is None else as_suite(suite), names, strict=strict)
     jobs: list[CaseJob] = []
@@ -190,32 +193,37 @@ async def paired(
     for match in matches:
         if not match.a and not match.b:
             left.append(Unmatched(match.name, 1, "both"))
-        for at in range(max(len(match.a), len(match.b))):
-            if at < min(len(match.a), len(match.b)):
-                jobs.append(CaseJob(match.name, at + 1, names, _loader(sources, match, at)))
+        for repeat, refs in enumerate(zip_longest(match.a, match.b), start=1):
+            if None in refs:
+                left.append(Unmatched(match.name, repeat, "a" if refs[0] is None else "b"))
             else:
-                left.append(Unmatched(match.name, at + 1, "b" if at < len(match.a) else "a"))
+                jobs.append(CaseJob(match.name, repeat, names, partial(_load, sources, match, refs)))
     if not jobs:
         raise InputError("A and B have no task in common; answers are paired by task_id, else by the text of the task")
     return jobs, (*left, *unknown)
 
 
-def _loader(sources: Sequence[TraceSource], match: Match, at: int) -> Callable[[], Awaitable[Answers]]:
-    async def load() -> Answers:
-        a = as_trace(await sources[0].load(match.a[at]), match.name)
-        b = as_trace(await sources[1].load(match.b[at]), match.name)
-        if match.task is not None:
-            return match.task, a, b
-        known = {**b.metadata, **a.metadata}  # the task, as far as its answers say what it was
-        inputs = {"input": known["input"]} if known.get("input") is not None else {}
-        tags = known.get("tags")
-        kinds = tuple(tags) if isinstance(tags, list | tuple) else ()
-        return Task(inputs, match.name, known.get("reference_outputs", known.get("reference")), kinds), a, b
-
-    return load
+async def _load(sources: Sequence[TraceSource], match: Match, refs: Sequence[TraceRef]) -> Answers:
+    """The task of a case, and both answers; without a suite, the task is what the answers say that it was."""
+    a, b = [as_trace(await source.load(ref), match.name) for source, ref in zip(sources, refs, strict=True)]
+    if match.task is not None:
+        return match.task, a, b
+    about = {**b.metadata, **a.metadata}
+    tags = about.get("tags")
+    task = Task(
+        {"input": about["input"]} if about.get("input") is not None else {},
+        match.name,
+        about.get("reference_outputs", about.get("reference")),
+        tuple(tags) if isinstance(tags, list | tuple) else (),
+    )
+    return task, a, b
 
 
 # The run
+
+
+class _GivenUp(Exception):  # noqa: N818 - the run is being stopped, nothing went wrong
+    """A question was not asked, because the run is being stopped."""
 
 
 class PairwiseRun:
@@ -255,10 +263,8 @@ class PairwiseRun:
         self.on_case = on_case
         self._progress = progress
         self.stop_when = stop_when
-        self.stop_rule: DecidedRule | GateRule | None = None
-        if isinstance(stop_when, GateRule):
-            self.stop_rule = stop_when
-        elif require_choice(stop_when, "stop_when", (None, "decided")):
+        self.stop_rule: DecidedRule | GateRule | None = stop_when if isinstance(stop_when, GateRule) else None
+        if self.stop_rule is None and require_choice(stop_when, "stop_when", (None, "decided")):
             self.stop_rule = DecidedRule()
         self._judges = [judge for one in self.comparators for judge in getattr(one, "judges", ())]
         require_prices(self._judges, options.max_cost)
@@ -268,6 +274,19 @@ class PairwiseRun:
         self.asked = 0
         self.answered = 0
         self.stopped: str | None = None
+        self.jobs: Sequence[CaseJob] = ()
+        self.done_cases: dict[int, list[PairwiseCase]] = {}
+        self.traces: dict[int, tuple[Trace, Trace]] = {}
+        self._compared: dict[tuple[str, int], Compared] = {}
+        self._places: deque[tuple[int, int]] = deque()
+        self._looks: list[Look] = []
+        self._questions: deque[Question] = deque()
+        self._answers: dict[int, asyncio.Future[Recorded]] = {}
+        self._n_questions = 0
+        self._raised: set[str] = set()  # comparators that have raised an exception
+        self._open: set[asyncio.Task[None]] = set()
+        self._failure: BaseException | None = None
+        self._changed: asyncio.Future[None] | None = None
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[Self]:
@@ -278,7 +297,7 @@ class PairwiseRun:
                 self.store = EvaluationStore(self._run_file, self._writer)
                 record_prices(self._run_file, self._judges)
                 self.budget = Budget.of(self._run_file, self.options.max_cost)
-                self.budget.spent += self.store.spent()
+                self.budget.spent += self.store.spent
                 self._spent_before = self.budget.spent
                 try:
                     yield self
@@ -327,7 +346,7 @@ class PairwiseRun:
             jobs = [runner.job(task, repeat, *names) for task in suite for repeat in range(1, repeats + 1)]
             used = {"run": self.name, "suite": suite.name, "repeats": repeats, "stop_when": self.stop_when}
             about["provenance"] = Provenance("run_pairwise", used, self.seed, runner.identities)
-            return await self._result(jobs, names, about)
+            return await self._result(names, jobs, **about)
 
     async def compare_answers(
         self, source_a: Any, source_b: Any, names: tuple[str, str], *, suite: SuiteLike | None = None, **about: Any
@@ -347,122 +366,79 @@ class PairwiseRun:
         async with self.opened():
             used = {"run": self.name, "suite": tasks and tasks.name, "stop_when": self.stop_when}
             about["provenance"] = Provenance("evaluate_pairwise", used, self.seed)
-            return await self._result(jobs, names, about)
+            return await self._result(names, jobs, **about)
 
-    async def grade(self, jobs: Sequence[CaseJob]) -> CaseSource:
+    async def grade(self, jobs: Sequence[CaseJob]) -> None:
         """Compare every case, or as many as it takes."""
+        self.jobs = jobs
+        self.order = _order(jobs, self.seed, shuffled=self.stop_rule is not None)
+        self._places.extend(enumerate(self.order))
+        if self.stop_rule is not None:
+            tasks = [jobs[number].task_id for number in self.order]
+            self._looks = [Look(tasks, self.failures, self.stop_rule) for _ in self.comparators]
         self.budget.prices = recorded_prices(self._run_file)
-        with Progress(len(jobs), show=self._progress, label="comparing", prices=self.budget.prices) as bar:
-            source = CaseSource(self, jobs, bar)
-            runtime = Runtime(source, self._writer, self.options, budget=self.budget)
+        with Progress(len(jobs), show=self._progress, label="comparing", prices=self.budget.prices) as self._bar:
+            runtime = Runtime(self, self._writer, self.options, budget=self.budget)
             try:
                 await runtime.run()
             finally:
-                await source.aclose()
+                await self.aclose()
                 self.answered = 0 if self._runner is None else self._runner.asked
                 self.asked = runtime.asked + self.answered
-        self.stopped = source.stopped or runtime.stopped
-        if source.stopped == "max_cost" and runtime.stopped is None:
+        if self.stopped == "max_cost" and runtime.stopped is None:
             runtime.tell_budget()
-        return source
+        self.stopped = self.stopped or runtime.stopped
 
-    async def _result(
-        self, jobs: Sequence[CaseJob], names: tuple[str, str], about: Mapping[str, Any]
-    ) -> PairwiseRunResult:
-        """Compare every case; the result is saved where that was asked for."""
-        created = utc_now()
-        start = time.perf_counter()
-        source = await self.grade(jobs)
-        done = source.done_cases
-        run_id = about.get("run_id") or uuid4().hex
-        store_dir = about.get("store_dir")
-        known = {name: value for name, value in about.items() if name not in {"run_id", "store_dir"}}
-        dates = [price_date(getattr(one, "price", None)) for one in self._priced]
-        result = PairwiseRunResult(
-            run_id,
-            tuple(case for number in source.order for case in done.get(number, ())),
-            self.keys,
-            *names,
-            **known,
-            unasked=tuple(dict.fromkeys(jobs[number].task_id for number in source.order if number not in done)),
+    def result(self, names: tuple[str, str], numbers: Sequence[int], **about: Any) -> PairwiseRunResult:
+        """The result of the cases with these numbers, which are of these two variants."""
+        done = [number for number in numbers if number in self.done_cases]
+        return PairwiseRunResult(
+            cases=tuple(case for number in done for case in self.done_cases[number]),
+            keys=self.keys,
+            variant_a=names[0],
+            variant_b=names[1],
+            unasked=tuple(dict.fromkeys(self.jobs[at].task_id for at in numbers if at not in self.done_cases)),
             stopped=self.stopped,
             sequential=self.stop_rule is not None,
             failures=self.failures,
             variants=tuple(
-                figures_of(side, (source.traces[number][at] for number in sorted(done))) for at, side in enumerate("ab")
+                figures_of(side, (self.traces[number][place] for number in done)) for place, side in enumerate("ab")
             ),
+            **about,
+        )
+
+    async def _result(
+        self,
+        names: tuple[str, str],
+        jobs: Sequence[CaseJob],
+        *,
+        run_id: str | None = None,
+        store_dir: Any = None,
+        **about: Any,
+    ) -> PairwiseRunResult:
+        """Compare every case of two variants; the result is saved where that was asked for."""
+        created = utc_now()
+        start = time.perf_counter()
+        await self.grade(jobs)
+        dates = {price_date(getattr(asked, "price", None)) for asked in self._priced}
+        result = self.result(
+            names,
+            self.order,
+            run_id=run_id or uuid4().hex,
             asked=self.asked,
             answered=self.answered,
             cost=self.cost,
-            prices_as_of=tuple(sorted({date for date in dates if date})),
+            prices_as_of=tuple(sorted(date for date in dates if date)),
             duration_ms=round((time.perf_counter() - start) * 1000, 3),
             created_at=created,
             store_dir=None if store_dir is None else os.fspath(store_dir),
+            **about,
         )
         if store_dir is not None:
             result.save()
         if self.store.is_kept:
-            self.store.add_pairwise_result(result, source.compared)
+            self.store.add_pairwise_result(result, self._compared)
         return result
-
-
-def _require_keys(comparators: Sequence[Any]) -> tuple[str, ...]:
-    """The keys of comparators, where each has its own."""
-    if not comparators or not all(isinstance(one, PairwiseComparator) for one in comparators):
-        raise InputError("comparators have a key and an async compare, such as pairwise_judge(…)")
-    keys = tuple(one.key for one in comparators)
-    if len(set(keys)) < len(keys) or storable(keys) != keys:
-        raise InputError(f"comparators need different keys of whole characters, not {listed(storable(keys))}")
-    return keys
-
-
-class _GivenUp(Exception):  # noqa: N818 - the run is being stopped, nothing went wrong
-    """A question was not asked, because the run is being stopped."""
-
-
-class CaseSource:
-    """The cases of a run as a source of questions.
-
-    A case is worked on in a task of its own. What it asks a judge goes through :meth:`ask` into the queue that the
-    runtime takes its questions from.
-
-    Args:
-        run: the run, with its comparators and settings; its run file is open.
-        jobs: the cases.
-        progress: what is shown.
-
-    Attributes:
-        order: the numbers of the jobs in the order in which they are taken.
-        done_cases: by the number of the job, its cases.
-        compared: by task and repeat, what was compared.
-        traces: by the number of the job, the two answers as they came.
-        stopped: ``decided`` or ``max_cost``; None when all cases were taken.
-    """
-
-    def __init__(self, run: PairwiseRun, jobs: Sequence[CaseJob], progress: Progress) -> None:
-        self._run = run
-        self._store = run.store
-        self._jobs = jobs
-        self._progress = progress
-        self._takes = {one.key: frozenset(inspect.signature(one.compare).parameters) for one in run.comparators}
-        self._concurrency = run.options.concurrency
-        self.order = _order(jobs, run.seed, shuffled=run.stop_rule is not None)
-        self._places = deque(enumerate(self.order))
-        self._looks: list[Look] = []
-        if run.stop_rule is not None:
-            tasks = [jobs[number].task_id for number in self.order]
-            self._looks = [Look(tasks, run.failures, run.stop_rule) for _ in run.comparators]
-        self.done_cases: dict[int, list[PairwiseCase]] = {}
-        self.compared: dict[tuple[str, int], Compared] = {}
-        self.traces: dict[int, tuple[Trace, Trace]] = {}
-        self.stopped: str | None = None
-        self._questions: deque[Question] = deque()
-        self._answers: dict[int, asyncio.Future[Recorded]] = {}
-        self._asked = 0
-        self._raised: set[str] = set()  # comparators that have raised an exception
-        self._open: set[asyncio.Task[None]] = set()
-        self._failure: BaseException | None = None
-        self._changed: asyncio.Future[None] | None = None
 
     # The source of questions
 
@@ -472,7 +448,7 @@ class CaseSource:
             raise self._failure
         if self._questions:
             return self._questions.popleft()
-        if len(self._open) < self._concurrency and self._places and self.stopped is None:
+        if len(self._open) < self.options.concurrency and self._places and self.stopped is None:
             task = asyncio.create_task(self._case(*self._places.popleft()))
             self._open.add(task)
             task.add_done_callback(self._ended)
@@ -489,7 +465,7 @@ class CaseSource:
             if recorded is None:
                 answer.set_exception(_GivenUp())
             else:
-                self._store.take(question, recorded)
+                self.store.take(question, recorded)
                 answer.set_result(recorded)
         return ()
 
@@ -498,7 +474,7 @@ class CaseSource:
         for task in self._open:
             task.cancel()
         await asyncio.gather(*self._open, return_exceptions=True)
-        for comparator in self._run.comparators:
+        for comparator in self.comparators:
             await close(comparator)
 
     def _wake(self) -> None:
@@ -516,15 +492,15 @@ class CaseSource:
 
     async def ask(self, judge: Judge, pair: JudgePair, retries: int) -> Verdict:
         """The answer that is known, or else what the judge says now, once it is on the disk."""
-        uid = str(scrub_surrogates(pair.uid))
-        async with self._store.turn(judge.condition.condition_id, uid):
-            known = self._store.verdict(judge, uid)
+        uid = pair.uid
+        async with self.store.turn(judge.condition.condition_id, uid):
+            known = self.store.verdict(judge, uid)
             if known is not None:
                 return known
-            self._asked += 1
-            question = self._store.question(judge, pair, uid, retries, key=self._asked)
+            self._n_questions += 1
+            question = self.store.question(judge, pair, uid, retries, key=self._n_questions)
             answer: asyncio.Future[Recorded] = asyncio.get_running_loop().create_future()
-            self._answers[self._asked] = answer
+            self._answers[self._n_questions] = answer
             self._questions.append(question)
             self._wake()
             return (await answer).verdict
@@ -532,40 +508,42 @@ class CaseSource:
     # Cases
 
     async def _case(self, place: int, number: int) -> None:
-        cases, self.traces[number] = await self._compare(self._jobs[number])
+        cases, self.traces[number] = await self._compare(self.jobs[number])
         self.done_cases[number] = cases
         failed = any(not case.outcome.is_answer for case in cases)
-        self._progress.count(failed=failed, cost=sum(case.cost or 0.0 for case in cases))
-        if self._run.on_case is not None:
+        self._bar.count(failed=failed, cost=sum(case.cost or 0.0 for case in cases))
+        if self.on_case is not None:
             for case in cases:
-                self._run.on_case(case)
-        rule = self._run.stop_rule
+                self.on_case(case)
+        rule = self.stop_rule
         if rule is not None:
             for look, case in zip(self._looks, cases, strict=True):
                 look.take(place, case)
-            if rule.stops([look.sequences for look in self._looks], self._run.failures):
+            if rule.stops(self._looks, self.failures):
                 self.stopped = self.stopped or "decided"
 
     async def _compare(self, job: CaseJob) -> tuple[list[PairwiseCase], tuple[Trace, Trace]]:
-        task, trace_a, trace_b = await job.load()
-        failed = failed_sides(trace_a.failure, trace_b.failure)
+        task, *traces = await job.load()
+        failed = failed_sides(traces[0].failure, traces[1].failure)
         why = "; ".join(
             f"{name} failed: {trace.failure}"
-            for name, trace in zip(job.names, (trace_a, trace_b), strict=True)
+            for name, trace in zip(job.names, traces, strict=True)
             if trace.failure is not None
         )
-        if self._store.is_kept:
-            self.compared[job.task_id, job.repeat] = Compared(
-                task.input, self._stored_text(task, trace_a), self._stored_text(task, trace_b)
-            )
-        digest = _digest([task.inputs, task.reference_outputs])
+        length_a, length_b = (len(trace.output) if trace.failure is None else None for trace in traces)
+        if self.store.is_kept:
+            names = [
+                None if trace.failure is not None else self.store.add_text(task.task_id, trace.output)
+                for trace in traces
+            ]
+            self._compared[job.task_id, job.repeat] = Compared(task.input, names[0], names[1])
         cases = []
-        for comparator in self._run.comparators:
-            if failed is None or self._run.failures == "shown":
-                outcome = await self._outcome(comparator, job, task, _shown(trace_a), _shown(trace_b))
+        for comparator in self.comparators:
+            if failed is None or self.failures == "shown":
+                outcome = await self._outcome(comparator, job, task, *map(_shown, traces))
                 reasoning = f"{why}; {outcome.reasoning}" if failed else outcome.reasoning
             else:
-                kind, winner = count_failure(failed, Outcome.ERROR, None, self._run.failures)
+                kind, winner = count_failure(failed, Outcome.ERROR, None, self.failures)
                 outcome = PairwiseOutcome(winner, outcome=kind)  # type: ignore[arg-type]
                 reasoning = why
             case = PairwiseCase(
@@ -578,26 +556,22 @@ class CaseSource:
                 outcome.cost,
                 job.repeat,
                 task.tags,
-                length_a=None if trace_a.failure is not None else len(trace_a.output),
-                length_b=None if trace_b.failure is not None else len(trace_b.output),
-                measures_a=measures_of(trace_a),
-                measures_b=measures_of(trace_b),
-                failed=failed,
-                task_digest=digest,
-                preference=outcome.preference,
+                length_a,
+                length_b,
+                measures_of(traces[0]),
+                measures_of(traces[1]),
+                failed,
+                _digest([task.inputs, task.reference_outputs]),
+                outcome.preference,
             )
             cases.append(case)
-        return cases, (trace_a, trace_b)
-
-    def _stored_text(self, task: Task, trace: Trace) -> str | None:
-        """The name of an answer in the run file; None for one that failed."""
-        return None if trace.failure is not None else self._store.add_text(task.task_id, trace.output)
+        return cases, (traces[0], traces[1])
 
     async def _outcome(
         self, comparator: PairwiseComparator, job: CaseJob, task: Task, trace_a: Trace, trace_b: Trace
     ) -> PairwiseOutcome:
         """What a comparator says now, or has said before."""
-        takes = self._takes[comparator.key]
+        takes = inspect.signature(comparator.compare).parameters
         given: dict[str, Any] = {"task": task, "trace_a": trace_a, "trace_b": trace_b}
         given["reference_outputs"] = task.reference_outputs
         if "repeat" in takes:
@@ -607,30 +581,16 @@ class CaseSource:
         question = None
         if getattr(comparator, "remember", True):
             question = _question(task, trace_a, trace_b, job.repeat)
-            known = None if question is None else self._store.outcome(comparator.key, question)
+            known = None if question is None else self.store.outcome(comparator.key, question)
             if known is not None:
                 return known
-        return await self._asked_by_itself(comparator, question, given)
-
-    async def _asked_by_itself(
-        self, comparator: PairwiseComparator, question: str | None, given: Mapping[str, Any]
-    ) -> PairwiseOutcome:
-        """What a comparator says that puts no questions through the run: its cost is counted here."""
-        interrupt = interrupt_of_call()
-        await interrupt.wait_if_stopping()
-        reserved = await self._run.budget.reserve(f"comparator:{comparator.key}", None, is_variant=True)
-        with interrupt.waits():
-            cost = None
-            answered = False
-            try:
-                outcome = await self._called(comparator, given)
-                cost = outcome.cost
-                answered = outcome.outcome is not None and outcome.outcome.is_answer
-            finally:
-                self._run.budget.settle(reserved, cost, known=cost is not None or answered)
+        async with paying(self.budget, f"comparator:{comparator.key}", None) as bill:
+            outcome = await self._called(comparator, given)
+            bill.cost = outcome.cost
+            bill.is_answered = outcome.outcome is not None and outcome.outcome.is_answer
             if question is not None and not outcome.detail.get("raised"):
-                await self._store.add_outcome(comparator.key, question, given["task"].task_id, outcome)
-            return outcome
+                await self.store.add_outcome(comparator.key, question, task.task_id, outcome)
+        return outcome
 
     async def _called(self, comparator: PairwiseComparator, given: Mapping[str, Any]) -> PairwiseOutcome:
         """What a comparator says now; whatever is wrong with it is the outcome of this case."""
@@ -652,6 +612,16 @@ class CaseSource:
         return outcome
 
 
+def _require_keys(comparators: Sequence[Any]) -> tuple[str, ...]:
+    """The keys of comparators, where each has its own."""
+    if not comparators or not all(isinstance(one, PairwiseComparator) for one in comparators):
+        raise InputError("comparators have a key and an async compare, such as pairwise_judge(…)")
+    keys = tuple(one.key for one in comparators)
+    if len(set(keys)) < len(keys) or storable(keys) != keys:
+        raise InputError(f"comparators need different keys of whole characters, not {listed(storable(keys))}")
+    return keys
+
+
 def _shown(trace: Trace) -> Trace:
     """An answer as comparators see it."""
     return trace if trace.failure is None else replace(trace, output=NO_ANSWER)
@@ -662,14 +632,15 @@ def _question(task: Task, trace_a: Trace, trace_b: Trace, repeat: int) -> str | 
     shown: list[Any] = [task.task_id, task.input, trace_a.output, trace_b.output]
     if repeat > 1:
         shown.append(repeat)
-    besides: dict[str, Any] = {
-        "inputs": {name: value for name, value in task.inputs.items() if name != "input"},
-        "reference": task.reference_outputs,
-    }
+    besides: dict[str, Any] = {}
+    inputs = {name: value for name, value in task.inputs.items() if name != "input"}
+    if inputs:
+        besides["inputs"] = inputs
+    if task.reference_outputs not in (None, {}):
+        besides["reference"] = task.reference_outputs
     if trace_a.events or trace_b.events:
         besides["events"] = [trace.to_dict()["events"] for trace in (trace_a, trace_b)]
-    known = {name: value for name, value in besides.items() if value not in (None, {})}
-    return _digest([*shown, known] if known else shown)
+    return _digest([*shown, besides] if besides else shown)
 
 
 def _digest(parts: list[Any]) -> str | None:

@@ -29,15 +29,16 @@ from pairscale.evaluate.result import PairwiseRunResult
 from pairscale.evaluate.tasks import InMemoryTraceSource, Suite, Task, Trace
 from pairscale.judges.base import Judge, JudgePair, Verdict
 from pairscale.runtime import Question, Recorded
-from pairscale.store.database import scrub_surrogates
 from pairscale.store.marks import ANSWERS, OUTCOMES, RESULTS, RUNS, TASKS
 from pairscale.store.policies import GroupCommitWriter
 from pairscale.store.runfile import RunFile, open_run
-from pairscale.store.schema import items, pairs, write_json
+from pairscale.store.schema import items, pairs
 from pairscale.store.writer import Entry
 
 TIMED_OUT = "variant_timeout"
 """In the metadata of an answer that did not come in time: the limit, in seconds."""
+RECORDED = "recorded:"
+"""How the identity of a variant begins whose answers were recorded elsewhere, and cost this run nothing."""
 COST_IS_ESTIMATE = "cost_is_estimate"
 """In the metadata of an answer whose cost is the most that it may have cost."""
 
@@ -78,10 +79,15 @@ class EvaluationStore:
     Args:
         store: the run file, open for writing.
         writer: writes into it.
+
+    Attributes:
+        spent: US dollars that variants, and comparators that are not judges, have cost in earlier calls: also answers
+            that failed and were asked for again.
     """
 
     def __init__(self, store: RunFile, writer: GroupCommitWriter) -> None:
-        self._store, self._writer = store, writer
+        self._store = store
+        self._writer = writer
         self._conditions: dict[str, _KnownRows] = {}
         self._turns: dict[tuple[str, str], asyncio.Lock] = {}
         with store.transaction() as connection:
@@ -91,23 +97,22 @@ class EvaluationStore:
         self._tasks = {row["task"] for row in store.read_log(TASKS)}
         self._answers: dict[tuple[str, str, int], Trace] = {}
         self._answered: set[tuple[str, str, int]] = set()  # by this call
-        self._spent_in_vain = 0.0  # on answers that failed, and were asked for again
+        self.spent = 0.0
         for row in store.read_log(ANSWERS):
-            key = row["variant"], row["task"], row["repeat"]
-            if key in self._answers and self._answers[key].failure is not None:
-                self._spent_in_vain += self._answers[key].cost or 0.0
-            self._answers[key] = Trace.from_dict(row["trace"])
-        self._outcomes = {(row["key"], row["question"]): _outcome(row["outcome"]) for row in store.read_log(OUTCOMES)}
+            trace = Trace.from_dict(row["trace"])
+            self._answers[row["variant"], row["task"], row["repeat"]] = trace
+            if not row["variant"].startswith(RECORDED):
+                self.spent += trace.cost or 0.0
+        self._outcomes: dict[tuple[str, str], PairwiseOutcome] = {}
+        for row in store.read_log(OUTCOMES):
+            outcome = PairwiseOutcome(**{**row["outcome"], "outcome": Outcome(row["outcome"]["outcome"])})
+            self._outcomes[row["key"], row["question"]] = outcome
+            self.spent += outcome.cost or 0.0
 
     @property
     def is_kept(self) -> bool:
         """Whether there is a file, or everything is gone when the run ends."""
         return self._store.name != "memory"
-
-    def spent(self) -> float:
-        """What variants, and comparators that are not judges, have cost so far, in US dollars."""
-        answers = sum(trace.cost or 0.0 for trace in self._answers.values())
-        return self._spent_in_vain + answers + sum(outcome.cost or 0.0 for outcome in self._outcomes.values())
 
     def turn(self, who: str, question: str) -> asyncio.Lock:
         """The right to put a question: two cases may ask the same, and one answer is enough."""
@@ -127,23 +132,14 @@ class EvaluationStore:
         An answer that did not come in time is not asked for again, unless there is more time now.
         """
         key = variant, task.digest, repeat
-        found = self._answers.get(key)
-        if found is None or found.failure is None or key in self._answered:
-            return found
-        limit = found.metadata.get(TIMED_OUT)
-        return found if timeout is not None and limit is not None and timeout <= limit else None
+        trace = self._answers.get(key)
+        if trace is None or trace.failure is None or key in self._answered:
+            return trace
+        limit = trace.metadata.get(TIMED_OUT)
+        return trace if timeout is not None and limit is not None and timeout <= limit else None
 
     async def add_answer(self, variant: str, name: str, task: Task, repeat: int, trace: Trace) -> None:
         """Write an answer, and wait until it is on the disk."""
-        await self._writer.write(self._answer_entry(variant, name, task, repeat, trace))
-
-    def note_answer(self, variant: str, name: str, task: Task, repeat: int, trace: Trace) -> None:
-        """Write a recorded answer without waiting, unless it is there already."""
-        known = self._answers.get((variant, task.digest, repeat))
-        if known is None or write_json(known.to_dict()) != write_json(trace.to_dict()):
-            self._writer.put(self._answer_entry(variant, name, task, repeat, trace))
-
-    def _answer_entry(self, variant: str, name: str, task: Task, repeat: int, trace: Trace) -> Entry:
         rows: list[tuple[str, Mapping[str, Any]]] = []
         digest = task.digest
         if digest not in self._tasks:
@@ -151,26 +147,21 @@ class EvaluationStore:
             rows.append((TASKS, {"task": digest, **task.to_dict()}))
         row = {"variant": variant, "name": name, "task": digest, "task_id": task.task_id, "repeat": repeat}
         rows.append((ANSWERS, {**row, "trace": trace.to_dict(), "at": utc_now()}))
+        await self._writer.write(Entry(rows=rows))
         self._answers[variant, digest, repeat] = trace
         self._answered.add((variant, digest, repeat))
-        return Entry(rows=rows)
 
     def add_text(self, task_id: str, text: str) -> str:
         """Write a text that is compared, under the name that judges know it by; returns that name."""
-        name = str(scrub_surrogates(item_name(task_id, text)))
-        self._add_items([{"ID": name, "text": text, "task_id": task_id}])
-        return name
+        return self._add_item(item_name(task_id, text), task_id, text)
 
-    def _add_items(self, given: list[dict[str, Any]]) -> None:
-        rows = []
-        for item in given:
-            if item["ID"] not in self._items:
-                self._items.add(item["ID"])
-                text = str(scrub_surrogates(item["text"]))
-                row = {"item_id": item["ID"], "text": text, "text_hash": text_hash(text)}
-                rows.append({**row, "columns": {"task_id": scrub_surrogates(item["task_id"])}})
-        if rows:
-            self._writer.put(Entry(samples=rows))
+    def _add_item(self, name: str, task_id: str, text: str) -> str:
+        """Write a text under its name, unless it is there; returns the name."""
+        if name not in self._items:
+            self._items.add(name)
+            row = {"item_id": name, "text": text, "text_hash": text_hash(text), "columns": {"task_id": task_id}}
+            self._writer.put(Entry(samples=[row]))
+        return name
 
     def add_result(self, log: str, row: Mapping[str, Any], found: Any) -> None:
         """Write what a run found, to be reported later; once, however often the same is found."""
@@ -191,8 +182,8 @@ class EvaluationStore:
 
     def outcome(self, key: str, question: str) -> PairwiseOutcome | None:
         """What a comparator has said before; None when it has not, or failed."""
-        found = self._outcomes.get((key, question))
-        return found if found is not None and found.outcome is not None and found.outcome.is_answer else None
+        outcome = self._outcomes.get((key, question))
+        return outcome if outcome is not None and outcome.outcome is not None and outcome.outcome.is_answer else None
 
     async def add_outcome(self, key: str, question: str, task_id: str, outcome: PairwiseOutcome) -> None:
         """Write what a comparator said."""
@@ -213,22 +204,19 @@ class EvaluationStore:
     def question(self, judge: Judge, pair: JudgePair, uid: str, retries: int, key: int) -> Question:
         """A question to a judge; its texts are written before it is asked."""
         known = self._known(judge)
-        sides = [
-            {name: scrub_surrogates(item[name]) for name in ("ID", "text", "task_id")}
-            for item in (pair.first, pair.second)
-        ]
-        self._add_items(sides)
+        for item in (pair.first, pair.second):
+            self._add_item(item["ID"], item["task_id"], item["text"])
         return Question(
             judge,
             judge.condition.condition_id,
             uid,
-            {**pair.first, "ID": sides[0]["ID"]},
-            {**pair.second, "ID": sides[1]["ID"]},
+            pair.first,
+            pair.second,
             key=key,
             attempt=known.attempts.get(uid, 0) + 1,
             replaces=uid in known.failed,
             occurrence=pair.occurrence,
-            columns={"task_id": sides[0]["task_id"]},
+            columns={"task_id": pair.first["task_id"]},
             retries=retries,
         )
 
@@ -268,10 +256,6 @@ def _verdict(row: Mapping[str, Any]) -> Verdict:
     return Verdict(Outcome(row["outcome"]), place, **kept)  # type: ignore[arg-type]
 
 
-def _outcome(row: Mapping[str, Any]) -> PairwiseOutcome:
-    return PairwiseOutcome(**{**row, "outcome": Outcome(row["outcome"])})
-
-
 # Reading a run file
 
 
@@ -303,16 +287,16 @@ class RunTraceSource(InMemoryTraceSource):
     @checked
     def __init__(self, run: str | os.PathLike[str], variant: str) -> None:
         names: dict[str, str] = {}
-        answers: dict[str, dict[tuple[int, str], Trace]] = {}
+        answers: dict[tuple[int, str], Trace] = {}
         with open_run(run) as store:
             for row in store.read_log(RUNS):
                 names |= row["variants"]
             for row in store.read_log(ANSWERS):
-                answers.setdefault(row["variant"], {})[row["repeat"], row["task_id"]] = Trace.from_dict(row["trace"])
-        found = {name: answers[identity] for name, identity in names.items() if identity in answers}
-        if variant not in found:
-            raise UnknownNameError(f"{run} has no answers of a variant {variant!r}; there are {listed(list(found))}")
-        in_order = sorted(found[variant].items(), key=lambda answer: answer[0][0])
+                if row["variant"] == names.get(variant):
+                    answers[row["repeat"], row["task_id"]] = Trace.from_dict(row["trace"])
+        if not answers:
+            raise UnknownNameError(f"{run} has no answers of a variant {variant!r}; there are {listed(list(names))}")
+        in_order = sorted(answers.items(), key=lambda answer: answer[0][0])
         super().__init__((task_id, trace) for (_, task_id), trace in in_order)
 
 
@@ -332,7 +316,8 @@ def read_suite(run: str | os.PathLike[str]) -> Suite | None:
     tasks: dict[str, Task] = {}
     with open_run(run) as store:
         for row in store.read_log(TASKS):
-            known = {name: row[name] for name in ("inputs", "task_id", "reference_outputs", "metadata")}
-            tasks[row["task_id"]] = Task(**known, tags=tuple(row["tags"]))
+            tasks[row["task_id"]] = Task(
+                row["inputs"], row["task_id"], row["reference_outputs"], tuple(row["tags"]), row["metadata"]
+            )
         source = store.name
     return Suite(tuple(tasks.values()), source=source) if tasks else None

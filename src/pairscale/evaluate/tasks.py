@@ -8,8 +8,10 @@ import os
 import unicodedata
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from pairscale.core.display import ReprMixin
@@ -48,8 +50,7 @@ class Task:
     def __post_init__(self) -> None:
         if not isinstance(self.inputs, Mapping):
             raise InputError(f"inputs must be a mapping such as {{'input': '…'}}, not {type(self.inputs).__name__}")
-        for name in ("inputs", "task_id", "reference_outputs", "tags", "metadata"):
-            object.__setattr__(self, name, storable(getattr(self, name)))
+        _make_storable(self)
 
     @property
     def input(self) -> str:
@@ -63,13 +64,7 @@ class Task:
 
     def to_dict(self) -> dict[str, Any]:
         """The task as JSON has it."""
-        return {
-            "task_id": self.task_id,
-            "inputs": dict(self.inputs),
-            "reference_outputs": self.reference_outputs,
-            "tags": list(self.tags),
-            "metadata": dict(self.metadata),
-        }
+        return {one.name: getattr(self, one.name) for one in fields(self)}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -206,27 +201,26 @@ def _task(given: Any, where: str, advice: str) -> Task:
     elif isinstance(given, Mapping):
         task = _from_mapping(given, where)
     else:  # a task of AG2
-        names = ("inputs", "task_id", "reference_outputs", "tags", "metadata")
-        task = _from_mapping({name: getattr(given, name, None) for name in names}, where)
+        task = _from_mapping({one.name: getattr(given, one.name, None) for one in fields(Task)}, where)
     if is_missing(task.inputs.get("input")):
         raise InputError(f"{where} has no 'input', the text that the variants are given{advice}")
     return task
 
 
 def _from_mapping(row: Mapping[str, Any], where: str) -> Task:
-    known = {name: value for name, value in row.items() if not is_missing(value)}
-    inputs = known.pop("inputs", None) or {"input": known.pop("input", None)}
-    plain = known.pop("reference", None)
-    reference = known.pop("reference_outputs", plain)
-    tags = known.pop("tags", ())
+    rest = {name: value for name, value in row.items() if not is_missing(value)}
+    inputs = rest.pop("inputs", None) or {"input": rest.pop("input", None)}
+    plain = rest.pop("reference", None)
+    reference = rest.pop("reference_outputs", plain)
+    tags = rest.pop("tags", ())
     if isinstance(tags, str):
         tags = tags.split(";")
     if not all(isinstance(tag, str) for tag in tags):
         raise InputError(f"{where}: tags must be a list of texts, or one text with semicolons, not {tags!r:.60}")
-    task_id = id_of(known.pop("task_id", None), where)
-    more = known.pop("metadata", {})
-    kept = {**known, **(more if isinstance(more, Mapping) else {"metadata": more})}
-    return Task(inputs, task_id, reference, tuple(dict.fromkeys(tag.strip() for tag in tags if tag.strip())), kept)
+    task_id = id_of(rest.pop("task_id", None), where)
+    more = rest.pop("metadata", {})
+    metadata = {**rest, **(more if isinstance(more, Mapping) else {"metadata": more})}
+    return Task(inputs, task_id, reference, tuple(dict.fromkeys(tag.strip() for tag in tags if tag.strip())), metadata)
 
 
 def id_of(value: Any, where: str) -> str:
@@ -256,16 +250,18 @@ def input_key(given: str) -> str:
 def storable(value: Any) -> Any:
     """A value without halves of characters, which no file and no table takes; U+FFFD stands for them."""
     if isinstance(value, str):
-        try:
-            value.encode()
-        except UnicodeEncodeError:
-            return scrub_surrogates(value)
-        return value
+        return scrub_surrogates(value)
     if isinstance(value, Mapping):
         return {storable(key): storable(inner) for key, inner in value.items()}
     if type(value) in {list, tuple}:
-        return type(value)(storable(inner) for inner in value)
+        return type(value)(map(storable, value))
     return value
+
+
+def _make_storable(record: Any) -> None:
+    """Have the fields of a frozen record be such that every file takes them."""
+    for one in fields(record):
+        object.__setattr__(record, one.name, storable(getattr(record, one.name)))
 
 
 def is_missing(value: Any) -> bool:
@@ -325,10 +321,10 @@ class Trace:
         raised: Any = self.exception
         if isinstance(raised, BaseException):
             object.__setattr__(self, "exception", words_of(raised))
-        for name in ("output", "events", "exception", "metadata"):
-            object.__setattr__(self, name, storable(getattr(self, name)))
+        _make_storable(self)
         for name, kind in _FIGURES.items():
-            if (value := getattr(self, name)) is not None:
+            value = getattr(self, name)
+            if value is not None:
                 object.__setattr__(self, name, require_figure(value, f"the {name} of a trace", kind))
 
     @property
@@ -342,7 +338,8 @@ class Trace:
         if self.exception is not None and self.exception.strip():
             return self.exception
         error = self.metadata.get("error")
-        if error is True or (isinstance(error, str) and error.strip()) or (isinstance(error, Mapping | list) and error):
+        is_error = error.strip() if isinstance(error, str) else error is True or isinstance(error, Mapping | list)
+        if error and is_error:
             return f"error: {as_words(error)}"
         if not any(letter.isprintable() and not letter.isspace() for letter in self.output):
             return "the output is empty"
@@ -354,15 +351,17 @@ class Trace:
         AG2's comparators take the answer from the last event of its class ``ModelResponse``. Where no event is one, the
         output stands for it.
         """
-        found = [event for event in self.events if _is_kind(event, kind)]
-        if not found and name is None and isinstance(kind, type) and kind.__name__ == _ANSWER and self.output:
-            return (_Said(self.output),)
-        return tuple(event for event in found if name is None or _field(event, "name") == name)
+        events = tuple(
+            event for event in self.events if _is_kind(event, kind) and (name is None or _field(event, "name") == name)
+        )
+        if not events and name is None and getattr(kind, "__name__", None) == _ANSWER and self.output:
+            return (SimpleNamespace(content=self.output),)
+        return events
 
     def to_dict(self) -> dict[str, Any]:
         """The trace as JSON has it."""
         plain = {one.name: getattr(self, one.name) for one in fields(self)}
-        return {**plain, "events": [_plain(event) for event in self.events], "metadata": dict(self.metadata)}
+        return {**plain, "events": [_plain(event) for event in self.events]}
 
     @classmethod
     def from_dict(cls, row: Mapping[str, Any], where: str = "a trace") -> Trace:
@@ -387,13 +386,6 @@ class Trace:
 
 
 _ANSWER = "ModelResponse"
-
-
-@dataclass(frozen=True, slots=True)
-class _Said:
-    """An answer in the form that AG2's comparators read."""
-
-    content: str
 
 
 def as_trace(given: Any, where: str = "the answer") -> Trace:
@@ -429,12 +421,10 @@ def as_trace(given: Any, where: str = "the answer") -> Trace:
 
 def _figure(value: Any, kind: type[int] | type[float], what: str) -> Any:
     """A figure of a file, where it may stand as text; NaN is how some tables say that there is none."""
-    if is_missing(value):
-        return None
-    try:
-        return require_figure(float(value) if isinstance(value, str) else value, what, kind)
-    except ValueError:  # a text that is no number; refused as it stands
-        return require_figure(value, what, kind)
+    if isinstance(value, str):
+        with suppress(ValueError):  # a text that is no number is refused as it stands
+            value = float(value)
+    return None if is_missing(value) else require_figure(value, what, kind)
 
 
 def _is_kind(event: Any, kind: type | str) -> bool:
@@ -527,7 +517,7 @@ def _task_id(task: Any) -> str | None:
 # Which answer of A belongs to which answer of B: by the names of the tasks, else by what was asked
 
 
-_Groups: TypeAlias = dict[str, list[TraceRef]]
+Groups: TypeAlias = dict[str, list[TraceRef]]
 
 _SHORT = 40
 _SHOWN = 5
@@ -601,40 +591,46 @@ def matched(
         InputError: nothing can be matched.
     """
     suite = list(tasks)
-    by_id = [_groups(refs, _id_of) for refs in (refs_a, refs_b)]
-    by_input = [_groups(refs, _input_of) for refs in (refs_a, refs_b)]
+    by_id = [grouped(refs, id_of_ref) for refs in (refs_a, refs_b)]
+    by_input = [grouped(refs, input_of_ref) for refs in (refs_a, refs_b)]
+    matches = []
     if suite:
         ids = {id_key(task.task_id) for task in suite}
-        sides = []
-        for side in (0, 1):
-            if ids & by_id[side].keys():
-                sides.append([by_id[side].get(id_key(task.task_id), []) for task in suite])
-            else:
-                sides.append([by_input[side].get(input_key(task.input), []) for task in suite])
-        matches = [Match(task.task_id, task, a, b) for task, a, b in zip(suite, *sides, strict=True)]
+        has_ids = [not ids.isdisjoint(groups) for groups in by_id]
+        for task in suite:
+            a, b = (
+                by_id[side].get(id_key(task.task_id), [])
+                if has_ids[side]
+                else by_input[side].get(input_key(task.input), [])
+                for side in (0, 1)
+            )
+            matches.append(Match(task.task_id, task, a, b))
     else:
-        groups = _shared(by_id, by_input, names)
-        order = dict.fromkeys([*groups[0], *groups[1]])
-        pairs = [(key, groups[0].get(key, []), groups[1].get(key, [])) for key in order]
-        matches = [Match(_name(key, [*a, *b]), None, a, b) for key, a, b in pairs]
-    kept = {id(ref) for match in matches for ref in (*match.a, *match.b)}
-    left = {ref.task_id or f"trace {ref.trace_id}" for ref in (*refs_a, *refs_b) if id(ref) not in kept}
+        groups_a, groups_b = _shared(by_id, by_input, names)
+        for key in dict.fromkeys([*groups_a, *groups_b]):
+            a, b = groups_a.get(key, []), groups_b.get(key, [])
+            name = next((ref.task_id for ref in (*a, *b) if ref.task_id is not None), None)
+            matches.append(Match(name or name_of_input(key), None, a, b))
+    used = {id(ref) for match in matches for ref in (*match.a, *match.b)}
+    left = {ref.task_id or f"trace {ref.trace_id}" for ref in (*refs_a, *refs_b) if id(ref) not in used}
     _tell_unusual(matches, names, strict=strict)
     return matches, [Unmatched(name, 1, "suite" if suite else "task_id") for name in sorted(left)]
 
 
-def _id_of(ref: TraceRef) -> str | None:
+def id_of_ref(ref: TraceRef) -> str | None:
+    """What the name of a trace's task has in common in two recordings."""
     return None if ref.task_id is None else id_key(ref.task_id)
 
 
-def _input_of(ref: TraceRef) -> str | None:
+def input_of_ref(ref: TraceRef) -> str | None:
+    """What the text of a trace's task has in common in two recordings."""
     asked = ref.metadata.get("input")
     return input_key(asked) if isinstance(asked, str) and asked.strip() else None
 
 
-def _groups(refs: Sequence[TraceRef], key_of: Callable[[TraceRef], str | None]) -> _Groups:
+def grouped(refs: Sequence[TraceRef], key_of: Callable[[TraceRef], str | None]) -> Groups:
     """References by their key; those without are left out."""
-    groups: _Groups = {}
+    groups: Groups = {}
     for ref in refs:
         key = key_of(ref)
         if key is not None:
@@ -642,27 +638,20 @@ def _groups(refs: Sequence[TraceRef], key_of: Callable[[TraceRef], str | None]) 
     return groups
 
 
-def _shared(by_id: list[_Groups], by_input: list[_Groups], names: tuple[str, str]) -> list[_Groups]:
+def _shared(by_id: list[Groups], by_input: list[Groups], names: tuple[str, str]) -> list[Groups]:
     """The groups by which A and B have tasks in common."""
-    a, b = names
+    both = " and ".join(names)
     if by_id[0].keys() & by_id[1].keys():
         return by_id
     if by_input[0].keys() & by_input[1].keys():
         if by_id[0] or by_id[1]:
-            notice(f"{a} and {b} share no task_id; answers are paired by the text of the task")
+            notice(f"{both} share no task_id; answers are paired by the text of the task")
         return by_input
-    has = ", ".join(
-        f"{name} has {listed(sorted(groups), 3) or 'no names'}" for name, groups in zip(names, by_id, strict=True)
-    )
+    ids = [f"{name} has {listed(sorted(own), 3) or 'no names'}" for name, own in zip(names, by_id, strict=True)]
     raise InputError(
-        f"{a} and {b} have no task in common ({has}); answers are paired by task_id, else by the text of the task: "
-        "name the column of the names (`id_col=`), or of the text (`input_col=`)"
+        f"{both} have no task in common ({', '.join(ids)}); answers are paired by task_id, else by the text of the "
+        "task: name the column of the names (`id_col=`), or of the text (`input_col=`)"
     )
-
-
-def _name(key: str, refs: Sequence[TraceRef]) -> str:
-    """The name of a task: as a side writes it, else one that is made from its text."""
-    return next((ref.task_id for ref in refs if ref.task_id is not None), None) or name_of_input(key)
 
 
 def _tell_unusual(matches: Sequence[Match], names: tuple[str, str], *, strict: bool) -> None:
@@ -674,12 +663,14 @@ def _tell_unusual(matches: Sequence[Match], names: tuple[str, str], *, strict: b
             f"{plural(len(uneven), 'task is', 'tasks are')} duplicated on one side: {listed(uneven, _SHOWN)}; the "
             "first answers are compared with each other, and those that are left have no partner"
         )
-    different = [match.name for match in both if not match.task and len(_groups([*match.a, *match.b], _input_of)) > 1]
-    if different:
-        words = (
-            f"{names[0]} and {names[1]} were asked different things under the same name in {len(different):,} of "
-            f"{len(matches):,} tasks ({listed(different, _SHOWN)})"
-        )
-        if strict:
-            raise InputError(f"{words}; have both answer the same tasks, and record a baseline again if there is one")
-        notice(f"{words}; judges are shown what {names[0]} was asked: check the names")
+    unknown = [match for match in both if match.task is None]
+    different = [match.name for match in unknown if len(grouped([*match.a, *match.b], input_of_ref)) > 1]
+    if not different:
+        return
+    words = (
+        f"{' and '.join(names)} were asked different things under the same name in {len(different):,} of "
+        f"{len(matches):,} tasks ({listed(different, _SHOWN)})"
+    )
+    if strict:
+        raise InputError(f"{words}; have both answer the same tasks, and record a baseline again if there is one")
+    notice(f"{words}; judges are shown what {names[0]} was asked: check the names")

@@ -8,7 +8,8 @@ import random
 import re
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -19,9 +20,21 @@ from pairscale.core.options import checked, optional, require_int, require_numbe
 from pairscale.core.provenance import fingerprint
 from pairscale.core.timelimit import TimeLimit, TimeLimitError
 from pairscale.evaluate.comparators import together
-from pairscale.evaluate.formats.reading import ANSWER_SUFFIXES, recorded, source_at
-from pairscale.evaluate.store import COST_IS_ESTIMATE, TIMED_OUT, EvaluationStore
-from pairscale.evaluate.tasks import Task, Trace, TraceRef, TraceSource, as_trace, as_words, id_key, input_key
+from pairscale.evaluate.formats.reading import ANSWER_SUFFIXES, recorded
+from pairscale.evaluate.store import COST_IS_ESTIMATE, RECORDED, TIMED_OUT, EvaluationStore
+from pairscale.evaluate.tasks import (
+    Groups,
+    Task,
+    Trace,
+    TraceSource,
+    as_trace,
+    as_words,
+    grouped,
+    id_key,
+    id_of_ref,
+    input_key,
+    input_of_ref,
+)
 from pairscale.judges.build import imported
 from pairscale.judges.function import ends_run, in_thread, words_of
 from pairscale.judges.llm import Model
@@ -73,8 +86,9 @@ def make_variant(variant: VariantLike, name: str) -> Variant:
         if kind in PROVIDERS:
             return ModelVariant(text)
         if Path(text).suffix.lower() in ANSWER_SUFFIXES or Path(text).is_dir():
-            return _Recorded(source_at(text), name)
-        variant = imported(kind, rest, text, "variant")
+            variant = Path(text)
+        else:
+            variant = imported(kind, rest, text, "variant")
     source = recorded(variant)
     if source is not None:
         return _Recorded(source, name)
@@ -145,25 +159,19 @@ class _Called:
     """A callable, or an agent's ``ask``."""
 
     def __init__(self, function: Callable[..., Any], identity: str, *, of_text: bool = False) -> None:
-        self._function, self._of_text, self.identity = function, of_text, identity
+        self._function = function
+        self._of_text = of_text
+        self.identity = identity
 
     async def answer(self, task: Task, repeat: int) -> Trace:  # noqa: ARG002 - every repeat is a call of its own
         given = task.input if self._of_text else task
-        start = time.perf_counter()
-        try:
-            if inspect.iscoroutinefunction(self._function):
-                said = await self._function(given)
-            else:
-                said = await in_thread(partial(self._function, given))
-                if inspect.isawaitable(said):
-                    said = await said
-            trace = as_trace(getattr(said, "body", said), "the variant's answer")  # the body of an agent's reply
-        except BaseException as error:
-            if ends_run(error):
-                raise
-            trace = Trace(exception=words_of(error))  # whatever a variant raises is what came of this task
-        took = (time.perf_counter() - start) * 1000
-        return trace if trace.duration_ms is not None else replace(trace, duration_ms=round(took, 3))
+        if inspect.iscoroutinefunction(self._function):
+            answer = await self._function(given)
+        else:
+            answer = await in_thread(partial(self._function, given))
+            if inspect.isawaitable(answer):
+                answer = await answer
+        return as_trace(getattr(answer, "body", answer), "the variant's answer")  # the body of an agent's reply
 
 
 class _Recorded:
@@ -172,23 +180,18 @@ class _Recorded:
     def __init__(self, source: TraceSource, name: str) -> None:
         self._source = source
         self._name = name
-        self.identity = f"recorded:{name}"
-        self.recorded = True  # read again each time: the recording may change, and no answer of it is ever out of date
-        self._refs: dict[str, list[TraceRef]] | None = None
+        self.identity = f"{RECORDED}{name}"
+        self._refs: tuple[Groups, Groups] | None = None
 
     async def answer(self, task: Task, repeat: int) -> Trace:
         if self._refs is None:
-            self._refs = {}
-            async for ref in self._source.list():
-                asked = ref.metadata.get("input")
-                names = [None if ref.task_id is None else id_key(ref.task_id)]
-                names.append(input_key(asked) if isinstance(asked, str) else None)
-                for name in filter(None, names):
-                    self._refs.setdefault(name, []).append(ref)
-        found = self._refs.get(id_key(task.task_id)) or self._refs.get(input_key(task.input), [])
-        if len(found) < repeat:
+            refs = [ref async for ref in self._source.list()]
+            self._refs = (grouped(refs, id_of_ref), grouped(refs, input_of_ref))
+        by_id, by_input = self._refs
+        own = by_id.get(id_key(task.task_id)) or by_input.get(input_key(task.input), [])
+        if len(own) < repeat:
             return Trace(exception=f"no output of {self._name} is recorded for this task")
-        return as_trace(await self._source.load(found[repeat - 1]), self._name)
+        return as_trace(await self._source.load(own[repeat - 1]), self._name)
 
 
 class ModelVariant:
@@ -215,7 +218,8 @@ class ModelVariant:
         if not _PLACE.search(prompt):
             raise InputError("prompt must hold a place for the task, such as {input}")
         provider, name = split_model(model)
-        self._model, self._prompt = Model(provider, name, **settings), prompt
+        self._model = Model(provider, name, **settings)
+        self._prompt = prompt
         self._retries = require_int(retries, "retries", least=0)
         self._jitter = random.Random(0)  # noqa: S311 - spreads retries, keeps no secret
 
@@ -308,6 +312,28 @@ class CaseJob:
     load: Callable[[], Awaitable[Answers]]
 
 
+@dataclass(slots=True)
+class Bill:
+    """What a piece of work has cost, and whether it gave an answer, which others of its kind may cost as well."""
+
+    cost: float | None = None
+    is_answered: bool = False
+
+
+@asynccontextmanager
+async def paying(budget: Budget, who: str, most: float | None) -> AsyncIterator[Bill]:
+    """Reserve money for work that says afterwards what it cost; an interrupt waits until it has ended."""
+    interrupt = interrupt_of_call()
+    await interrupt.wait_if_stopping()
+    reserved = await budget.reserve(who, most, is_variant=True)
+    bill = Bill()
+    with interrupt.waits():
+        try:
+            yield bill
+        finally:
+            budget.settle(reserved, bill.cost, known=bill.cost is not None or bill.is_answered)
+
+
 class VariantRunner:
     """Has variants answer tasks, each task once, and stores the answers.
 
@@ -350,69 +376,54 @@ class VariantRunner:
     async def _answer(self, name: str, task: Task, repeat: int) -> Trace:
         variant = self._variants[name]
         identity = self.identities[name]
-        if getattr(variant, "recorded", False):
-            trace = await _ask_variant(variant, task, repeat)
-            self._store.note_answer(identity, name, task, repeat, trace)
-            return trace
         async with self._store.turn(identity, f"{task.digest}#{repeat}"):
             known = self._store.answer(identity, task, repeat, self._timeout)
+            if isinstance(variant, _Recorded):  # it may have changed, and is read again each time
+                trace = await self._answered(variant, task, repeat)
+                if known is None or known.to_dict() != trace.to_dict():
+                    await self._store.add_answer(identity, name, task, repeat, trace)
+                return trace
             if known is not None:
                 return known
             most = None if self._budget.limit is None else _max_cost(variant, task)
-            interrupt = interrupt_of_call()
-            await interrupt.wait_if_stopping()
-            reserved = await self._budget.reserve(identity, most, is_variant=True)
-            self.asked += 1
-            with interrupt.waits():
-                cost = None
-                answered = False
-                try:
-                    trace = _with_cost(await self._in_time(variant, task, repeat), most)
-                    cost = trace.cost
-                    answered = trace.exception is None
-                    if COST_IS_ESTIMATE in trace.metadata:
-                        self._budget.say_estimate(name, cost)
-                finally:
-                    self._budget.settle(reserved, cost, known=cost is not None or answered)
+            async with paying(self._budget, identity, most) as bill:
+                self.asked += 1
+                trace = await self._answered(variant, task, repeat)
+                was_asked = trace.exception is None or TIMED_OUT in trace.metadata
+                if trace.cost is None and most and was_asked:  # it does not say what it cost: at most this
+                    trace = replace(trace, cost=most, metadata={**trace.metadata, COST_IS_ESTIMATE: True})
+                if COST_IS_ESTIMATE in trace.metadata:
+                    self._budget.say_estimate(name, trace.cost)
+                bill.cost = trace.cost
+                bill.is_answered = trace.exception is None
                 await self._store.add_answer(identity, name, task, repeat, trace)
-                return trace
+            return trace
 
-    async def _in_time(self, variant: Variant, task: Task, repeat: int) -> Trace:
-        """The answer of a variant; that it took too long is a failure, too."""
-        if self._timeout is None:
-            return await _ask_variant(variant, task, repeat)
+    async def _answered(self, variant: Variant, task: Task, repeat: int) -> Trace:
+        """What a variant answers; that it raises, or takes too long, is its answer to this task."""
         start = time.perf_counter()
         try:
-            return await TimeLimit(self._timeout).within(_ask_variant(variant, task, repeat))
+            answer = variant.answer(task, repeat)
+            if self._timeout is not None:
+                answer = TimeLimit(self._timeout).within(answer)
+            trace = as_trace(await answer, "a variant's answer")
+        except JudgeError:
+            raise  # it can answer nothing at all
         except TimeLimitError:
-            took = round((time.perf_counter() - start) * 1000, 3)
             why = f"timeout: no answer within {self._timeout:g} seconds"
-            return Trace(exception=why, duration_ms=took, metadata={TIMED_OUT: self._timeout})
+            trace = Trace(exception=why, metadata={TIMED_OUT: self._timeout})
+        except BaseException as error:  # an object of the user's own may raise anything
+            if ends_run(error):
+                raise
+            trace = Trace(exception=words_of(error))
+        if trace.duration_ms is not None or isinstance(variant, _Recorded):
+            return trace
+        return replace(trace, duration_ms=round((time.perf_counter() - start) * 1000, 3))
 
     async def aclose(self) -> None:
         """Have the variants close their connections."""
         for variant in self._variants.values():
             await close(variant)
-
-
-async def _ask_variant(variant: Variant, task: Task, repeat: int) -> Trace:
-    """What a variant answers; what it raises is its answer to this task."""
-    try:
-        return as_trace(await variant.answer(task, repeat), "a variant's answer")
-    except JudgeError:
-        raise  # it can answer nothing at all
-    except BaseException as error:  # an object of the user's own may raise anything
-        if ends_run(error):
-            raise
-        return Trace(exception=words_of(error))
-
-
-def _with_cost(trace: Trace, most: float | None) -> Trace:
-    """An answer, or one that did not come in time, at the most that it may have cost where it does not say."""
-    was_asked = trace.exception is None or TIMED_OUT in trace.metadata
-    if trace.cost is not None or not most or not was_asked:
-        return trace
-    return replace(trace, cost=most, metadata={**trace.metadata, COST_IS_ESTIMATE: True})
 
 
 def _max_cost(variant: Variant, task: Task) -> float | None:

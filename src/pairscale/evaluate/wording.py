@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 from itertools import combinations
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
+import numpy as np
 import polars as pl
 
-from pairscale.checks.effect import sign_test
 from pairscale.core.notices import plural
 from pairscale.core.provenance import utc_now
 from pairscale.evaluate.inference.cases import task_means
 from pairscale.evaluate.inference.failures import WAY_WORDS, Failures, agreed_better, ways_to_count
 from pairscale.evaluate.inference.gate import tasks_to_fail
+from pairscale.evaluate.inference.score import careful_limits
 from pairscale.evaluate.inference.sequence import RunningSequence
 from pairscale.evaluate.inference.win_rate import few_graded
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pairscale.evaluate.gate import GateCriterion, GateResult
     from pairscale.evaluate.inference.control import ControlledRate, StyleEffect
     from pairscale.evaluate.inference.gate import GateRule, GateVerdict
@@ -27,7 +31,6 @@ if TYPE_CHECKING:
     from pairscale.evaluate.result import PairwiseRunResult
 
 _OFTEN = 0.1  # of the cases: failures that are worth a look before anything else
-_RARE = 0.05
 _RAISE_COST = "the run stopped at `max_cost=`: raise it, and run it again"
 _ENOUGH = 800  # cases with a winner that show a win rate of 55 %, four times out of five
 _COUNTED = {"loss": "counted as lost", "shown": "the judge saw “(no answer)”", "excluded": "left out"}
@@ -64,7 +67,7 @@ def verdict_of(run: PairwiseRunResult, key: str) -> str:
         run: the result.
         key: the comparator.
     """
-    rates = {way: _decisive(run, key, way) for way in ways_to_count(run.failures)}
+    rates = {way: deciding_rate(run, key, way) for way in ways_to_count(run.failures)}
     rate = rates[run.failures]
     better = {way: better_by(run, key, way) for way, one in rates.items() if one is not None}
     verdict = agreed_better(better, run.failures)
@@ -84,17 +87,36 @@ def verdict_of(run: PairwiseRunResult, key: str) -> str:
     return "; ".join([*parts, *filter(None, [failed]), _advice(run, key, rate, verdict)])
 
 
-def _decisive(run: PairwiseRunResult, key: str, way: Failures) -> WinRate | None:
-    """The win rate that a verdict rests on, when failures count in one way; None without a case."""
-    rate = run.win_rate(key, failures=way)
-    if not run.sequential and not rate.graded:
-        rate = run.win_rate(key, ties="excluded", failures=way)
-    return None if rate.rate is None or rate.ci is None else rate
+def deciding_rate(run: PairwiseRunResult, key: str, way: Failures | None = None, level: float = 0.95) -> WinRate | None:
+    """The win rate that a verdict rests on, when failures count in one way; None without a case.
+
+    The verdict and the chart go by its interval. Where a score interval of a few cases claims more than the exact sign
+    test, it is the exact interval of Clopper and Pearson.
+    """
+    rate = run.win_rate(key, failures=way, level=level)
+    if run.sequential or rate.graded:
+        return None if rate.rate is None or rate.ci is None else rate
+    rate = run.win_rate(key, ties="excluded", failures=way, level=level)
+    if rate.rate is None or rate.ci is None:
+        return None
+    exact = careful_limits(np.array([rate.rate]), np.zeros(1), np.array([float(rate.n)]), level)
+    lower, upper = (float(end[0]) for end in exact)
+    is_chance = rate.tasks == rate.n and lower <= 0.5 <= upper and not rate.ci[0] <= 0.5 <= rate.ci[1]
+    return replace(rate, ci=(lower, upper)) if is_chance else rate
 
 
-def better_by(run: PairwiseRunResult, key: str, way: Failures) -> str | None:
-    """The variant that is shown to be better, when failures count in one way."""
-    rate = _decisive(run, key, way)
+def basis_of(run: PairwiseRunResult, key: str) -> str:
+    """What the rate that a verdict rests on is a rate of."""
+    if run.win_rate(key).graded:
+        return f"mean preference for {run.variant_b}"
+    if run.sequential:
+        return f"tasks that {run.variant_b} won, ties and flips as half"
+    return f"cases with a winner that {run.variant_b} won"
+
+
+def better_by(run: PairwiseRunResult, key: str, way: Failures, level: float = 0.95) -> str | None:
+    """The variant that is shown to be better, when failures count in one way: the interval excludes one half."""
+    rate = deciding_rate(run, key, way, level)
     if rate is None or rate.rate is None or rate.ci is None:
         return None
     ahead = "b" if rate.rate > 0.5 else "a"
@@ -103,38 +125,28 @@ def better_by(run: PairwiseRunResult, key: str, way: Failures) -> str | None:
         for score in task_means(run.frame(key, failures=way), "cases")["score"]:
             sequence.update(score)
         return ahead if sequence.better == ahead else None
-    if rate.ci[0] <= 0.5 <= rate.ci[1]:
-        return None
-    # With a few cases, the interval claims more than it may.
-    is_chance = not rate.graded and rate.tasks == rate.n and _chance_of(rate) > _RARE
-    return None if is_chance else ahead
-
-
-def _chance_of(rate: WinRate) -> float:
-    """How often equal variants have a result at least as uneven as this one: the exact sign test."""
-    return sign_test(rate.wins, rate.wins + rate.losses) or 0.0
+    return None if rate.ci[0] <= 0.5 <= rate.ci[1] else ahead
 
 
 def _sentence(run: PairwiseRunResult, rate: WinRate, better: str | None) -> str:
     """Who is better, and by what."""
     share, wins = rate.rate or 0.0, rate.wins
     lower, upper = rate.ci or (0.0, 1.0)
-    sure = f"95 % {'sequence' if run.sequential else 'interval'}"
-    is_chance = better is None and not run.sequential and not rate.graded and not lower <= 0.5 <= upper
     if better == "a":
         share, wins = 1 - share, rate.losses
         lower, upper = 1 - upper, 1 - lower
     if run.sequential and better is not None:  # what was shown once stays shown
         lower = max(lower, 0.5)
-    sure = f"{sure} {_end(lower)} to {_end(upper)} %"
-    if is_chance:
-        sure = f"equal variants have a result like this in {100 * _chance_of(rate):.0f} of 100 comparisons"
+    sure = f"95 % confidence {'sequence' if run.sequential else 'interval'} {_end(lower)} to {_end(upper)} %"
     start = f"no difference shown: {run.variant_b}" if better is None else f"{run.names[better]} is better: it"
     percentage = f"{100 * share:.0f} %"
+    weighed = f" of {plural(rate.tasks, 'task')}, every task counting once" if rate.n > rate.tasks else ""
     if rate.graded:
-        return f"{start} is preferred by {percentage} on average over {plural(rate.n, 'case')} ({sure})"
+        return f"{start} is preferred by {percentage} on average over {plural(rate.n, 'case')}{weighed} ({sure})"
     if run.sequential:
         return f"{start} won {percentage} of {plural(rate.tasks, 'task')} (a tie counts as half; {sure})"
+    if weighed:
+        return f"{start} won {percentage} of {plural(rate.n, 'case')} with a winner{weighed} ({sure})"
     return f"{start} won {wins:,} of {plural(rate.n, 'case')} with a winner ({percentage}; {sure})"
 
 
@@ -170,8 +182,8 @@ def _advice(run: PairwiseRunResult, key: str, rate: WinRate | None, better: str 
             problem = (
                 f"it has no answer to {plural(lacking, 'task')}; if it failed on them, add them with an empty output"
             )
-        chosen = run.names[better]
-        return f"before you choose {chosen}: {problem}" if problem else f"choose {chosen}"
+        favoured = f"{run.names[better]} is favoured"
+        return f"{favoured}, but first: {problem}" if problem else favoured
     advice = {
         problem: bool(problem),
         _look_at_failures(run, key): max(failures.values()) > _OFTEN * n,
@@ -180,8 +192,8 @@ def _advice(run: PairwiseRunResult, key: str, rate: WinRate | None, better: str 
         "the judge goes by the order of the answers: name a better judge": goes_by_order(run, key),
         "there is nothing to compare: look at why no task has an answer of both": not asked,
         "the judge sees no difference: name a criterion that says more exactly what counts, or another judge": not n,
-        "compare more tasks (about 200 are enough if the better one wins 60 %), or choose by cost": n < _ENOUGH,
-        "the difference is small, if there is one: choose by cost and speed": True,
+        "compare more tasks (about 200 are enough if the better one wins 60 %), or decide by cost": n < _ENOUGH,
+        "the difference is small, if there is one: decide by cost and speed": True,
     }
     return next(words for words, holds in advice.items() if holds)
 
@@ -280,7 +292,9 @@ def controlled_lines(found: ControlledRate, name: str) -> list[str]:
     if found.rate is not None and found.differing:
         ends = ""
         if found.ci is not None:
-            ends = f" ({found.level * 100:g} % interval {found.ci[0] * 100:.0f} to {found.ci[1] * 100:.0f} %)"
+            ends = (
+                f" ({found.level * 100:g} % confidence interval {found.ci[0] * 100:.0f} to {found.ci[1] * 100:.0f} %)"
+            )
         at = f"at equal {', '.join(found.differing)}"
         lines.append(f"{at}: {name} wins {found.rate * 100:.0f} %{ends}, as it is {percent(found.raw_rate)}")
         lines += [
@@ -295,7 +309,7 @@ def effect_words(effect: StyleEffect) -> str:
     """What a style is worth, as the chance of an answer that is as good and has far more of it."""
     ends = ""
     if effect.ci is not None:
-        ends = f" (95 % interval {_chance(effect.ci[0]):.0f} to {_chance(effect.ci[1]):.0f} %)"
+        ends = f" (95 % confidence interval {_chance(effect.ci[0]):.0f} to {_chance(effect.ci[1]):.0f} %)"
     return f"of two equally good answers, the one with far more of it wins {_chance(effect.effect):.0f} %{ends}"
 
 
@@ -353,6 +367,21 @@ def too_few_tasks(tasks: int, rule: GateRule, b: str, *, fixed: bool) -> str | N
     )
 
 
+def cannot_tell(flips: Sequence[float] | None) -> str:
+    """That the judge has not shown that it can tell A from B, and why.
+
+    Args:
+        flips: of each case in which both orders name a winner, whether these differ; None where a card or planted
+            answers had to show it.
+    """
+    start = "the judge has not shown that it can tell them apart"
+    if flips is None:
+        return f"{start}, by the card or the planted answers"
+    if not flips:
+        return f"{start}: it never named a winner in both orders"
+    return f"{start}: its winner changed with the order in {sum(flips):.0f} of {plural(len(flips), 'case')}"
+
+
 def gate_sentence(found: GateCriterion, run: PairwiseRunResult, rule: GateRule) -> str:
     """The verdict of a criterion in a sentence.
 
@@ -372,12 +401,12 @@ def gate_sentence(found: GateCriterion, run: PairwiseRunResult, rule: GateRule) 
     if found.untested is not None:
         verdict += f", as {found.untested}"
     ties = ", ties as half" if found.ties else ""
-    sure = f"{found.level * 100:.4g} % sure: at least {percent(found.lower)}, at most {percent(found.upper)}"
+    if any(case.repeat > 1 for case in run.of(found.key)):
+        ties += ", every task counting once"
+    sure = f"{found.level * 100:.4g} % confidence interval {percent(found.lower)} to {percent(found.upper)}"
     text = f"{verdict}: it won {percent(found.rate)} of {plural(found.n, 'case')}{ties} ({sure})"
     if found.verdict in {"equivalent", "not-worse"}:
         text += f", and you allow down to {share_words(0.5 - rule.margin)}"
-    if _rests_on_order(found, run):
-        text += "; but in most cases the judge only went by the order of the answers"
     return text
 
 
@@ -386,16 +415,19 @@ def gate_advice(found: GateCriterion, run: PairwiseRunResult, rule: GateRule) ->
     b = run.variant_b
     again = "and run the gate again"
     is_open = found.verdict in {"untested", "inconclusive"}
+    cannot_tell = found.can_tell is False
     many = ""
     if found.cases_needed is not None and found.cases_needed > found.n:
         many = f" (about {found.cases_needed:,} in all show that {b} is not worse, if it is as good)"
     lost = ", ".join(found.lost[:_SHOWN]) + (" and others" if found.losses > _SHOWN else "")
     advice = {
         f"look at why the judge did not answer, {again}": found.rate is None,
-        f"name a better judge, {again}": _rests_on_order(found, run),
-        f"{_look_at_failures(run, found.key)}, {again}": _disagree(found),
         _RAISE_COST: is_open and run.stopped == "max_cost",
-        "the gate stopped when another criterion had failed; see that one": is_open and run.stopped == "decided",
+        "the gate stopped when another criterion had failed; see that one": is_open
+        and run.stopped == "decided"
+        and len(run.keys) > 1,
+        f"name a better judge, or show by `card=` or `planted=` that this one can tell, {again}": cannot_tell,
+        f"{_look_at_failures(run, found.key)}, {again}": _disagree(found),
         _same_answers(run): is_open and are_identical(run, found.key),
         f"add tasks{many}, or allow a larger margin than {share_words(rule.margin)}, {again}": is_open,
         f"read the tasks that {b} lost ({lost}), improve {b}, {again}": found.verdict == "worse",
@@ -403,11 +435,6 @@ def gate_advice(found: GateCriterion, run: PairwiseRunResult, rule: GateRule) ->
         f"{b} can take the place of {run.variant_a}": True,
     }
     return next(words for words, holds in advice.items() if holds)
-
-
-def _rests_on_order(found: GateCriterion, run: PairwiseRunResult) -> bool:
-    """Whether a verdict rests on flips, which say nothing of the answers."""
-    return found.verdict not in {"better", "worse"} and goes_by_order(run, found.key)
 
 
 def _disagree(found: GateCriterion) -> bool:
@@ -428,7 +455,10 @@ def gate_markdown(gate: GateResult) -> str:
     if gate.problem is not None or run is None:
         return "\n".join([*lines, _escaped(_capital(f"{gate}.")), ""])
     b = _escaped(run.variant_b)
-    lines += [f"| criterion | verdict | wins of {b} | true share | cases |", "| --- | --- | ---: | ---: | ---: |"]
+    lines += [
+        f"| criterion | verdict | wins of {b} | confidence interval | cases |",
+        "| --- | --- | ---: | ---: | ---: |",
+    ]
     for one in gate.criteria:
         mark = "**" if one.failed or one.verdict == "untested" else ""
         ends = f"{percent(one.lower)} to {percent(one.upper)}"

@@ -127,7 +127,7 @@ class _Baselines:
 
 def _answers(baseline: _Baseline) -> Sequence[Answer]:
     if isinstance(baseline, str | os.PathLike):
-        return of_variant(read_answers(baseline), None, str(baseline)).answers
+        return of_variant(read_answers(baseline), None, str(baseline))
     if isinstance(baseline, Mapping):
         return [
             Answer(as_trace(given, f"sample {name!r}"), id_of(name, "the baseline")) for name, given in baseline.items()
@@ -138,7 +138,7 @@ def _answers(baseline: _Baseline) -> Sequence[Answer]:
             f"baseline must be a log of inspect_ai, a file of answers, or a mapping from sample id to output, not "
             f"{type(baseline).__name__}"
         )
-    return read_answers([dump(mode="json")]).answers
+    return read_answers([dump(mode="json")])
 
 
 @cache

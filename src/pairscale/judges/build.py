@@ -22,7 +22,7 @@ from pairscale.judges.orders import BothOrders
 from pairscale.judges.panel import PanelJudge, split_panel
 from pairscale.judges.replay import ReplayJudge
 from pairscale.judges.simulated import SimulatedJudge
-from pairscale.providers.catalog import PROVIDERS, split_model
+from pairscale.providers.catalog import EMBEDDED, PROVIDERS, split_model
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -100,7 +100,7 @@ def _provided(
 ) -> Judge | None:
     """A provider's model or an embedded judge; None for the name of something else."""
     kind, _, rest = judge.partition(":")
-    if kind in PROVIDERS:
+    if kind not in EMBEDDED and kind in PROVIDERS:  # to ask for a provider reads what is installed
         from pairscale.judges.llm import LLMJudge
 
         provider, model = split_model(judge)

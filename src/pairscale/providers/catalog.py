@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from functools import cache, partial
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args
@@ -625,13 +624,7 @@ class _ProviderNames:
         return name in set(self)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(dict.fromkeys([*CLASSES, *presets(), *_registered, *_installed()]))
-
-
-@cache
-def _installed() -> dict[str, EntryPoint]:
-    """The providers that installed packages offer, by name."""
-    return {point.name: point for point in entry_points(group="pairscale.providers")}
+        return iter(dict.fromkeys([*CLASSES, *presets(), *_registered]))
 
 
 PROVIDERS = _ProviderNames()
@@ -679,9 +672,6 @@ def _class_of(name: str) -> Callable[..., Provider]:
         return _registered[name]
     if name in presets():
         return partial(_class_of("compatible"), preset=presets()[name])
-    if name in _installed():
-        provider: Callable[..., Provider] = _installed()[name].load()
-        return provider
     raise UnknownNameError(f"no provider is called {name!r}; there are {', '.join(PROVIDERS)}")
 
 

@@ -151,7 +151,6 @@ class RateLimiter:
         # What the provider says
         self._reset = self._hold = -math.inf  # until when headers, and a named wait, hold all requests
         self._said_until = -math.inf  # the end of the last wait that was said
-        self._has_said_unreadable = False
         # the request that was told to wait; whether such a wait concerns all
         self._held_by = 0
         self._holds_all = True
@@ -309,21 +308,11 @@ class RateLimiter:
             left = headers.get(remaining)
             reset = headers.get(until)
             if left is not None and left.strip() == "0" and reset is not None:
-                self._reset = max(self._reset, now + self._until_reset(until, reset, now))
-
-    def _until_reset(self, header: str, reset: str, now: float) -> float:
-        """The seconds until a limit resets; those that cannot be are said, and are a minute, or none if unreadable."""
-        seconds = duration(reset, self._now)
-        if math.isnan(seconds):
-            if not self._has_said_unreadable:
-                self._has_said_unreadable = True
-                notice(f"the header {header} cannot be read, and is ignored: {reset!r:.60}")
-            return 0.0
-        if seconds <= _LONGEST:
-            return seconds
-        if now >= self._reset:
-            notice(f"the header {header} asks for an implausible wait, so a minute is waited instead: {reset!r:.60}")
-        return _MINUTE
+                seconds = duration(reset, self._now)
+                if seconds > _LONGEST:
+                    seconds = _MINUTE
+                if seconds > 0:  # not NaN
+                    self._reset = max(self._reset, now + seconds)
 
     # Requests count by number up to the newest with an outcome, and those without one yet count as answered: refusals
     # arrive sooner than answers, so that the first outcomes of a burst would all be refusals.

@@ -27,7 +27,7 @@ def names_from(table: str) -> Any:
 TABLE = """
 adaptive.rank: adaptive_rank_resume adaptive_rank_run_live adaptive_rank_start load_adaptive_session
 adaptive.rank: save_adaptive_session summarize_adaptive validate_session_dir
-checks.position: check_positional_bias compute_reverse_consistency
+checks.position: compute_reverse_consistency
 core.comparisons: build_bt_data build_btl_results_data build_elo_data
 core.prompts: build_prompt get_prompt_template list_prompt_templates register_prompt_template remove_prompt_template
 core.prompts: set_prompt_template
@@ -39,6 +39,7 @@ models.bradley_terry: summarize_bt_fit
 pairing: alternate_pair_order make_pairs randomize_pair_order sample_pairs sample_reverse_pairs
 r.batches: llm_download_batch_results write_openai_batch_file
 r.fits: fit_bayes_btl_mcmc fit_bt_model fit_elo_model
+r.position: check_positional_bias
 r.live: check_llm_api_keys ensure_only_ollama_model_loaded
 r.logs: adaptive_get_logs adaptive_item_log adaptive_results_history adaptive_round_log adaptive_step_log
 r.logs: summarize_items summarize_refits

@@ -16,7 +16,6 @@ from pairscale.adaptive.rank import save_adaptive_session as save_adaptive_sessi
 from pairscale.adaptive.rank import summarize_adaptive as summarize_adaptive
 from pairscale.adaptive.rank import validate_session_dir as validate_session_dir
 from pairscale.adaptive.refits import FitFn
-from pairscale.checks.position import check_positional_bias as check_positional_bias
 from pairscale.checks.position import compute_reverse_consistency as compute_reverse_consistency
 from pairscale.collect.cost import CostEstimate
 from pairscale.collect.live import SubmitResult
@@ -63,6 +62,7 @@ from pairscale.r.logs import adaptive_step_log as adaptive_step_log
 from pairscale.r.logs import summarize_items as summarize_items
 from pairscale.r.logs import summarize_refits as summarize_refits
 from pairscale.r.multi import MultiBatch, MultiBatchResult
+from pairscale.r.position import check_positional_bias as check_positional_bias
 
 def names_from(table: str) -> Any: ...
 

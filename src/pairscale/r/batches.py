@@ -32,7 +32,7 @@ from pairscale.judges.base import JudgePair
 from pairscale.judges.batched import calls_of
 from pairscale.pairing.table import as_pairs
 from pairscale.providers.batch_http import BatchHTTP
-from pairscale.providers.batches import Draft, batch_format
+from pairscale.providers.batches import batch_format
 from pairscale.providers.catalog import provider_named
 from pairscale.providers.client import LLMClient, ProviderError
 from pairscale.providers.openai import OpenAIBatches
@@ -91,25 +91,25 @@ def write_openai_batch_file(batch_tbl: Table, path: str | os.PathLike[str]) -> P
         >>> write_openai_batch_file(build_openai_batch_requests(pair, "gpt-4.1"), "requests.jsonl").name
         'requests.jsonl'
     """
-    frame = batch_tbl if isinstance(batch_tbl, pl.DataFrame) else to_frame(batch_tbl, "batch_tbl")
-    if "jsonl" in frame.columns:
-        lines = frame["jsonl"].to_list()
-    else:
-        missing = [name for name in _COLUMNS["openai"] if name not in frame.columns]
-        if missing:
+    lines = []
+    for row in _rows(batch_tbl):
+        missing = [name for name in _COLUMNS["openai"] if name not in row]
+        if missing and "jsonl" not in row:
             raise TableError(f"batch_tbl: no column {', '.join(missing)}")
-        rows = frame.select(_COLUMNS["openai"]).iter_rows(named=True)
-        lines = [json.dumps(_filled(row), ensure_ascii=False) for row in rows]
+        request = {name: row.get(name) for name in _COLUMNS["openai"]}
+        lines.append(row.get("jsonl") or json.dumps(request, ensure_ascii=False))
     with replacing(Path(path), private=True) as temporary:
         temporary.write_text("".join(f"{line}\n" for line in lines), "utf-8")
     return Path(path)
 
 
-def _filled(value: Any) -> Any:
-    """A value without the empty fields that a table adds where rows differ."""
-    if isinstance(value, dict):
-        return {name: _filled(inner) for name, inner in value.items() if inner is not None}
-    return value
+def _rows(table: Table | Iterable[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+    """The rows of a table; a list of them as it is, since a table would fill up what its requests leave out."""
+    if isinstance(table, pl.DataFrame):
+        return list(table.iter_rows(named=True))
+    if isinstance(table, Sequence):
+        return [row for row in table if isinstance(row, Mapping)]
+    return to_frame(table, "requests").to_dicts()
 
 
 # Single calls
@@ -156,24 +156,18 @@ def create_batch(
     **version: Any,
 ) -> Mapping[str, Any]:
     """Create a batch whose requests go with the creation; the batch."""
-    rows = list(requests.iter_rows(named=True) if isinstance(requests, pl.DataFrame) else requests)
     if backend == "anthropic":
-        lines = [{"custom_id": row["custom_id"], "params": row["params"]} for row in rows]
+        path = "/v1/messages/batches"
+        body: Any = {"requests": [{name: row[name] for name in _COLUMNS[backend]} for row in _rows(requests)]}
     else:
-        lines = [
-            {"key": row.get("custom_id") or f"request-{number}", "request": row.get("request") or dict(row)}
-            for number, row in enumerate(rows)
+        path = f"/{version.get('api_version')}/models/{model.removeprefix('models/')}:batchGenerateContent"
+        inline = [
+            {"request": row.get("request") or row, "metadata": {"key": row.get("custom_id") or f"request-{number}"}}
+            for number, row in enumerate(_rows(requests))
         ]
-    endpoint = f"/{version.get('api_version')}/models/{model.removeprefix('models/')}:batchGenerateContent"
-
-    async def work(http: BatchHTTP) -> Mapping[str, Any]:
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "requests.jsonl"
-            path.write_text("".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines), "utf-8")
-            draft = Draft(display_name or "pairscale", model, endpoint, path, len(lines), time.time())
-            return (await batch_format(backend).create(http, draft)).raw
-
-    return _call(backend, api_key, work, **version)
+        body = {"displayName": display_name or "pairscale", "inputConfig": {"requests": {"requests": inline}}}
+        body = {"batch": body}
+    return _call(backend, api_key, lambda http: http.json("POST", path, body, again=False), **version)
 
 
 def get_batch(backend: str, batch_id: str, api_key: str | None = None, **version: Any) -> Mapping[str, Any]:
@@ -222,23 +216,19 @@ def download_batch(
     """Write everything that came of a batch into one file; requests without a name get that of ``requests_tbl``."""
     target = Path(path)
 
-    async def work(http: BatchHTTP) -> Path:
+    async def work(http: BatchHTTP) -> None:
         name = batch_id if isinstance(batch_id, str) else batch_id["name"]
         job = await batch_format(backend).get(http, name)
         if not job.ended or (job.state == "failed" and not job.outputs):
             raise JudgeError(f"batch {job.id} is {job.state} and has no results to download")
         await batch_format(backend).download(http, job, target)
-        return target
 
     _call(backend, api_key, work, **version)
     if requests_tbl is not None:
-        frame = requests_tbl if isinstance(requests_tbl, pl.DataFrame) else to_frame(requests_tbl, "requests_tbl")
-        names = {f"request-{number}": name for number, name in enumerate(frame["custom_id"])}
+        names = {f"request-{number}": row["custom_id"] for number, row in enumerate(_rows(requests_tbl))}
         lines = [json.loads(line) for line in target.read_text("utf-8").splitlines()]
-        for line in lines:
-            if line.get("custom_id") in names:
-                line["custom_id"] = names[line["custom_id"]]
-        target.write_text("".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines), "utf-8")
+        named = [line | {"custom_id": names.get(line["custom_id"], line["custom_id"])} for line in lines]
+        target.write_text("".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in named), "utf-8")
     return target
 
 

@@ -20,23 +20,15 @@ from pairscale.models.elo import EloFit
 from pairscale.r.logs import with_r_names
 
 T = TypeVar("T")
+_EXACT = "the equations are solved to nine digits"
+_TOGETHER = "all chains of this sampler advance together"
 _WITHOUT_EFFECT = {
-    "maxiter": "the equations are solved to nine digits",
-    "conv": "the equations are solved to nine digits",
-    "core_fraction": "all chains of this sampler advance together",
-    "parallel_chains": "all chains of this sampler advance together",
-    "threads_per_chain": "all chains of this sampler advance together",
+    **dict.fromkeys(("maxiter", "conv"), _EXACT),
+    **dict.fromkeys(("core_fraction", "parallel_chains", "threads_per_chain"), _TOGETHER),
     "output_dir": "this sampler writes no files",
     "refresh": "this sampler prints no iterations",
 }
 """Settings of the R packages that mean nothing here, and why."""
-_NOT_HERE = {
-    "judge": "statistics per judge are fit_statistics(fit)",
-    "fix_theta": "scores cannot be fixed; reference= sets one item to 0",
-    "fix_delta": "the tie parameter cannot be fixed; ties='drop', 'half' or 'davidson'",
-    "normprob": "only logistic expectations are implemented",
-    "formula": "there are no predictors of the scores",
-}
 
 
 @checked
@@ -168,12 +160,10 @@ def fit_bayes_btl_mcmc(
 
 
 def _renamed(options: Mapping[str, Any], **names: str) -> dict[str, Any]:
-    """Options under our names; says which of R's have no effect, and refuses those that cannot be had."""
+    """Options under our names; says which of R's have no effect."""
     given: dict[str, Any] = {}
     for name, value in options.items():
         own = names.get(name.replace(".", "_"), name.replace(".", "_"))
-        if own in _NOT_HERE:
-            raise InputError(f"{name} is not implemented: {_NOT_HERE[own]}")
         if own in _WITHOUT_EFFECT:
             notice(f"{name} has no effect: {_WITHOUT_EFFECT[own]}")
         elif own in given:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from pairscale.collect.batch.registry import REGISTRY, RegistryEntry, registry_t
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError
 from pairscale.core.files import write_table
+from pairscale.core.notices import plural
 from pairscale.core.tables import ANSWER_COLUMNS, to_frame
 from pairscale.r.batches import tell, write_pairs
 from pairscale.r.settings import judge_from
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
 _REGISTRY = "jobs_registry.csv"
 _SUBMISSION = ("batch_size", "n_segments", "keep_jsonl", "include_raw", "metadata", "max_cost")
+_FAILED = {"failed", "expired", "cancelled", "dropped"}
 _FAILURES: dict[str, pl.DataType] = {
     "segment_index": pl.Int64(), "provider": pl.String(), "model": pl.String(), "batch_id": pl.String(),
     "status": pl.String(), "message": pl.String(), "unanswered": pl.Int64(),
@@ -48,8 +51,8 @@ class MultiBatch(ReprMixin, table="registry"):
     run: Path
     folder: Path
 
-    def __repr__(self) -> str:
-        return f"<MultiBatch: {len(self.jobs)} batches, in {self.run}>"
+    def __str__(self) -> str:
+        return f"{plural(len(self.jobs), 'batch', 'batches')}, in {self.run}"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -75,9 +78,9 @@ class MultiBatchResult(ReprMixin, table="combined", columns=ANSWER_COLUMNS):
         """The same as ``combined``, under the name that every other result has."""
         return self.combined
 
-    def __repr__(self) -> str:
-        n = 0 if self.combined is None else self.combined["outcome"].is_in(ANSWERS).sum()
-        return f"<MultiBatchResult: {len(self.jobs)} batches, {n:,} pairs answered>"
+    def __str__(self) -> str:
+        n = 0 if self.combined is None else self.combined["outcome"].is_in(ANSWERS).to_list().count(True)
+        return f"{plural(len(self.jobs), 'batch', 'batches')}, {plural(n, 'pair')} answered"
 
 
 def submit_multi(
@@ -140,61 +143,48 @@ def resume_multi(
 ) -> MultiBatchResult:
     """Wait for batches, take in what they give, and put it together."""
     folder, where, wanted = _places(jobs, output_dir, run)
-    waiting: dict[str, Any] = {"interval": interval_seconds, "timeout": timeout_seconds, "delay": per_job_delay}
-    if not poll:
-        waiting["rounds"] = 1
-    written: set[str] = set()
 
-    async def main() -> MultiBatchResult:
+    async def main() -> tuple[list[dict[str, Any]], pl.DataFrame, pl.DataFrame]:
         async with BatchManager(
             where, folder=folder, api_key=api_key, retries=openai_max_retries, keep_jsonl=keep_jsonl
         ) as manager:
 
-            def told(found: Sequence[RegistryEntry]) -> None:
-                for entry in found:
-                    if write_results_csv and not entry.open and entry.key not in written:
-                        # Without raw replies, as in R.
-                        write_table(_results(manager, entry, raw=False), entry.csv_path)
-                        written.add(entry.key)
+            def told(entries: Sequence[RegistryEntry]) -> None:
+                for entry in entries:
+                    if write_results_csv and not entry.open and not Path(entry.csv_path).is_file():
+                        write_table(_results(manager, entry, raw=False), entry.csv_path)  # without replies, as in R
                 if verbose:
-                    tell(found)
+                    tell(entries)
 
             keys = [entry.key for entry in manager.entries() if wanted is None or entry.batch_id in wanted]
-            found = await manager.wait(keys, told=told, **waiting)
-            raw = any(entry.include_raw for entry in found) if include_raw is None else include_raw
-            listed = _registry(found, where).to_dicts()
-            for job, entry in zip(listed, found, strict=True):
-                job |= {"status": entry.state, "results": None}
+            entries = await manager.wait(
+                keys, told=told, interval=interval_seconds, timeout=timeout_seconds, delay=per_job_delay,
+                rounds=math.inf if poll else 1,
+            )  # fmt: skip
+            raw = any(entry.include_raw for entry in entries) if include_raw is None else include_raw
+            rows = _registry(entries, where).to_dicts()
+            for job, entry in zip(rows, entries, strict=True):
+                job |= {"status": entry.state, "message": entry.message, "results": None}
                 if job["done"]:
                     job["results"] = _results(manager, entry, raw=raw)
-            return _put_together(listed, found, manager.results(keys)[1], manager.rest(keys))
+            return rows, manager.results(keys)[1], manager.rest(keys)
 
-    done = run_sync(main, run=where)
+    rows, failed, rest = run_sync(main, run=where)
     if write_registry:
-        rows = [job | {"results": None} for job in done.jobs]
-        write_table(pl.DataFrame(rows, schema=REGISTRY), folder / _REGISTRY)
-    if write_combined_csv and done.combined is not None:
-        path = Path(combined_csv_path or "combined_results.csv").expanduser()
-        write_table(done.combined, folder / path if path.parent == Path() else path)
-    return done
-
-
-def _put_together(
-    jobs: list[dict[str, Any]], found: Sequence[RegistryEntry], failed: pl.DataFrame, rest: pl.DataFrame
-) -> MultiBatchResult:
-    tables = [job["results"] for job in jobs if job["results"] is not None]
+        registry = [job | {"results": None} for job in rows]
+        write_table(pl.DataFrame(registry, schema=REGISTRY), folder / _REGISTRY)
     combined = None
+    tables = [job["results"] for job in rows if job["results"] is not None]
     if tables:
         combined = pl.concat(tables, how="diagonal")
         combined = combined.unique(["custom_id", "condition_id", "judge_id"], maintain_order=True)
+    if write_combined_csv and combined is not None:
+        path = Path(combined_csv_path or "combined_results.csv").expanduser()
+        write_table(combined, folder / path if path.parent == Path() else path)
     unanswered = dict(rest.group_by("batch_id").len().iter_rows())
-    failures = [
-        job | {"message": entry.message, "unanswered": unanswered.get(entry.batch_id, 0)}
-        for job, entry in zip(jobs, found, strict=True)
-        if entry.state in {"failed", "expired", "cancelled", "dropped"}
-    ]
-    rows = [{name: job[name] for name in _FAILURES} for job in failures]
-    return MultiBatchResult(jobs, combined, failed, pl.DataFrame(rows, schema=_FAILURES), rest)
+    failures = [job | {"unanswered": unanswered.get(job["batch_id"], 0)} for job in rows if job["status"] in _FAILED]
+    failures_table = pl.DataFrame([{name: job[name] for name in _FAILURES} for job in failures], schema=_FAILURES)
+    return MultiBatchResult(rows, combined, failed, failures_table, rest)
 
 
 def _results(manager: BatchManager, entry: RegistryEntry, *, raw: bool) -> pl.DataFrame:
@@ -210,8 +200,8 @@ def _places(jobs: Any, output_dir: str | Path | None, run: str | Path | None) ->
         output_dir = output_dir or jobs.folder
         run = run or jobs.run
     elif jobs is not None:
-        rows = jobs if isinstance(jobs, list) else to_frame(jobs, "jobs").to_dicts()
         try:
+            rows = jobs if isinstance(jobs, list) else to_frame(jobs, "jobs").to_dicts()
             wanted = {row["batch_id"] for row in rows}
             output_dir = output_dir or Path(rows[0]["batch_output_path"]).parent
         except (LookupError, TypeError):

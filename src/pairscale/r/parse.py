@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -57,18 +57,33 @@ def parse_output(
     file = Path(path)
     if not file.is_file():
         raise FileFormatError(f"{file}: there is no such file of results")
-    reader = _Reader(backend, (tag_prefix, tag_suffix), _known_ids(file, requests_tbl), prefix)
+    known = _known_ids(file, requests_tbl)
+    rows: list[dict[str, Any]] = []
+    unread: list[str] = []
+    nameless: list[str] = []
+    for _, line in read_lines(file, batch_format(backend)):
+        if isinstance(line, str):
+            unread.append(line)
+            if backend != "openai":  # whose table has readable lines alone, as in the manual
+                kind = "errored" if backend == "gemini" else None
+                rows.append({"error_message": f"Failed to parse JSON line: {line}", "result_type": kind})
+            continue
+        ids = ids_of(line.custom_id, prefix) if known is None else known.get(line.custom_id)
+        if ids is None:
+            nameless.append(line.custom_id)
+        rows.append(_row(backend, line, ids or (None, None), (tag_prefix, tag_suffix)))
     columns = _COLUMNS[backend].split() + ["raw_response"] * include_raw
     is_number = ("tokens", "code", "count")
     schema = {name: pl.Int64() if name.endswith(is_number) else pl.String() for name in columns}
-    table = pl.DataFrame([{name: row.get(name) for name in columns} for row in reader.rows(file)], schema=schema)
-    if reader.bad:
-        notice(f"{file}: {plural(len(reader.bad), 'line')} cannot be read: {'; '.join(reader.bad[:3])}")
-    if reader.unknown:
-        names = ", ".join(reader.unknown[:3])
+    table = pl.DataFrame([{name: row.get(name) for name in columns} for row in rows], schema=schema)
+    if backend == "gemini":
+        table = table.with_columns(object_type=pl.lit("generateContent"))
+    if unread:
+        notice(f"{file}: {plural(len(unread), 'line')} cannot be read: {'; '.join(unread[:3])}")
+    if nameless:
         notice(
-            f"{file}: {plural(len(reader.unknown), 'name')} of requests without known samples: {names}; pass "
-            "requests_tbl= with custom_id ID1 ID2"
+            f"{file}: {plural(len(nameless), 'name')} of requests without known samples: {', '.join(nameless[:3])}; "
+            "pass requests_tbl= with custom_id ID1 ID2"
         )
     return table
 
@@ -109,80 +124,45 @@ def ids_of(custom_id: str, prefix: str | None = None) -> tuple[str, str] | None:
     return (first.removeprefix(f"{prefix}_"), second) if first.startswith(f"{prefix}_") else None
 
 
-class _Reader:
-    """Reads one provider's files."""
-
-    def __init__(
-        self, backend: str, tags: tuple[str, str], known: Mapping[str, tuple[str, str]] | None, prefix: str | None
-    ) -> None:
-        self._form = batch_format(backend)
-        self._provider = provider_named(backend)
-        self._tags = tags
-        self._known = known
-        self._prefix = prefix
-        self.bad: list[str] = []
-        self.unknown: list[str] = []
-
-    def rows(self, file: Path) -> Iterator[dict[str, Any]]:
-        """One row per line; OpenAI's table has readable lines alone, as in the manual."""
-        for _, line in read_lines(file, self._form):
-            if isinstance(line, Line):
-                yield self._row(line)
-                continue
-            self.bad.append(line)
-            if self._provider.name != "openai":
-                row = {"error_message": f"Failed to parse JSON line: {line}"}
-                if self._provider.name == "gemini":
-                    row |= {"result_type": "errored", "object_type": "generateContent"}
-                yield row
-
-    def _row(self, line: Line) -> dict[str, Any]:
-        name = line.custom_id
-        ids = ids_of(name, self._prefix) if self._known is None else self._known.get(name)
-        if ids is None:
-            self.unknown.append(name)
-        first, second = ids or (None, None)
-        row: dict[str, Any] = {
-            "custom_id": name, "ID1": first, "ID2": second, "status_code": line.status,
-            "result_type": line.result_type, "error_message": line.error,
-        }  # fmt: skip
-        if line.body is not None:
-            row["raw_response"] = json.dumps(line.body, ensure_ascii=False)
-        if self._provider.name == "gemini":
-            row["object_type"] = "generateContent"
-        if line.kind != "succeeded":
-            return row
-        try:
-            reply = self._reply(line.body)
-        except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
-            return row | {"error_message": str(error)}
-        return row | self._answer(reply, line.body, (first, second))
-
-    def _reply(self, body: Any) -> Reply:
-        if self._provider.name != "openai":
-            return self._provider.reply(HTTPCall("POST", "", {}), body)
-        is_response = isinstance(body, Mapping) and body.get("object") == "response"
-        return read_response(body) if is_response else read_chat(body, think_tags=True)
-
-    def _answer(self, reply: Reply, body: Any, ids: tuple[str | None, str | None]) -> dict[str, Any]:
-        read = read_tag(reply.text, *self._tags)
-        if read.position is None and reply.text.lstrip().startswith("{"):
-            read = read_structured(reply.text)
-        usage = reply.usage
-        row = {
-            "model": reply.model,
-            "object_type": reply.object_type,
-            "thoughts": reply.thoughts,
-            "content": reply.text or reply.refusal or "",
-            "prompt_tokens": usage.prompt,
-            "completion_tokens": usage.completion,
-            "total_tokens": usage.total,
-            "prompt_cached_tokens": usage.cached,
-            "reasoning_tokens": usage.reasoning,
-            "thoughts_token_count": usage.reasoning,
-        }
-        if read.position is not None and reply.stop_reason not in NO_ANSWER:
-            row |= {"better_sample": f"SAMPLE_{read.position}", "better_id": ids[read.position - 1]}
-        if self._provider.name == "gemini":
-            row["thought_signature"] = signature_of(body)
+def _row(backend: str, line: Line, ids: tuple[str | None, str | None], tags: tuple[str, str]) -> dict[str, Any]:
+    """The row of a line that could be read."""
+    row: dict[str, Any] = {
+        "custom_id": line.custom_id, "ID1": ids[0], "ID2": ids[1], "status_code": line.status,
+        "result_type": line.result_type, "error_message": line.error,
+    }  # fmt: skip
+    if line.body is not None:
+        row["raw_response"] = json.dumps(line.body, ensure_ascii=False)
+    if line.kind != "succeeded":
         return row
+    try:
+        reply = _reply(backend, line.body)
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+        return row | {"error_message": str(error)}
+    usage = reply.usage
+    row |= {
+        "model": reply.model,
+        "object_type": reply.object_type,
+        "thoughts": reply.thoughts,
+        "content": reply.text or reply.refusal or "",
+        "prompt_tokens": usage.prompt,
+        "completion_tokens": usage.completion,
+        "total_tokens": usage.total,
+        "prompt_cached_tokens": usage.cached,
+        "reasoning_tokens": usage.reasoning,
+        "thoughts_token_count": usage.reasoning,
+    }
+    answer = read_tag(reply.text, *tags)
+    if answer.position is None and reply.text.lstrip().startswith("{"):
+        answer = read_structured(reply.text)
+    if answer.position is not None and reply.stop_reason not in NO_ANSWER:
+        row |= {"better_sample": f"SAMPLE_{answer.position}", "better_id": ids[answer.position - 1]}
+    if backend == "gemini":
+        row["thought_signature"] = signature_of(line.body)
+    return row
+
+
+def _reply(backend: str, body: Any) -> Reply:
+    if backend != "openai":
+        return provider_named(backend).reply(HTTPCall("POST", "", {}), body)
+    is_response = isinstance(body, Mapping) and body.get("object") == "response"
+    return read_response(body) if is_response else read_chat(body, think_tags=True)

@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from pairscale.checks.calibration import calibrations_of
-from pairscale.checks.effect import leaning, wilson
+from pairscale.checks.effect import SURELY_BETTER, leaning
 from pairscale.checks.orders import split_orders
-from pairscale.checks.position import PositionalBias, check_positional_bias, compare_orders
-from pairscale.checks.templates import STUDY, StudyCell, TemplateStudy, rank_templates, row_of, template_study
+from pairscale.checks.position import PositionalBias, compare_orders, measure_bias
+from pairscale.checks.templates import TemplateStudy, row_of, study_of
 from pairscale.core.errors import InputError
 from pairscale.core.results import read_form
 from pairscale.reporting.page import (
     Report,
     calibration_parts,
-    moment,
     origin_of,
     other_names,
     pair_writer,
@@ -70,36 +69,40 @@ def bias_of_run(
     people = read_form(labels).table if labels.height else None
     other = other_names(items["ID"]) if pseudonyms else {}
     items = renamed(items, other, "ID")
-    cells, pairs, answers, notices, calibrations = [], [], [], [], []
+    rows: list[dict[str, Any]] = []
+    pairs: list[pl.DataFrame] = []
+    answers: list[pl.DataFrame] = []
+    notices: list[str] = []
+    calibrations: list[tuple[str, Any]] = []
     for template, judge, model, answered in judged:
         results = renamed(answered, other, "ID1", "ID2", "better_id")
-        orders = split_orders(results)
-        consistency = compare_orders(*orders)
+        consistency = compare_orders(*split_orders(results))
         if not consistency.details.height:
             notices.append(f"{template} with {judge} is left out: no pair has a winner in both orders")
             continue
-        cells.append(StudyCell(template, *orders, model=model, judge=judge))
-        bias = check_positional_bias(consistency, n_boot=1, seed=0)
+        bias = measure_bias(consistency, 0.95)
+        rows.append(row_of(bias, {"template_id": template, "model": model, "judge": judge}))
+        notices += [f"{template} {judge}: {message}" for message in consistency.notices]
         pairs.append(_swayed(bias))
         named = "" if len(judged) == 1 else f"{judge}, {template}"
         known = None if people is None else renamed(people, other, "ID1", "ID2", "better_id")
         calibrations += [(named, one) for one in calibrations_of(results, known)]
         answers.append(results.with_columns(judge_id=pl.lit(f"{judge}, {template}")).select(_WORDS))
-    if not cells:
+    if not rows:
         raise InputError(
             "no pair has a winner in both orders, so nothing can be said of position; reverse the pairs "
             "(`pairscale pairs PAIRS --reverse`) and judge those too"
         )
-    study = template_study(cells)
+    study = study_of(rows, bias.level, notices)
     traits = conditions["trait"].drop_nulls().unique(maintain_order=True).to_list()
     trait = traits[0] if len(traits) == 1 else None
     own_texts = dict(items.select("ID", "text").iter_rows()) if "text" in items.columns else {}
     swayed = pl.concat(pairs)
     report = _report(
-        replace(study, notices=(*notices, *study.notices)),
+        study,
         swayed,
         origin | {"conditions": ", ".join(conditions["condition_id"].to_list())},
-        verdict=bias.verdict if len(cells) == 1 else None,
+        verdict=bias.verdict if len(rows) == 1 else None,
         trait=trait,
         calibrations=calibrations,
         texts=own_texts if texts else {},
@@ -118,17 +121,12 @@ def bias_of_result(
     """One judge that was checked, or a study, which knows no single pair."""
     if isinstance(source, TemplateStudy):
         return _report(source, None, {"figures": source.source or "measured by this study"})
-    level = source.effect.level
-    row = row_of(source) | {"template_id": _UNNAMED, "judge": judge or "the judge"}
-    table = pl.DataFrame([row], schema=STUDY)
-    study = TemplateStudy(table, rank_templates(table, level), level, () if pseudonyms else source.notices)
-    made = source.provenance
+    row = row_of(source, {"template_id": _UNNAMED, "judge": judge or "the judge"})
+    study = study_of([row], source.level, () if pseudonyms else source.notices)
     pairs = _swayed(source)
     if pseudonyms:
         pairs = renamed(pairs, other_names([*pairs["ID1"], *pairs["ID2"]]), "ID1", "ID2")
-    bootstrap = f"{made.settings.get('n_boot')} resamples, seed {made.seed}"
-    origin = {"checked": moment(made.created_at), "bootstrap": bootstrap}
-    return _report(study, pairs, origin, verdict=source.verdict)
+    return _report(study, pairs, {}, verdict=source.verdict)
 
 
 def _combinations(
@@ -146,9 +144,7 @@ def _combinations(
 
 def _swayed(bias: PositionalBias) -> pl.DataFrame:
     """The pairs that went to one position in both orders: ``ID1 ID2 position``."""
-    first, second = (pl.col(f"is_pos{n}_bias").fill_null(value=False) for n in (1, 2))
-    position = pl.when(first).then(pl.lit("first")).otherwise(pl.lit("second"))
-    return bias.details.filter(first | second).select(ID1="ID1_main", ID2="ID2_main", position=position)
+    return bias.details.drop_nulls("position").select("position", ID1="ID1_main", ID2="ID2_main")
 
 
 def _report(
@@ -168,7 +164,9 @@ def _report(
         None if first is None or second is None else leaning(first, second, study.level)
         for first, second in study.table.select("n_both_first", "n_both_second").iter_rows()
     ]
-    table = study.table.with_columns(who=who, favours=pl.Series(leans, dtype=pl.String))
+    decided = {"decided": 1 - pl.col("prop_consistent")}
+    decided |= {"from": 1 - pl.col("consistent_upper"), "to": 1 - pl.col("consistent_lower")}
+    table = study.table.with_columns(who=who, favours=pl.Series(leans, dtype=pl.String), **decided)
     alike = _alike(study)
     # What consistency does not tell apart, the position does.
     choice = min(alike, key=lambda row: (row["n_significant_paired"] or 0, row["worst_pos1"] or 0.0, row["rank"]))
@@ -193,7 +191,9 @@ def _report(
         "again": None if pairs is None else _again(pairs, place),
         **_cells(table),
     }
-    shown = table.with_columns(pl.col("favours").replace({"none": "neither", "few": _FAVOURS["few"]})).drop("who")
+    shown = table.with_columns(pl.col("favours").replace({"none": "neither", "few": _FAVOURS["few"]})).drop(
+        "who", *decided
+    )
     return Report(
         "bias.html",
         "Position bias" if table.height == 1 else "Templates and position bias",
@@ -207,45 +207,54 @@ def _report(
 
 
 def _alike(study: TemplateStudy) -> list[Mapping[str, Any]]:
-    """The most consistent template, and those whose interval overlaps with its own, over all judges together."""
-    ends = {}
+    """The most consistent template, and those that are not told apart from it, over all judges together.
+
+    Told apart is one that is less consistent with a probability of 95 % or more, by the normal approximation with one
+    consistent and one inconsistent pair more for each.
+    """
+    shares = {}
     for (name,), part in study.table.drop_nulls("prop_consistent").group_by("template_id"):
-        same = (part["prop_consistent"] * part["n_pairs"]).round().sum()
-        ends[name] = wilson(int(same), int(part["n_pairs"].sum()), study.level)
+        n = int(part["n_pairs"].sum()) + 2
+        share = (round((part["prop_consistent"] * part["n_pairs"]).sum()) + 1) / n
+        shares[name] = (share, share * (1 - share) / n)
     rows = study.ranking.to_dicts()
-    least = ends[rows[0]["template_id"]][0] or 0.0
-    return [row for row in rows if (ends.get(row["template_id"], (None, None))[1] or 0.0) >= least]
+    best, variance = shares[rows[0]["template_id"]]
+
+    def is_alike(name: str) -> bool:
+        share, own_variance = shares.get(name, (0.0, 0.0))
+        return best - share < SURELY_BETTER * math.sqrt(variance + own_variance)
+
+    return [rows[0], *(row for row in rows[1:] if is_alike(row["template_id"]))]
 
 
 def _charts(table: pl.DataFrame) -> list[Picture]:
-    """The effect with its interval: one row per template, or where there are several judges, a chart per template."""
-    known = table.drop_nulls("effect")
-    if not known.height:
-        return []
+    """The share that position decided: a row per template or, where there are several judges, a chart per template."""
+    known = table.drop_nulls("decided")
     single = known["who"].n_unique() == 1
-    by = [pl.lit("").alias("heading")] if single else [pl.col("template_id").alias("heading")]
-    ends = known.select("effect", "effect_lower", "effect_upper").to_numpy().ravel()
-    most = max(1.0, *(abs(x) for x in ends if math.isfinite(x)))
-    columns = {"ID": "template_id" if single else "who", "score": "effect"}
-    columns |= {"lower": "effect_lower", "upper": "effect_upper"}
+    heading = pl.lit("") if single else pl.col("template_id")
+    most = min(1.0, 1.1 * max([0.1, *known["to"].to_list()]))
     return [
         intervals(
-            part.select(**columns).to_dicts(), "Position effect with intervals",
-            "favours the second ← 0 → favours the first, in logits", span=(-most, most), heading=heading,
+            part.select("lower", "upper", ID="template_id" if single else "who", score="decided").to_dicts(),
+            "Pairs whose winner changed with the order, with intervals", "pairs whose winner changed with the order",
+            middle=None, span=(0.0, most), in_percent=True, heading=name,
         )
-        for (heading,), part in known.with_columns(by).group_by("heading", maintain_order=True)
+        for (name,), part in known.rename({"from": "lower", "to": "upper"}).group_by(
+            heading.alias("heading"), maintain_order=True
+        )
     ]  # fmt: skip
 
 
 def _cells(table: pl.DataFrame) -> dict[str, Any]:
     """The table that can be searched and sorted."""
-    columns = [("template", "id", False), ("judge", "word", False), ("verdict", "word", False), ("effect", "n", True)]
-    columns += [("from", "n", True), ("to", "n", True), ("pairs", "n", True), ("same winner", "share", False)]
-    columns += [("from", "share", True), ("to", "share", True), ("first wins", "share", False), ("p", "p", True)]
+    columns = [("template", "id", False), ("judge", "word", False), ("verdict", "word", False), ("pairs", "n", True)]
+    columns += [("winner changed", "share", False), ("from", "share", True), ("to", "share", True)]
+    columns += [("first wins", "share", False), ("p", "p", True)]
+    columns += [("effect", "n", True), ("from", "n", True), ("to", "n", True)]
     verdicts = table["favours"].replace_strict(_FAVOURS, default="not known")
     rows = table.with_columns(verdict=verdicts).select(
-        "template_id", "who", "verdict", "effect", "effect_lower", "effect_upper", "n_pairs", "prop_consistent",
-        "consistent_lower", "consistent_upper", "prop_pos1", "p_paired",
+        "template_id", "who", "verdict", "n_pairs", "decided", "from", "to", "prop_pos1", "p_paired", "effect",
+        "effect_lower", "effect_upper",
     )  # fmt: skip
     start = 0 if table.height > 1 else 2
     return {"columns": columns[start:], "rows": [row[start:] for row in rows.rows()]}

@@ -13,7 +13,7 @@ import polars as pl
 
 from pairscale.core.errors import InputError
 from pairscale.core.tables import listed
-from pairscale.reporting.picture import Axis, Marks, Picture, intervals, names, number, percent
+from pairscale.reporting.picture import Axis, Marks, Picture, intervals, judge_fit_picture, names, number, percent
 from pairscale.reporting.vega import drawn, require_chart_file, save_chart
 
 if TYPE_CHECKING:
@@ -154,19 +154,21 @@ def ranks(source: Any, most: int = MAX_NAMED) -> Figure:
 
 
 def win_rates(source: PairwiseRunResult, most: int = MAX_NAMED) -> Figure:
-    """How often B wins, with intervals, a row for each comparator; ties and flips count as half."""
-    rates = {key: source.win_rate(key) for key in source.keys}
+    """How often B wins, with intervals, a row for each comparator: the figures that the verdicts rest on."""
+    from pairscale.evaluate.wording import basis_of, deciding_rate
+
+    rates = {key: deciding_rate(source, key) for key in source.keys}
     rows = [
         {"ID": key, "score": rate.rate, "lower": rate.ci[0], "upper": rate.ci[1]}
         for key, rate in rates.items()
-        if rate.rate is not None and rate.ci is not None
+        if rate is not None and rate.ci is not None
     ]
     if not rows:
-        raise InputError("no case was answered, so there is no win rate to draw")
+        raise InputError("no case was decided, so there is no win rate to draw")
     axis = f"win rate of {source.variant_b} against {source.variant_a}"
     picture = intervals(rows, "Win rates with intervals", axis, middle=0.5, span=(0, 1), in_percent=True, most=most)
-    bars = "confidence sequences" if source.sequential else "intervals"
-    notes = [f"Ties and flips count as half. Bars: 95 % {bars}."]
+    kind = "sequences" if source.sequential else "intervals"
+    notes = [f"Points: {basis_of(source, source.keys[0])}. Bars: 95 % confidence {kind}."]
     return Figure(f"How often {source.variant_b} beats {source.variant_a}", [picture], notes)
 
 
@@ -176,7 +178,7 @@ def _fit_of(source: Any) -> Any:
     from pairscale.evaluate.ranking import VariantsResult
 
     if isinstance(source, VariantsResult):
-        return source.fits[source.keys[0]]
+        return source.fit()
     return source.state if isinstance(source, AdaptiveResult) else source
 
 
@@ -214,6 +216,30 @@ def _items(
         for at, group in enumerate(groups, start=1)
     ]
     return Figure(title, pictures, notes)
+
+
+def judges(source: Any) -> Figure:
+    """How well each judge, or person, fits the scale: infit against agreement with the scores.
+
+    Args:
+        source: a Bradley–Terry fit of comparisons that name their judge, or its :func:`pairscale.fit_statistics`.
+    """
+    from pairscale.models.fit_statistics import FitStatistics, fit_statistics
+
+    statistics = source if isinstance(source, FitStatistics) else fit_statistics(source)
+    if statistics.judges is None:
+        raise InputError("the comparisons name no judge in a column judge_id or judge, so there is no judge to draw")
+    table = statistics.judges.drop_nulls("agreement")
+    if not table.height:
+        raise InputError("no judge has decided a comparison, so there is no judge to draw")
+    notes = [
+        "At an infit of 1, as many decisions go against the scores as chance explains; higher up more, lower fewer.",
+        "Large dots: many comparisons.",
+    ]
+    misfits = table.filter("misfit")["judge_id"].to_list()
+    if misfits:
+        notes.append(f"Misfit: {listed(misfits, 12)}.")
+    return Figure("How well each judge fits the scale", [judge_fit_picture(table.to_dicts())], notes)
 
 
 # Who beats whom
@@ -438,6 +464,7 @@ FIGURES: dict[str, Callable[..., Figure]] = {
     "ranks": ranks,
     "wins": wins,
     "win rates": win_rates,
+    "judges": judges,
     "templates": templates,
     "selectors": selectors,
 }

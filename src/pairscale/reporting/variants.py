@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from pairscale.core.errors import InputError
-from pairscale.evaluate.ranking import VariantsResult, ranked_variants, saved_variants
+from pairscale.evaluate.ranking import KINDS, VariantsResult, saved_variants
 from pairscale.reporting.ab import answering_of, comparator_of, provenance_of
 from pairscale.reporting.page import Report, origin_of, other_names
 from pairscale.reporting.picture import percent, score_picture
@@ -16,7 +16,6 @@ from pairscale.reporting.picture import percent, score_picture
 if TYPE_CHECKING:
     from pairscale.store.runfile import RunFile
 
-_OUTCOMES = ("wins", "losses", "ties", "flips", "abstentions", "errors")
 _IMPERSONAL = {"ranked", "pairscale", "seed"}
 
 
@@ -43,7 +42,7 @@ def variants_of_result(run: VariantsResult, *, pseudonyms: bool = False) -> Repo
     if pseudonyms:
         run = _disguised(run)
         provenance = {name: value for name, value in provenance.items() if name in _IMPERSONAL}
-    said = dict.fromkeys(notice for key in run.keys for notice in run.fits[key].notices)
+    said = dict.fromkeys(notice for key in run.keys for notice in run.fit(key).notices)
     notices = [notice for notice in said if "repeats of a pair" not in notice]  # here each is another task
     if run.stopped:
         notices.append(f"the run ended before all cases were compared: {run.stopped}")
@@ -81,10 +80,8 @@ def _disguised(run: VariantsResult) -> VariantsResult:
         for (a, b), one in run.results.items()
     }
     figures = {names[name]: one for name, one in run.figures.items()}
-    return ranked_variants(
-        tuple(names.values()), run.keys, results, run.stopped, run.cost, run.provenance, figures=figures,
-        level=run.level, seed=run.seed, created_at=run.created_at,
-    )  # fmt: skip
+    baseline = None if run.baseline is None else names[run.baseline]
+    return replace(run, variants=tuple(names.values()), results=results, figures=figures, baseline=baseline)
 
 
 def _board(run: VariantsResult, key: str, table: pl.DataFrame) -> dict[str, Any]:
@@ -95,7 +92,7 @@ def _board(run: VariantsResult, key: str, table: pl.DataFrame) -> dict[str, Any]
     board = []
     for row in table.iter_rows(named=True):
         rank = None if row["rank"] is None else int(row["rank"])
-        figures = (row[name] for name in ("theta", "lower", "upper", *_OUTCOMES))
+        figures = (row[name] for name in ("theta", "lower", "upper", *KINDS))
         board.append((row["variant"], rank, *figures))
     return {
         "key": key,

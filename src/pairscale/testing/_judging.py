@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
-from pairscale.core.options import require_number, require_probability
 from pairscale.testing._layouts import locate_samples
 
 Quality: TypeAlias = "Mapping[str, float] | Callable[[str], float] | None"
@@ -63,13 +62,6 @@ class Behaviour:
     echo_rate: float = 0.0
     thoughts: str = "I weighed both texts against the definition."
     seed: int = 0
-
-    def __post_init__(self) -> None:
-        require_number(self.error, "error", least=0)
-        for name in (
-            "lapse", "refusal_rate", "malformed_rate", "empty_rate", "truncated_rate", "filtered_rate", "echo_rate",
-        ):  # fmt: skip
-            require_probability(getattr(self, name), name)
 
     def quality_of(self, text: str) -> float:
         """The hidden quality of a text."""

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from pairscale.core.arrays import Floats, Ints
     from pairscale.models.bayes.posterior import Posterior
 
-__all__ = ["ErrorWeights", "expected_wrong", "rank_errors", "top_errors", "top_figures", "top_probabilities"]
-
 _HALVED = 40  # times, to find a place on the scale
 _NOTHING = 1e-9  # of the largest weight: what is below counts for nothing
 
@@ -144,10 +142,8 @@ def top_probabilities(posterior: Posterior, top: int) -> Floats:
     return counted
 
 
-def top_figures(posterior: Posterior, top: int | None) -> tuple[Floats | None, float | None]:
-    """Per text, the probability of being in the top K, and the expected number of wrong members; None for the order."""
-    if top is None:
-        return None, None
+def top_figures(posterior: Posterior, top: int) -> tuple[Floats, float]:
+    """Per text, the probability of being in the top K, and the expected number of wrong members."""
     probability = top_probabilities(posterior, top)
     return probability, expected_wrong(probability, posterior.items.theta_mean, top)
 

@@ -53,8 +53,6 @@ if TYPE_CHECKING:
     from pairscale.adaptive.selection.ledger import Ledger
     from pairscale.core.arrays import Floats, Ints
 
-__all__ = ["InformationSelector", "Laplace", "expected_information"]
-
 SD_START, SD_LOW, SD_HIGH = 1.5, 0.5, 5.0
 """The standard deviation of the prior: at first, and within what bounds it is learned."""
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     Flags = npt.NDArray[np.bool_]
 
-__all__ = ["ENOUGH_REPEATS", "FIRST_ANSWERS", "TIE", "Ledger", "RepeatCounts"]
-
 FIRST_ANSWERS = 10
 """A judge that is asked for probabilities and gives none in this many answers gives none."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.special import ndtr, ndtri
@@ -25,25 +25,6 @@ if TYPE_CHECKING:
     from pairscale.adaptive.refits import Belief
     from pairscale.adaptive.selection.ledger import Flags, Ledger
     from pairscale.core.arrays import Floats, Ints
-
-__all__ = [
-    "EXPLOIT",
-    "FALLBACKS",
-    "STAGES",
-    "Attempt",
-    "BoundarySlots",
-    "Round",
-    "RouteDraws",
-    "Routing",
-    "Scene",
-    "anchor_items",
-    "best_first",
-    "choose_in_stage",
-    "pairs_across",
-    "pairs_at_distance",
-    "run_attempt",
-    "strata_by_rank",
-]
 
 
 # Rounds
@@ -325,14 +306,8 @@ class Routing:
     lift_caps: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """What came of one attempt.
-
-    Attributes:
-        pair: the two items, or None.
-        fields: columns of the step log.
-    """
+class Attempt(NamedTuple):
+    """What came of one attempt: the two items, or None; and columns of the step log."""
 
     pair: tuple[int, int] | None
     fields: dict[str, Any]

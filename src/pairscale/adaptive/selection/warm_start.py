@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from pairscale.adaptive.selection.ledger import Ledger
     from pairscale.core.arrays import Ints
 
-__all__ = ["WarmStart"]
-
 _LINKS = 3  # comparisons that tie an item to the others when it joins late
 
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pairscale.collect.batch import registry
 from pairscale.collect.batch.registry import EVENTS, RegistryEntry, event, new_key, pairs_named
-from pairscale.core.errors import InputError, JudgeError
+from pairscale.core.errors import InputError
 from pairscale.core.failures import failure_of
 from pairscale.core.files import open_private
 from pairscale.core.notices import notice, plural
@@ -20,32 +18,28 @@ from pairscale.core.provenance import utc_now
 from pairscale.judges.base import JudgePair, Verdict
 from pairscale.judges.batched import BatchJudge, calls_of, verdict_of, with_batch_cost
 from pairscale.judges.orders import BothOrders, merge_verdicts, swapped
-from pairscale.providers.batches import BatchFormat, BatchLimits, Line
-from pairscale.runtime import MOST_ALIKE, FailureStreak
+from pairscale.providers.batches import BatchFormat, Line
 from pairscale.store.schema import attempt_columns, comparison_columns
 from pairscale.store.writer import Asked, Entry
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
+    from pairscale.providers.base import HTTPCall
     from pairscale.store.runfile import RunFile
 
-_TURNED = "r"
-_NAME = re.compile(rf"(.*)-([1-9][0-9]{{0,17}})({_TURNED}?)", re.DOTALL)
 _CHUNK = 1_000
 
 
 def custom_id(key: str, pair_id: int, *, turned: bool = False) -> str:
     """A request's name: the batch's key and the pair's number, which mean nothing outside the run file."""
-    return f"{key}-{pair_id}{_TURNED if turned else ''}"
+    return f"{key}-{pair_id}r" if turned else f"{key}-{pair_id}"
 
 
-def split_id(name: str, key: str) -> tuple[int, bool] | None:
-    """The pair's number, and whether the samples were turned; None for a name that this batch did not give."""
-    match = _NAME.fullmatch(name)
-    if match is None or match[1] != key:
-        return None
-    return int(match[2]), match[3] == _TURNED
+def requests_of(entry: RegistryEntry) -> dict[str, tuple[int, bool]]:
+    """The requests of a batch by their names: the pair's number, and whether its samples were turned."""
+    orders = (False,) if entry.n_requests == len(entry.pair_ids) else (False, True)
+    return {
+        custom_id(entry.key, number, turned=turned): (number, turned) for number in entry.pair_ids for turned in orders
+    }
 
 
 # Requests
@@ -63,7 +57,6 @@ def write_parts(
     questions: Iterable[tuple[int, JudgePair]],
     folder: Path,
     sizes: Iterator[int],
-    limits: BatchLimits | None = None,
 ) -> Iterator[dict[str, Any]]:
     """Write requests into as few files as the provider's limits and ``sizes`` allow; what the registry says of each.
 
@@ -73,67 +66,70 @@ def write_parts(
         questions: the pairs, by their numbers.
         folder: where the files go.
         sizes: how many pairs the first file may have, the second, and so on.
-        limits: other limits than the provider's own.
 
     Raises:
         InputError: when the requests of one pair alone are too large.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    limits = limits or form.limits
     part: _Part | None = None
     for pair_id, pair in questions:
         calls = calls_of(judge, pair)
-        part = part or _Part(folder, form.endpoint(calls[0]), next(sizes))
-        lines = [
-            json.dumps(form.line(custom_id(part.key, pair_id, turned=turned), call), ensure_ascii=False)
-            for turned, call in zip((False, True), calls, strict=False)
-        ]
-        data = "".join(f"{line}\n" for line in lines).encode("utf-8", "replace")
-        if len(lines) > limits.requests or len(data) > limits.bytes:
-            part.file.close()
-            Path(part.file.name).unlink()
-            raise InputError(f"the request for pair {pair.uid!r} has {len(data):,} bytes, more than a batch may have")
-        too_many = part.n_requests + len(lines) > limits.requests or part.bytes + len(data) > limits.bytes
-        if too_many or len(part.pair_ids) == part.size:
+        if part is not None and not part.add(pair_id, calls):
             yield part.closed()
-            full = part
-            part = _Part(folder, full.endpoint, next(sizes))
-            data = data.replace(full.key.encode(), part.key.encode())  # its own name, which no text holds
-        part.file.write(data)
-        part.pair_ids.append(pair_id)
-        part.n_requests += len(lines)
-        part.bytes += len(data)
+            part = None
+        if part is None:
+            part = _Part(folder, form, form.endpoint(calls[0]), next(sizes))
+            if not part.add(pair_id, calls):
+                part.file.close()
+                part.path.unlink()
+                raise InputError(f"the request for pair {pair.uid!r} has more bytes than a batch may have")
     if part is not None:
         yield part.closed()
 
 
 class _Part:
-    """One file that is being written."""
+    """One file of requests that is being written; it counts only once the registry names it."""
 
-    def __init__(self, folder: Path, endpoint: str, size: int) -> None:
+    def __init__(self, folder: Path, form: BatchFormat, endpoint: str, size: int) -> None:
         self.key = new_key()
-        self.endpoint = endpoint
-        self.size = size
-        self.pair_ids: list[int] = []
-        self.n_requests = 0
-        self.bytes = 0
-        self._path = folder / f"{self.key}.jsonl"
-        self.file = open_private(self._path.with_name(f"{self._path.name}.part"))
+        self.path = folder / f"{self.key}.jsonl"
+        self.file = open_private(self.path)
+        self._form = form
+        self._endpoint = endpoint
+        self._size = size
+        self._pair_ids: list[int] = []
+        self._n_requests = 0
+
+    def add(self, pair_id: int, calls: Sequence[HTTPCall]) -> bool:
+        """Write the requests of a pair, in one order or both; False when there is no room for them."""
+        lines = b""
+        for turned, call in enumerate(calls):
+            document = self._form.line(custom_id(self.key, pair_id, turned=bool(turned)), call)
+            lines += f"{json.dumps(document, ensure_ascii=False)}\n".encode("utf-8", "replace")
+        n_requests = self._n_requests + len(calls)
+        n_bytes = self.file.tell() + len(lines)
+        limits = self._form.limits
+        if len(self._pair_ids) == self._size or n_requests > limits.requests or n_bytes > limits.bytes:
+            return False
+        self.file.write(lines)
+        self._pair_ids.append(pair_id)
+        self._n_requests = n_requests
+        return True
 
     def closed(self) -> dict[str, Any]:
         """What the registry says of the file, which is whole and on the disk."""
+        n_bytes = self.file.tell()
         self.file.flush()
         os.fsync(self.file.fileno())
         self.file.close()
-        Path(self.file.name).replace(self._path)
         return {
             "key": self.key,
-            "pair_ids": self.pair_ids,
-            "n_requests": self.n_requests,
-            "bytes": self.bytes,
-            "input_path": str(self._path),
-            "output_path": str(self._path.with_name(f"{self.key}.results.jsonl")),
-            "endpoint": self.endpoint,
+            "pair_ids": self._pair_ids,
+            "n_requests": self._n_requests,
+            "bytes": n_bytes,
+            "input_path": str(self.path),
+            "output_path": str(self.path.with_suffix(".results.jsonl")),
+            "endpoint": self._endpoint,
         }
 
 
@@ -167,40 +163,34 @@ def read_lines(path: Path, form: BatchFormat) -> Iterator[tuple[int, Line | str]
                 yield number, f"line {number}: {error}"
 
 
-def count_results(path: Path, form: BatchFormat, key: str) -> tuple[int, int]:
+def count_results(path: Path, form: BatchFormat, entry: RegistryEntry) -> tuple[int, int]:
     """How many requests of a batch a file of results holds, and how many results of other requests."""
-    own: set[tuple[int, bool]] = set()
-    others = 0
-    for _, line in read_lines(path, form):
-        if isinstance(line, Line):
-            request = split_id(line.custom_id, key)
-            if request is None:
-                others += 1
-            else:
-                own.add(request)
-    return len(own), others
+    names = {line.custom_id for _, line in read_lines(path, form) if isinstance(line, Line)}
+    own = names & requests_of(entry).keys()
+    return len(own), len(names) - len(own)
 
 
-def ingest_results(store: RunFile, form: BatchFormat, judge: BatchJudge, entry: RegistryEntry) -> JudgeError | None:
-    """Enter the results of a batch that has ended into the run file, and say of the rest why there is none.
-
-    Returns:
-        That the model answered nothing, and failed in the same way on many questions; None when it did not.
-    """
+def ingest_results(store: RunFile, form: BatchFormat, judge: BatchJudge, entry: RegistryEntry) -> None:
+    """Enter the results of a batch that has ended into the run file, and say of the rest why there is none."""
     path = Path(entry.output_path)
     intake = _Intake(store, judge, entry)
-    bad: list[str] = []
+    unreadable: list[str] = []
     if path.is_file():
         for _, line in read_lines(path, form):
-            if isinstance(line, str):
-                bad.append(line)
-            else:
+            if isinstance(line, Line):
                 intake.add(line)
-    if bad:
-        notice(f"{path}: {plural(len(bad), 'line')} of the results cannot be read: {'; '.join(bad[:3])}")
-    failure = intake.finish()
-    registry.reached("collected")
-    return failure
+            else:
+                unreadable.append(line)
+    if unreadable:
+        count = plural(len(unreadable), "line")
+        notice(f"{path}: {count} of the results cannot be read: {'; '.join(unreadable[:3])}")
+    intake.finish()
+
+
+_ENDED_EARLY = {
+    "expired": ("timeout", "the batch expired before this request was worked off"),
+    "cancelled": ("cancelled", "the batch was cancelled before this request was worked off"),
+}
 
 
 class _Intake:
@@ -210,87 +200,72 @@ class _Intake:
         self._store = store
         self._judge = judge
         self._entry = entry
-        self._known = store.progress(entry.condition_id)
+        self._requests = requests_of(entry)
+        self._before = store.progress(entry.condition_id)
         self._pairs = pairs_from(store, entry.pair_ids)
         self._done = set(entry.recorded)
+        self._verdicts: dict[int, dict[bool, Verdict]] = {}  # by number and order
         self._waiting: list[Asked] = []
-        self._has_answer = False
+        self._n_answered = 0
         self._n_estimated = 0
-        self._streak = FailureStreak()
-        self._alike: str | None = None  # how the judge itself fails, as it seems
-        self._verdicts: dict[int, dict[bool, Verdict]] = {}  # by number and order, of pairs that are asked in both
+        self._first_error: str | None = None
 
     def add(self, line: Line) -> None:
         """One result; one that is recorded already, that was not asked for, or that comes twice is left out."""
-        request = split_id(line.custom_id, self._entry.key)
-        if request is None or request[0] not in self._pairs or request[0] in self._done:
-            return
-        number, turned = request
-        verdict = verdict_of(self._judge, self._pairs[number], line, turned=turned)
-        if not isinstance(self._judge, BothOrders):
-            self._settle(number, verdict)
+        number, turned = self._requests.get(line.custom_id, (None, False))
+        if number is None or number in self._done:
             return
         orders = self._verdicts.setdefault(number, {})
-        orders.setdefault(turned, verdict)
-        if len(orders) == 2:
-            self._settle(number, merge_verdicts(orders[False], orders[True]))
+        if turned not in orders:
+            orders[turned] = verdict_of(self._judge, self._pairs[number], line, turned=turned)
+        if len(orders) == 1 + isinstance(self._judge, BothOrders):
+            self._settle(number)
 
-    def finish(self) -> JudgeError | None:
-        """Say of the pairs without a result why there is none, and that the batch is done with.
-
-        Returns:
-            That the judge itself fails: many alike failures, and no answer in the whole batch. What expired or was
-            cancelled with its batch is asked again.
-        """
+    def finish(self) -> None:
+        """Say of the pairs without a result why there is none, and that the batch is done with."""
         for number in self._entry.pair_ids:
-            if number in self._done:
-                continue
-            orders = self._verdicts.get(number, {})
-            verdict = orders.get(False) or self._missing(number)
-            if isinstance(self._judge, BothOrders):
-                verdict = merge_verdicts(verdict, orders.get(True) or self._missing(number, turned=True))
-            self._settle(number, verdict)
+            if number not in self._done:
+                self._settle(number)
+        name = f"batch {self._entry.batch_id}"
         if self._n_estimated:
             notice(
-                f"batch {self._entry.batch_id}: what {self._n_estimated:,} of its questions cost is not known, so the "
-                "most that they may have cost is counted"
+                f"{name}: what {self._n_estimated:,} of its questions cost is not known, so the most that they may "
+                "have cost is counted"
             )
+        if not self._n_answered and self._first_error:
+            notice(f"{name}: none of its questions was answered; the first: {self._first_error}")
         self._write(event("collected", self._entry.key, collected_at=utc_now()))
-        if self._has_answer or self._alike is None:
-            return None
-        return JudgeError(
-            f"{self._judge.provider}:{self._judge.model} answered no question of the batch, and failed in the same "
-            f"way on {MOST_ALIKE} or more: {self._alike}. Everything is stored"
-        )
 
-    def _missing(self, number: int, *, turned: bool = False) -> Verdict:
+    def _missing(self, number: int, *, turned: bool) -> Verdict:
         """Why a request has no result."""
         state = self._entry.state
-        message = self._entry.message or "the provider does not say why"
-        if state == "expired":
-            return Verdict.fail("timeout", "the batch expired before this request was worked off", failure="transient")
-        if state == "cancelled":
-            words = "the batch was cancelled before this request was worked off"
-            return Verdict.fail("cancelled", words, failure="transient")
+        if state in _ENDED_EARLY:
+            code, words = _ENDED_EARLY[state]
+            return Verdict.fail(code, words, failure="transient")
         if state == "failed":
+            message = self._entry.message or "the provider does not say why"
             return Verdict.fail("http_error", f"the batch failed: {message}", failure=failure_of(None, None, message))
         unread = Verdict.fail("parse_error", "the batch's results hold nothing for this request", failure="transient")
         pair = self._pairs[number]
         return with_batch_cost(self._judge, swapped(pair) if turned else pair, unread)
 
-    def _settle(self, number: int, verdict: Verdict) -> None:
+    def _settle(self, number: int) -> None:
+        """Take what came for a pair for all that will come."""
+        orders = self._verdicts.pop(number, {})
+        verdict = orders.get(False) or self._missing(number, turned=False)
+        if isinstance(self._judge, BothOrders):
+            verdict = merge_verdicts(verdict, orders.get(True) or self._missing(number, turned=True))
         self._done.add(number)
-        pair = self._pairs[number]
-        self._has_answer = self._has_answer or verdict.outcome.is_answer
+        self._n_answered += verdict.outcome.is_answer
         self._n_estimated += verdict.cost_is_estimate
-        if verdict.failure != "transient" and self._streak.count(verdict, pair.first["ID"], pair.second["ID"]):
-            self._alike = self._alike or verdict.error_message
+        self._first_error = self._first_error or verdict.error_message
         asked_at = self._entry.created_at or self._entry.prepared_at
-        values = attempt_columns(verdict, self._known.attempts.get(number, 0) + 1, asked_at)
+        values = attempt_columns(verdict, self._before.attempts.get(number, 0) + 1, asked_at)
         comparison = None
-        if number not in self._known.answered and verdict.error_code != "cancelled":
+        if number not in self._before.answered and verdict.error_code != "cancelled":
+            pair = self._pairs[number]
             comparison = comparison_columns(verdict, pair.first["ID"], pair.second["ID"])
-        replaces = number in self._known.failed
+        replaces = number in self._before.failed
         self._waiting.append(Asked(self._entry.condition_id, (values,), comparison, number, replaces=replaces))
         if len(self._waiting) >= _CHUNK:
             self._write()
@@ -302,4 +277,3 @@ class _Intake:
         recorded = event("recorded", self._entry.key, pairs=[answer.pair_id for answer in answers])
         rows = [(EVENTS, row) for row in (recorded, *more)]
         self._store.writer.commit([*(Entry(answer) for answer in answers), Entry(rows=rows)])
-        registry.reached("recorded")

@@ -12,13 +12,11 @@ import os
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import datetime
 from itertools import repeat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from pairscale.collect._plan import Plan, make_plan, named_pairs
-from pairscale.collect.batch import registry
 from pairscale.collect.batch.files import count_results, even_sizes, ingest_results, pairs_from, write_parts
 from pairscale.collect.batch.registry import (
     RegistryEntry,
@@ -26,6 +24,7 @@ from pairscale.collect.batch.registry import (
     entries,
     event,
     judge_of,
+    note,
     registry_table,
     remember_judge,
     rest_of,
@@ -39,7 +38,7 @@ from pairscale.core.provenance import utc_now
 from pairscale.judges.base import JudgePair
 from pairscale.judges.batched import BatchJudge, calls_of, restored
 from pairscale.providers.batch_http import BatchHTTP
-from pairscale.providers.batches import ENDED, BatchJob, BatchLimits, Draft, batch_format
+from pairscale.providers.batches import ENDED, BatchJob, batch_format
 from pairscale.providers.client import ProviderError
 from pairscale.runtime import Budget, record_prices, recorded_prices, require_prices
 from pairscale.store.runfile import RunFile, open_run
@@ -50,114 +49,13 @@ if TYPE_CHECKING:
 
     from pairscale.core.tables import Table
 
+Keys: TypeAlias = "Collection[str] | None"
+"""The batches that are meant, by our own names; None for all."""
+
 _LONGEST_WAIT = 60.0
-_LONGEST_INTERVAL = 600.0
 _DOWNLOADS = 3
 _RESULTS = 64 * 1024**2  # bytes that a file of results may have
 _RESULT = 1024**2  # and more per request
-
-
-class _Creation:
-    """Brings a prepared batch to its provider, exactly once, whatever is interrupted.
-
-    Args:
-        store: the run file, open for writing.
-        http: the way to the provider.
-        entry: what is to be created.
-        known: batches that belong to other entries.
-    """
-
-    def __init__(self, store: RunFile, http: BatchHTTP, entry: RegistryEntry, known: Collection[str]) -> None:
-        self._store = store
-        self._form = batch_format(entry.provider)
-        self._http = http
-        self._entry = entry
-        self._known = known
-
-    async def create(self, retries: int) -> None:
-        """Create the batch, unless it is there already; the provider's id is written down before all else.
-
-        Raises:
-            JudgeError: the provider does not take it.
-        """
-        entry = self._entry
-        for turn in range(retries + 1):
-            if await self.is_found():
-                notice(f"batch {entry.key}: found again as {entry.batch_id}, which is not created twice")
-                return
-            try:
-                if not Path(entry.input_path).is_file():
-                    raise InputError(
-                        f"batch {entry.key} was not created, and its file of requests, {entry.input_path}, is gone; "
-                        "cancel it by its key, and submit the pairs again"
-                    )
-                if entry.file_id is None:
-                    file_id = await self._form.upload(self._http, self._draft())
-                    if file_id is not None:
-                        self._note("uploaded", file_id=file_id)
-                        registry.reached("uploaded")
-                self._note("creating", state="creating")
-                registry.reached("creating")
-                job = await self._form.create(self._http, self._draft())
-            except ProviderError as error:
-                wait = self._refused(error, last=turn == retries)
-                await self._http.sleep(min(2.0**turn if wait is None else wait, _LONGEST_WAIT))
-            else:
-                registry.reached("created")
-                self._number(job, is_guess=False)
-                return
-
-    async def is_found(self) -> bool:
-        """Whether the batch is there: a creation that was interrupted may have succeeded, and is looked for.
-
-        Raises:
-            JudgeError: it cannot be looked for.
-        """
-        entry = self._entry
-        if entry.batch_id is None and entry.state == "creating":
-            try:
-                jobs = await self._form.find(self._http, self._draft(), {*self._known, *entry.foreign})
-            except ProviderError as error:
-                raise JudgeError(f"batch {entry.key} cannot be looked for: {error.message}; resume later") from None
-            if jobs:
-                self._number(jobs[0], is_guess=jobs[0].key != entry.key)
-        return entry.batch_id is not None
-
-    def _refused(self, error: ProviderError, *, last: bool) -> float | None:
-        """What a failed creation means: the seconds to wait, or an exception."""
-        key = self._entry.key
-        if error.failure == "transient":
-            if error.status == 429:  # it was refused, so it cannot be there
-                self._note("refused", state="prepared")
-            if not last:
-                return error.retry_after
-            raise JudgeError(f"batch {key} could not be created: {error.message}; resume later")
-        if error.failure == "judge" and error.status != 404:  # a wrong key, an empty account: the batch is fine
-            self._note("refused", state="prepared")
-            raise JudgeError(f"batch {key} was not created: {error.message}; fix that, and resume")
-        self._note("dropped", state="dropped", message=error.message)
-        raise JudgeError(f"batch {key} was not created: {error.message}")
-
-    def _number(self, job: BatchJob, *, is_guess: bool) -> None:
-        self._note("created", batch_id=job.id, created_at=utc_now(), is_guess=is_guess, **_seen(job))
-        registry.reached("numbered")
-
-    def _note(self, kind: str, **values: Any) -> None:
-        append(self._store, [event(kind, self._entry.key, **values)])
-        self._entry.happened(kind, values)
-
-    def _draft(self) -> Draft:
-        entry = self._entry
-        return Draft(
-            entry.key, entry.model, entry.endpoint, Path(entry.input_path), entry.n_requests,
-            datetime.fromisoformat(entry.prepared_at).timestamp(), entry.file_id, entry.metadata,
-        )  # fmt: skip
-
-
-def _seen(job: BatchJob) -> dict[str, Any]:
-    """What is remembered of a batch each time that it is looked at."""
-    names = ("state", "succeeded", "failed", "expires_at", "message")
-    return {name: getattr(job, name) for name in names} | {"seen_at": utc_now()}
 
 
 class BatchManager:
@@ -196,8 +94,6 @@ class BatchManager:
         self._sleep = sleep
         self._clock = clock
         self._judges: dict[str, BatchJudge] = {}
-        self._failure: JudgeError | None = None
-        self._was_open = False  # so that a run file that is deleted meanwhile is not made again, empty
         self._unknown: set[str] = set()  # batches that the provider did not know when they were last looked at
 
     async def __aenter__(self) -> Self:
@@ -209,44 +105,37 @@ class BatchManager:
 
     # What there is
 
-    def entries(self, keys: Collection[str] | None = None) -> list[RegistryEntry]:
+    def entries(self, keys: Keys = None) -> list[RegistryEntry]:
         """The batches, in the order in which they were prepared."""
-        with self._open() as store:
+        with open_run(self._run) as store:
             return self._entries(store, keys)
 
-    def registry(self, keys: Collection[str] | None = None) -> pl.DataFrame:
+    def registry(self, keys: Keys = None) -> pl.DataFrame:
         """The batches in the manual's columns."""
         return registry_table(self.entries(keys))
 
-    def status(self, keys: Collection[str] | None = None) -> pl.DataFrame:
+    def status(self, keys: Keys = None) -> pl.DataFrame:
         """The batches with their states, counts, ages and the time they have left."""
         return status_table(self.entries(keys), self._clock())
 
     @checked
-    def results(self, keys: Collection[str] | None = None, *, raw: bool = False) -> tuple[pl.DataFrame, pl.DataFrame]:
+    def results(self, keys: Keys = None, *, raw: bool = False) -> tuple[pl.DataFrame, pl.DataFrame]:
         """The answers to the pairs of these batches, and every attempt at them that gave none."""
-        with self._open() as store:
+        with open_run(self._run) as store:
             return results_of(store, self._entries(store, keys), raw=raw)
 
-    def rest(self, keys: Collection[str] | None = None) -> pl.DataFrame:
+    def rest(self, keys: Keys = None) -> pl.DataFrame:
         """The pairs of batches that are done with that have no answer, and why."""
-        with self._open() as store:
+        with open_run(self._run) as store:
             return rest_of(store, [entry for entry in self._entries(store, keys) if not entry.open])
 
     # Small things
 
-    def _entries(self, store: RunFile, keys: Collection[str] | None = None) -> list[RegistryEntry]:
+    def _entries(self, store: RunFile, keys: Keys = None) -> list[RegistryEntry]:
         return entries(store, keys, self.folder)
 
-    @contextmanager
-    def _open(self, *, write: bool = False) -> Iterator[RunFile]:
-        if self._was_open and "://" not in str(self._run) and not Path(self._run).exists():
-            raise StoreGoneError(f"{self._run} was deleted while its batches were under way; restore it from a copy")
-        with open_run(self._run, write=write) as store:
-            self._was_open = True
-            yield store
-
     def _judge(self, store: RunFile, condition_id: str) -> BatchJudge:
+        """Who was asked: the judge of this process, or as an earlier one has described it."""
         if condition_id not in self._judges:
             description = judge_of(store, condition_id)
             if description is None:
@@ -254,8 +143,16 @@ class BatchManager:
             self._judges[condition_id] = restored(description, self._key)
         return self._judges[condition_id]
 
-    def _http(self, judge: BatchJudge) -> BatchHTTP:
-        return BatchHTTP(judge.client, sleep=self._sleep, retries=self._retries)
+    @contextmanager
+    def _writing(self) -> Iterator[RunFile]:
+        """The run file, which must be there still: one that is made anew would be empty."""
+        if "://" not in str(self._run) and not Path(self._run).exists():
+            raise StoreGoneError(f"{self._run} was deleted while its batches were under way; restore it from a copy")
+        with open_run(self._run, write=True) as store:
+            yield store
+
+    def _http(self, entry: RegistryEntry) -> BatchHTTP:
+        return BatchHTTP(self._judges[entry.condition_id].client, sleep=self._sleep, retries=self._retries)
 
     # Submitting
 
@@ -266,7 +163,6 @@ class BatchManager:
         *,
         batch_size: int | None = None,
         n_segments: int | None = None,
-        limits: BatchLimits | None = None,
         max_cost: float | None = None,
         metadata: Mapping[str, str] | None = None,
         keep_jsonl: bool = True,
@@ -279,7 +175,6 @@ class BatchManager:
             judge: a model of a provider that has batches.
             batch_size: pairs in a batch, at the most.
             n_segments: how many batches; by default as few as the provider takes.
-            limits: other limits than the provider's own.
             max_cost: US dollars that the run may spend, with what is under way and all earlier calls; pairs beyond it
                 are left for a call with a higher limit.
             metadata: names and values that the provider keeps with the batch, where it does.
@@ -296,8 +191,8 @@ class BatchManager:
         max_cost = optional(require_number, max_cost, "max_cost", least=0)
         batch_format(judge.provider)
         require_prices([judge], max_cost)
-        about = {"metadata": dict(metadata or {}), "keep_jsonl": bool(keep_jsonl), "include_raw": bool(include_raw)}
-        with self._open(write=True) as store:
+        about = {"metadata": dict(metadata or {}), "keep_jsonl": keep_jsonl, "include_raw": include_raw}
+        with open_run(self._run, write=True) as store:
             plan = make_plan(store, named_pairs(pairs), judge.condition)
             judge = self._judges.setdefault(plan.condition_id, judge)
             record_prices(store, [judge])
@@ -311,13 +206,13 @@ class BatchManager:
                 questions = self._affordable(store, judge, questions, max_cost)
                 missing = len(questions)
             sizes = even_sizes(missing, n_segments) if n_segments else repeat(batch_size or missing)
-            keys = self._prepare(store, judge, plan.condition_id, questions, sizes, about, limits)
+            keys = self._prepare(store, judge, plan.condition_id, questions, sizes, about)
             await self._place_all(store, keys)
             return plan, self._entries(store, keys)
 
     async def resume(self) -> list[RegistryEntry]:
         """Create the batches that were prepared and not created when an earlier call was interrupted."""
-        with self._open(write=True) as store:
+        with open_run(self._run, write=True) as store:
             waiting = [entry.key for entry in self._entries(store) if entry.open and entry.batch_id is None]
             await self._place_all(store, waiting)
             return self._entries(store, waiting)
@@ -325,7 +220,7 @@ class BatchManager:
     async def resubmit(self) -> list[RegistryEntry]:
         """Put what failed, expired, was cancelled or given up into new batches, and nothing else."""
         made: list[str] = []
-        with self._open(write=True) as store:
+        with open_run(self._run, write=True) as store:
             ended = [entry for entry in self._entries(store) if not entry.open]
             for condition_id in dict.fromkeys(entry.condition_id for entry in ended):
                 done = store.progress(condition_id).answered | self._under_way(store, condition_id)
@@ -355,18 +250,19 @@ class BatchManager:
         self, store: RunFile, judge: BatchJudge, questions: Iterable[tuple[int, JudgePair]], max_cost: float
     ) -> list[tuple[int, JudgePair]]:
         """The questions, in their order, that cannot make the run cost more than it may; the rest is said."""
-        under_way = sum(entry.max_cost or 0.0 for entry in self._entries(store) if entry.open)
-        budget = Budget(max_cost, store.spent() + under_way)
+        spent = store.spent()
+        reserved = sum(entry.max_cost or 0.0 for entry in self._entries(store) if entry.open)
+        budget = Budget(max_cost, spent + reserved)
         chosen: list[tuple[int, JudgePair]] = []
         for number, pair in questions:
             calls = calls_of(judge, pair)
             n_bytes = sum(len(write_json(call.body).encode()) for call in calls)
             most = judge.cost_of_bytes(n_bytes, len(calls), batch=True) or 0.0
             if not budget.may_ask("", most):
-                reserved = f", and ${under_way:.4f} are reserved for batches under way" if under_way else ""
+                under_way = f", and ${reserved:.4f} are reserved for batches under way" if reserved else ""
                 notice(
-                    f"{len(chosen):,} pairs are submitted; more might pass `max_cost=`: ${store.spent():.4f} of "
-                    f"${max_cost:g} are spent{reserved}{recorded_prices(store)}. Run it again to continue, later or "
+                    f"{len(chosen):,} pairs are submitted; more might pass `max_cost=`: ${spent:.4f} of "
+                    f"${max_cost:g} are spent{under_way}{recorded_prices(store)}. Run it again to continue, later or "
                     "with a higher limit"
                 )
                 break
@@ -382,63 +278,122 @@ class BatchManager:
         questions: Iterable[tuple[int, JudgePair]],
         sizes: Iterator[int],
         about: Mapping[str, Any],
-        limits: BatchLimits | None = None,
     ) -> list[str]:
         """Write the files, then write down that they are batches to be."""
-        parts = list(write_parts(judge, batch_format(judge.provider), questions, self.folder, sizes, limits))
-        registry.reached("written")
+        parts = list(write_parts(judge, batch_format(judge.provider), questions, self.folder, sizes))
         common = {"provider": judge.provider, "model": judge.model, "condition_id": condition_id, **about}
         for segment, part in enumerate(parts, start=1):
             most = judge.cost_of_bytes(part["bytes"], part["n_requests"], batch=True)
             part |= {"segment": segment, "max_cost": most, **common}
         append(store, [event("prepared", **part) for part in parts])
-        registry.reached("prepared")
         return [part["key"] for part in parts]
 
     async def _place_all(self, store: RunFile, keys: Collection[str]) -> None:
-        everything = self._entries(store)
-        for entry in everything:
-            if entry.key in keys and entry.batch_id is None and entry.open:
-                await self._creation(store, entry, everything).create(self._retries)
+        for entry in self._entries(store, keys):
+            await self._place(store, entry)
 
-    def _creation(self, store: RunFile, entry: RegistryEntry, everything: Sequence[RegistryEntry]) -> _Creation:
-        known = {other.batch_id for other in everything if other.batch_id is not None}
-        return _Creation(store, self._http(self._judge(store, entry.condition_id)), entry, known)
+    async def _place(self, store: RunFile, entry: RegistryEntry) -> None:
+        """Bring a prepared batch to its provider, exactly once, whatever is interrupted.
+
+        Raises:
+            JudgeError: the provider does not take it.
+        """
+        self._judge(store, entry.condition_id)
+        form = batch_format(entry.provider)
+        http = self._http(entry)
+        for turn in range(self._retries + 1):
+            if await self._is_placed(store, entry):
+                notice(f"batch {entry.key}: found again as {entry.batch_id}, which is not created twice")
+                return
+            if not Path(entry.input_path).is_file():
+                raise InputError(
+                    f"batch {entry.key} was not created, and its file of requests, {entry.input_path}, is gone; "
+                    "cancel it by its key, and submit the pairs again"
+                )
+            try:
+                if entry.file_id is None:
+                    file_id = await form.upload(http, entry.draft)
+                    if file_id is not None:
+                        note(store, entry, "uploaded", file_id=file_id)
+                note(store, entry, "creating", state="creating")
+                job = await form.create(http, entry.draft)
+            except ProviderError as error:
+                self._take_refusal(store, entry, error, is_last=turn == self._retries)
+                delay = 2.0**turn if error.retry_after is None else error.retry_after
+                await self._sleep(min(delay, _LONGEST_WAIT))
+            else:
+                _number(store, entry, job, is_guess=False)
+                return
+
+    async def _is_placed(self, store: RunFile, entry: RegistryEntry) -> bool:
+        """Whether the batch is there: a creation that was interrupted may have succeeded, and is looked for.
+
+        Raises:
+            JudgeError: it cannot be looked for.
+        """
+        if entry.batch_id is None and entry.state == "creating":
+            taken = {other.batch_id for other in self._entries(store) if other.batch_id is not None}
+            try:
+                jobs = await batch_format(entry.provider).find(
+                    self._http(entry), entry.draft, taken.union(entry.foreign)
+                )
+            except ProviderError as error:
+                raise JudgeError(f"batch {entry.key} cannot be looked for: {error.message}; resume later") from None
+            if jobs:
+                _number(store, entry, jobs[0], is_guess=jobs[0].key != entry.key)
+        return entry.batch_id is not None
+
+    def _take_refusal(self, store: RunFile, entry: RegistryEntry, error: ProviderError, *, is_last: bool) -> None:
+        """Write down what a failed creation means; returns when it is to be tried again."""
+        reason = f"batch {entry.key} was not created: {error.message}"
+        if error.failure == "transient":
+            if error.status == 429:  # it was refused, so it cannot be there
+                note(store, entry, "refused", state="prepared")
+            if is_last:
+                raise JudgeError(f"{reason}; resume later")
+        elif error.failure == "judge" and error.status != 404:  # a wrong key, an empty account: the batch is fine
+            note(store, entry, "refused", state="prepared")
+            raise JudgeError(f"{reason}; fix that, and resume")
+        else:
+            note(store, entry, "dropped", state="dropped", message=error.message)
+            raise JudgeError(reason)
 
     # Looking and collecting
 
-    async def look(self, keys: Collection[str] | None = None, *, delay: float = 0.0) -> bool:
-        """Ask how the batches stand that have not ended; True when something has changed."""
-        changed = False
-        for number, (entry, judge) in enumerate(self._placed(keys, ended=False)):
-            if number and delay:
+    async def look(self, keys: Keys = None, *, delay: float = 0.0) -> None:
+        """Ask how the batches stand that have not ended."""
+        for number, entry in enumerate(self._placed(keys, ended=False)):
+            if number:
                 await self._sleep(delay)
-            now = await self._looked_at(entry, judge)
-            if now is None or all(getattr(entry, name) == value for name, value in now.items() if name != "seen_at"):
+            job = await self._job(entry)
+            if job is None:
                 continue
-            changed = True
-            with self._open(write=True) as store:
-                append(store, [event("seen", entry.key, **now)])
-            registry.reached("seen")
-        return changed
+            seen = _seen(job)
+            if any(getattr(entry, name) != value for name, value in seen.items()):
+                with self._writing() as store:
+                    note(store, entry, "seen", **seen)
 
-    def _placed(self, keys: Collection[str] | None, *, ended: bool) -> list[tuple[RegistryEntry, BatchJudge]]:
+    def _placed(self, keys: Keys, *, ended: bool) -> list[RegistryEntry]:
         """The batches that their provider has and that are not collected, by whether they have ended."""
-        with self._open() as store:
-            return [
-                (entry, self._judge(store, entry.condition_id))
+        with open_run(self._run) as store:
+            placed = [
+                entry
                 for entry in self._entries(store, keys)
                 if entry.open and entry.batch_id is not None and (entry.state in ENDED) is ended
             ]
+            for entry in placed:
+                self._judge(store, entry.condition_id)
+        return placed
 
-    async def _looked_at(self, entry: RegistryEntry, judge: BatchJudge) -> dict[str, Any] | None:
+    async def _job(self, entry: RegistryEntry) -> BatchJob | None:
+        """Where a batch stands now; None when that cannot be told."""
         try:
-            job = await batch_format(entry.provider).get(self._http(judge), str(entry.batch_id))
+            job = await batch_format(entry.provider).get(self._http(entry), str(entry.batch_id))
         except ProviderError as error:
             self._say_problem(entry, error)
             return None
         self._unknown.discard(entry.key)
-        return _seen(job)
+        return job
 
     def _say_problem(self, entry: RegistryEntry, error: ProviderError) -> None:
         """Say that a batch cannot be asked about now.
@@ -460,102 +415,81 @@ class BatchManager:
         else:
             notice(f"batch {entry.batch_id}: {error.message}; it is asked again later")
 
-    async def collect(self, keys: Collection[str] | None = None) -> list[RegistryEntry]:
-        """Download what has ended and enter it into the run file; those entries.
-
-        Raises:
-            JudgeError: the model failed in the same way on ten different questions in a row; all of it is stored.
-        """
-        done = await self._collect(keys)
-        self._raise()
-        return done
-
-    def _raise(self) -> None:
-        failure = self._failure
-        self._failure = None
-        if failure is not None:
-            raise failure
-
-    async def _collect(self, keys: Collection[str] | None) -> list[RegistryEntry]:
-        ready = self._placed(keys, ended=True)
-        done = [entry.key for entry, judge in ready if await self._collected(entry, judge)]
+    async def collect(self, keys: Keys = None) -> list[RegistryEntry]:
+        """Download what has ended and enter it into the run file; those entries."""
+        done = [entry.key for entry in self._placed(keys, ended=True) if await self._collected(entry)]
         return self.entries(done)
 
-    async def _collected(self, entry: RegistryEntry, judge: BatchJudge) -> bool:
+    async def _collected(self, entry: RegistryEntry) -> bool:
         """Download the results of a batch and enter them; False when that has to wait, or was done by another."""
-        form = batch_format(entry.provider)
-        path = Path(entry.output_path)
-        if not await self._download(entry, judge):
+        if not await self._download(entry):
             return False
-        with self._open(write=True) as store:
+        with self._writing() as store:
             [entry] = self._entries(store, [entry.key])  # another process may have been here meanwhile
             if not entry.open or entry.batch_id is None:
                 return False
-            if entry.is_guess and path.is_file() and count_results(path, form, entry.key)[0] == 0:
-                append(store, [event("foreign", entry.key, batch_id=entry.batch_id)])
-                path.unlink()
-                notice(f"batch {entry.batch_id} is not {entry.key}, as was assumed; searching further")
-                return False
-            failure = ingest_results(store, form, judge, entry)
-        self._failure = self._failure or failure
+            ingest_results(store, batch_format(entry.provider), self._judges[entry.condition_id], entry)
         if not (entry.keep_jsonl if self._keep is None else self._keep):
             Path(entry.input_path).unlink(missing_ok=True)
-            path.unlink(missing_ok=True)
+            Path(entry.output_path).unlink(missing_ok=True)
         return True
 
-    async def _download(self, entry: RegistryEntry, judge: BatchJudge) -> bool:
+    async def _download(self, entry: RegistryEntry) -> bool:
         """Get the results, unless they are here; False when that has to wait.
 
         Providers answer with pages of a proxy, with files that are cut off, and with nothing at all, and say that it
         is a success. Results with too few requests are downloaded again. A file with none of the batch is none: what
-        was paid for is still there, and the batch stays as it is until the provider gives it.
+        was paid for is still there, and the batch stays as it is until the provider gives it; or it is another's batch,
+        which was taken for this one.
         """
         path = Path(entry.output_path)
         path.parent.mkdir(parents=True, exist_ok=True)
-        own = 0
+        own = others = 0
         for turn in range(_DOWNLOADS):
             if turn:
                 path.unlink()
                 await self._sleep(2.0 ** (turn - 1))
-            if not path.is_file() and not await self._fetched(entry, judge):
+            if not path.is_file() and not await self._fetch(entry):
                 return False
             if not path.is_file():
                 return True
-            own, others = count_results(path, batch_format(entry.provider), entry.key)
-            if own >= _promised(entry) or (entry.is_guess and others and not own):
+            own, others = count_results(path, batch_format(entry.provider), entry)
+            if own >= _promised(entry):
                 return True
-        if own == 0:
-            path.unlink()
+        if own:
+            return True
+        path.unlink()
+        if entry.is_guess and others:
+            notice(f"batch {entry.batch_id} is not {entry.key}, as was assumed; searching further")
+            with self._writing() as store:
+                note(store, entry, "foreign", batch_id=entry.batch_id)
+        else:
             notice(
                 f"batch {entry.batch_id} is {entry.state}, but what {entry.provider} gives as its results holds none "
                 "of its requests; it is kept, and tried again later. Cancel it by its id to give it up"
             )
-        return own > 0
+        return False
 
-    async def _fetched(self, entry: RegistryEntry, judge: BatchJudge) -> bool:
+    async def _fetch(self, entry: RegistryEntry) -> bool:
         """Download the results; False when that has to wait, and True without a file when there will be none."""
-        form = batch_format(entry.provider)
-        http = self._http(judge)
-        job = None
-        try:
-            job = await form.get(http, str(entry.batch_id))
-            if not job.ended:
-                notice(f"batch {entry.batch_id} was {entry.state}, and is {job.state} now; tried again later")
-                return False
-            if job.outputs or job.state != "failed":
-                await form.download(http, job, Path(entry.output_path), _RESULTS + entry.n_requests * _RESULT)
-        except ProviderError as error:
-            if error.status == 404 and job is not None:  # the key is the right one
-                notice(f"batch {entry.batch_id}: {entry.provider} does not have its results any more")
-                return True
-            self._say_problem(entry, error)
+        job = await self._job(entry)
+        if job is None or not job.ended:
             return False
-        registry.reached("downloaded")
+        if job.state == "failed" and not job.outputs:
+            return True
+        most = _RESULTS + entry.n_requests * _RESULT
+        try:
+            await batch_format(entry.provider).download(self._http(entry), job, Path(entry.output_path), most)
+        except ProviderError as error:
+            if error.status != 404:
+                self._say_problem(entry, error)
+                return False
+            notice(f"batch {entry.batch_id}: {entry.provider} does not have its results any more")
         return True
 
     async def wait(
         self,
-        keys: Collection[str] | None = None,
+        keys: Keys = None,
         *,
         interval: float = 60.0,
         timeout: float | None = None,
@@ -569,7 +503,7 @@ class BatchManager:
 
         Args:
             keys: only these batches.
-            interval: seconds between two looks; longer while nothing changes, at most ten times, or ten minutes.
+            interval: seconds between two looks.
             timeout: seconds to wait in all; a look that has begun is finished.
             rounds: how often to look.
             delay: seconds between two batches of one look.
@@ -580,71 +514,70 @@ class BatchManager:
         timeout = optional(require_number, timeout, "timeout", least=0, infinite=True)
         rounds = require_number(rounds, "rounds", least=0, infinite=True)
         end = math.inf if timeout is None else self._clock() + timeout
-        longest = max(interval, min(10 * interval, _LONGEST_INTERVAL))
-        pause = interval
-        turn = 0
         while True:
-            changed = await self._round(keys, delay)
+            await self._round(keys, delay)
             current = self.entries(keys)
             if told is not None:
                 told(current)
-            turn += 1
+            rounds -= 1
             left = end - self._clock()
-            waiting = any(entry.open and entry.key not in self._unknown for entry in current)
-            if not waiting or turn >= rounds or left <= 0:
-                self._raise()
+            is_done = not any(entry.open and entry.key not in self._unknown for entry in current)
+            if is_done or rounds <= 0 or left <= 0:
                 return current
-            pause = interval if changed else min(pause * 1.5, longest)
-            await self._sleep(min(pause, left))
+            await self._sleep(min(interval, left))
 
-    async def _round(self, keys: Collection[str] | None, delay: float) -> bool:
+    async def _round(self, keys: Keys, delay: float) -> None:
         try:
             if any(entry.open and entry.batch_id is None for entry in self.entries(keys)):
                 await self.resume()
-            changed = await self.look(keys, delay=delay)
-            return bool(await self._collect(keys)) or changed
+            await self.look(keys, delay=delay)
+            await self.collect(keys)
         except StoreBusyError as error:
             notice(f"{error}; tried again at the next look")
-            return False
 
     # Ending
 
-    async def cancel(self, keys: Collection[str] | None = None) -> list[RegistryEntry]:
+    async def cancel(self, keys: Keys = None) -> list[RegistryEntry]:
         """Ask the providers to end batches; what was answered until then can be collected.
 
         A batch that was never created, and one that its provider does not know, is dropped. One that has ended is
         collected, or else given up, when its key is given.
         """
         for entry in self.entries(keys):
-            if entry.open and (entry.state not in ENDED or keys is not None):
+            if entry.open and entry.state not in ENDED:
                 await self._cancel(entry)
+            elif entry.open and keys is not None and not await self.collect([entry.key]):
+                with self._writing() as store:
+                    message = "given up: its results could not be had"
+                    note(store, entry, "dropped", state="dropped", message=message)
         await self.look(keys)
         return self.entries(keys)
 
     async def _cancel(self, entry: RegistryEntry) -> None:
-        if entry.state in ENDED:
-            await self._collect([entry.key])
-            if self.entries([entry.key])[0].open:
-                self._drop(entry, "given up: its results could not be had")
-            return
-        with self._open(write=True) as store:
-            creation = self._creation(store, entry, self._entries(store))
-            if not await creation.is_found():
-                append(store, [event("dropped", entry.key, state="dropped", message="cancelled before creation")])
+        with self._writing() as store:
+            self._judge(store, entry.condition_id)
+            if not await self._is_placed(store, entry):
+                note(store, entry, "dropped", state="dropped", message="cancelled before creation")
                 return
-            http = self._http(self._judge(store, entry.condition_id))
-        try:
-            await batch_format(entry.provider).cancel(http, str(entry.batch_id))
-        except ProviderError as error:
-            if error.failure == "judge" and error.status != 404:
-                raise JudgeError(error.message) from None
-            notice(f"batch {entry.batch_id} could not be cancelled: {error.message}")
-            if error.status == 404:
-                self._drop(entry, f"{entry.provider} does not know the batch")
+            try:
+                await batch_format(entry.provider).cancel(self._http(entry), str(entry.batch_id))
+            except ProviderError as error:
+                if error.failure == "judge" and error.status != 404:
+                    raise JudgeError(error.message) from None
+                notice(f"batch {entry.batch_id} could not be cancelled: {error.message}")
+                if error.status == 404:
+                    message = f"{entry.provider} does not know the batch"
+                    note(store, entry, "dropped", state="dropped", message=message)
 
-    def _drop(self, entry: RegistryEntry, message: str) -> None:
-        with self._open(write=True) as store:
-            append(store, [event("dropped", entry.key, state="dropped", message=message)])
+
+def _seen(job: BatchJob) -> dict[str, Any]:
+    """What is remembered of a batch each time that it is looked at."""
+    return {name: getattr(job, name) for name in ("state", "succeeded", "failed", "expires_at", "message")}
+
+
+def _number(store: RunFile, entry: RegistryEntry, job: BatchJob, *, is_guess: bool) -> None:
+    """Write down the provider's id of a batch, before all else."""
+    note(store, entry, "created", batch_id=job.id, created_at=utc_now(), is_guess=is_guess, **_seen(job))
 
 
 def _promised(entry: RegistryEntry) -> int:

@@ -9,7 +9,7 @@ run file, in the same transaction) and *collected*. A batch that failed to be cr
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -20,6 +20,7 @@ from sqlalchemy import select
 
 from pairscale.core.provenance import utc_now
 from pairscale.core.tables import FAILED, result_columns
+from pairscale.providers.batches import Draft
 from pairscale.store.schema import pairs
 
 if TYPE_CHECKING:
@@ -50,7 +51,6 @@ class RegistryEntry:
         batch_id: the provider's name of the batch; None until it is known to be there.
         created_at: when that was.
         state: where it stands, as last seen.
-        seen_at: when that was.
         succeeded: requests that were answered, as the provider counts.
         failed: requests that were not.
         expires_at: when the provider gives up, in seconds since 1970.
@@ -81,7 +81,6 @@ class RegistryEntry:
     batch_id: str | None = None
     created_at: str | None = None
     state: str = "prepared"
-    seen_at: str | None = None
     succeeded: int | None = None
     failed: int | None = None
     expires_at: float | None = None
@@ -101,6 +100,15 @@ class RegistryEntry:
         return self.collected_at is None and self.state != "dropped"
 
     @property
+    def draft(self) -> Draft:
+        """What its provider is given to create it."""
+        prepared_at = datetime.fromisoformat(self.prepared_at).timestamp()
+        path = Path(self.input_path)
+        return Draft(
+            self.key, self.model, self.endpoint, path, self.n_requests, prepared_at, self.file_id, self.metadata
+        )
+
+    @property
     def csv_path(self) -> Path:
         """Where its results go when they are wanted as a table."""
         return Path(self.output_path).with_suffix(".csv")
@@ -109,14 +117,13 @@ class RegistryEntry:
         """Take in one event."""
         if event == "recorded":
             self.recorded.update(values["pairs"])
-            return
-        if event == "foreign":
+        elif event == "foreign":
             self.foreign.append(values["batch_id"])
             self.batch_id = None
-            self.state = "prepared"
-            return
-        for name in values.keys() & set(self.__slots__):  # versions 1.x may have written others
-            setattr(self, name, values[name])
+            self.state = "creating"
+        else:
+            for name in values.keys() & set(self.__slots__):  # versions 1.x may have written others
+                setattr(self, name, values[name])
 
 
 def new_key() -> str:
@@ -135,7 +142,13 @@ def event(kind: str, key: str, **values: Any) -> dict[str, Any]:
     return {"event": kind, "key": key, "at": utc_now(), **values}
 
 
-def entries(store: RunFile, keys: Iterable[str] | None = None, folder: Path | None = None) -> list[RegistryEntry]:
+def note(store: RunFile, entry: RegistryEntry, kind: str, **values: Any) -> None:
+    """Write down what happened to a batch, and take it in."""
+    append(store, [event(kind, entry.key, **values)])
+    entry.happened(kind, values)
+
+
+def entries(store: RunFile, keys: Collection[str] | None = None, folder: Path | None = None) -> list[RegistryEntry]:
     """Every batch of a run file, in the order in which they were prepared.
 
     Args:
@@ -143,23 +156,19 @@ def entries(store: RunFile, keys: Iterable[str] | None = None, folder: Path | No
         keys: only these.
         folder: where the files are whose own folder is not on this machine.
     """
-    found: dict[str, RegistryEntry] = {}
+    batches: dict[str, RegistryEntry] = {}
     for row in store.read_log(EVENTS):
         kind = row.pop("event")
-        key = row["key"]
-        at = row.pop("at")
+        when = row.pop("at")
         if kind == "prepared":
-            found[key] = RegistryEntry(**row, prepared_at=at)
+            batches[row["key"]] = RegistryEntry(**row, prepared_at=when)
         else:
-            row.pop("key")
-            found[key].happened(kind, row)
-    wanted = None if keys is None else set(keys)
-    chosen = [entry for entry in found.values() if wanted is None or entry.key in wanted]
-    if folder is not None:
-        for entry in chosen:
-            if not Path(entry.input_path).parent.is_dir():  # written down on another machine
-                entry.input_path = str(folder / f"{entry.key}.jsonl")
-                entry.output_path = str(folder / f"{entry.key}.results.jsonl")
+            batches[row["key"]].happened(kind, row)
+    chosen = [entry for entry in batches.values() if keys is None or entry.key in keys]
+    for entry in chosen:
+        if folder is not None and not Path(entry.input_path).parent.is_dir():  # written down on another machine
+            entry.input_path = str(folder / f"{entry.key}.jsonl")
+            entry.output_path = str(folder / f"{entry.key}.results.jsonl")
     return chosen
 
 
@@ -171,20 +180,16 @@ def remember_judge(store: RunFile, condition_id: str, description: Mapping[str, 
 
 def judge_of(store: RunFile, condition_id: str) -> dict[str, Any] | None:
     """The judge of a condition, as it was described."""
-    found = [row["judge"] for row in store.read_log(JUDGES) if row["condition_id"] == condition_id]
-    return found[-1] if found else None
+    judges = {row["condition_id"]: row["judge"] for row in store.read_log(JUDGES)}
+    return judges.get(condition_id)
 
 
-def pairs_named(store: RunFile, numbers: Sequence[int]) -> dict[int, tuple[str, str, str]]:
+def pairs_named(store: RunFile, numbers: Collection[int]) -> dict[int, tuple[str, str, str]]:
     """Name, first and second sample of pairs, by their numbers."""
-    found: dict[int, tuple[str, str, str]] = {}
+    query = select(pairs.c.pair_id, pairs.c.custom_id, pairs.c.ID1, pairs.c.ID2)
     with store.transaction() as connection:
-        for start in range(0, len(numbers), 500):
-            some = numbers[start : start + 500]
-            query = select(pairs.c.pair_id, pairs.c.custom_id, pairs.c.ID1, pairs.c.ID2)
-            for row in connection.execute(query.where(pairs.c.pair_id.in_(some))):
-                found[row.pair_id] = (row.custom_id, row.ID1, row.ID2)
-    return found
+        names = {number: (name, first, second) for number, name, first, second in connection.execute(query)}
+    return {number: names[number] for number in numbers}
 
 
 _TEXT = pl.String()
@@ -228,15 +233,6 @@ def status_table(chosen: Sequence[RegistryEntry], now: float) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=STATUS)
 
 
-STEPS = ("written", "prepared", "uploaded", "creating", "created", "numbered", "seen", "downloaded", "recorded",
-         "collected")  # fmt: skip
-"""In the order in which a batch passes them."""
-
-
-def reached(step: str) -> None:
-    """Nothing happens here, unless a test says so."""
-
-
 REST: dict[str, pl.DataType] = {
     "key": _TEXT, "batch_id": _TEXT, "state": _TEXT, "custom_id": _TEXT, "ID1": _TEXT, "ID2": _TEXT,
     "error_code": _TEXT, "error_message": _TEXT, "condition_id": _TEXT,
@@ -244,39 +240,40 @@ REST: dict[str, pl.DataType] = {
 """The columns of the table of the rest."""
 
 
+_PAIR = ["pair_id", "condition_id"]
+_ANSWERED = pl.col("outcome").is_in(["win", "tie", "flip"])
+
+
+def _asked_in(chosen: Sequence[RegistryEntry]) -> pl.DataFrame:
+    """The pairs of some batches, each with the last batch that it is in."""
+    rows = [
+        (number, entry.condition_id, entry.key, entry.batch_id, entry.state, entry.message)
+        for entry in chosen
+        for number in entry.pair_ids
+    ]
+    schema = {"pair_id": pl.Int64()} | dict.fromkeys(("condition_id", "key", "batch_id", "state", "message"), _TEXT)
+    frame = pl.DataFrame(rows, schema=schema, orient="row")
+    return frame.unique(_PAIR, keep="last", maintain_order=True)
+
+
 def results_of(
     store: RunFile, chosen: Sequence[RegistryEntry], *, raw: bool = False
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The answers to the pairs of some batches, and every attempt at them that gave none."""
-    answers = []
-    failures = []
-    for condition_id in dict.fromkeys(entry.condition_id for entry in chosen):
-        mine = {number for entry in chosen if entry.condition_id == condition_id for number in entry.pair_ids}
-        is_mine = pl.col("pair_id").is_in(pl.Series(sorted(mine), dtype=pl.Int64).implode())
-        is_answer = pl.col("outcome").is_in(["win", "tie", "flip"])
-        answers.append(store.results(condition_id, raw=raw).filter(is_mine & is_answer))
-        failures.append(store.failed_attempts(condition_id).filter(is_mine))
-    if not answers:
-        answers = [store.results(raw=raw).clear()]
-        failures = [store.failed_attempts().clear()]
-    failed = pl.concat(failures).select("custom_id", "ID1", "ID2", *FAILED, "condition_id")
-    return pl.concat(answers).select(*result_columns(raw=raw)), failed
+    asked = _asked_in(chosen)
+    answers = store.results(raw=raw).filter(_ANSWERED).join(asked, on=_PAIR, how="semi", maintain_order="left")
+    failed = store.failed_attempts().join(asked, on=_PAIR, how="semi", maintain_order="left")
+    return answers.select(*result_columns(raw=raw)), failed.select("custom_id", "ID1", "ID2", *FAILED, "condition_id")
 
 
 def rest_of(store: RunFile, chosen: Sequence[RegistryEntry]) -> pl.DataFrame:
     """One row per pair of these batches that has no answer, with its last batch and its last reason."""
-    names = pairs_named(store, sorted({number for entry in chosen for number in entry.pair_ids}))
-    answered = {entry.condition_id: store.progress(entry.condition_id).answered for entry in chosen}
-    failed = store.failed_attempts().unique(["pair_id", "condition_id"], keep="last", maintain_order=True)
-    why = {(row["pair_id"], row["condition_id"]): row for row in failed.iter_rows(named=True)}
-    rows: dict[tuple[int, str], dict[str, Any]] = {}
-    for entry in chosen:
-        for number in entry.pair_ids:
-            if number in answered[entry.condition_id]:
-                continue
-            name, first, second = names[number]
-            reason = why.get((number, entry.condition_id)) or {"error_message": entry.message}
-            row = reason | {name: getattr(entry, name) for name in ("key", "batch_id", "state", "condition_id")}
-            row |= {"custom_id": name, "ID1": first, "ID2": second}
-            rows[number, entry.condition_id] = {column: row.get(column) for column in REST}
-    return pl.DataFrame(list(rows.values()), schema=REST)
+    rest = _asked_in(chosen).join(store.results().filter(_ANSWERED), on=_PAIR, how="anti", maintain_order="left")
+    reasons = store.failed_attempts().unique(_PAIR, keep="last").select(*_PAIR, "error_code", "error_message")
+    rest = rest.join(reasons, on=_PAIR, how="left", maintain_order="left")
+    names = pairs_named(store, rest["pair_id"])
+    samples = pl.DataFrame([names[n] for n in rest["pair_id"]], schema=["custom_id", "ID1", "ID2"], orient="row")
+    return rest.with_columns(
+        samples.get_columns(),
+        error_message=pl.coalesce("error_message", "message"),
+    ).select(pl.col(name).cast(kind) for name, kind in REST.items())

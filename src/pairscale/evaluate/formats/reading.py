@@ -28,21 +28,32 @@ from pairscale.evaluate.formats.tools import (
     error_of,
     first_of,
     is_chat,
-    is_mt_question,
     joined_turns,
-    object_at,
     read_inspect_archive,
     reply_in,
     task_of_messages,
 )
-from pairscale.evaluate.tasks import OUTPUT_NAMES, InMemoryTraceSource, Trace, TraceSource, as_words, id_of, is_missing
+from pairscale.evaluate.tasks import (
+    OUTPUT_NAMES,
+    InMemoryTraceSource,
+    Trace,
+    TraceSource,
+    as_words,
+    id_of,
+    is_missing,
+)
 
 ANSWER_SUFFIXES = (*TABLE_SUFFIXES, ".eval")
 """The endings of files that hold answers."""
 
 _IDS = ("id", "case_id", "question_id", "example_id", "sample_id", "custom_id", "uid", "qid", "prompt_id")
 _OUTPUTS = ("completion", "prediction", "model_output", "generated_text", "generation")
-_INPUTS = ("instruction", "prompt", "question", "query", "task")
+_COLUMNS = {
+    "task_id": (("task_id",), ("ID",), _IDS),
+    "input": (("input",), ("instruction", "prompt", "question", "query", "task")),
+    "output": (("output",), OUTPUT_NAMES, _OUTPUTS),
+}
+"""By our name, the names that a column may have, by kinds: a name of the first kind is taken before others."""
 _VARIANTS = ("variant", "generator", "model", "model_id")
 
 
@@ -61,23 +72,17 @@ class Answer:
     variant: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerFile:
-    """The answers of a file, of all variants."""
+def variants_of(answers: Iterable[Answer]) -> tuple[str, ...]:
+    """Who answered, where a task has the answers of several; else none."""
+    pairs = {(answer.task_id or answer.trace.metadata.get("input"), answer.variant): None for answer in answers}
+    tasks = {task for task, variant in pairs if variant is not None}
+    variants = [variant for _, variant in pairs if variant is not None]
+    return () if len(tasks) == len(variants) else tuple(dict.fromkeys(variants))
 
-    answers: tuple[Answer, ...]
 
-    @property
-    def variants(self) -> tuple[str, ...]:
-        """Who answered, where a task has the answers of several; else none."""
-        pairs = {(one.task_id or one.trace.metadata.get("input"), one.variant): None for one in self.answers}
-        tasks = {task for task, variant in pairs if variant is not None}
-        known = [variant for _, variant in pairs if variant is not None]
-        return () if len(tasks) == len(known) else tuple(dict.fromkeys(known))
-
-    def source(self) -> InMemoryTraceSource:
-        """The answers as a source."""
-        return InMemoryTraceSource((answer.task_id or None, answer.trace) for answer in self.answers)
+def source_of(answers: Iterable[Answer]) -> InMemoryTraceSource:
+    """Answers as a source."""
+    return InMemoryTraceSource((answer.task_id or None, answer.trace) for answer in answers)
 
 
 @checked
@@ -116,8 +121,8 @@ def read_outputs(
         >>> len(read_outputs("answers.jsonl"))
         1
     """
-    found = read_answers(path, named_columns(id_col, input_col, output_col), encoding)
-    return of_variant(found, variant, name_of(path)).source()
+    answers = read_answers(path, named_columns(id_col, input_col, output_col), encoding)
+    return source_of(of_variant(answers, variant, name_of(path)))
 
 
 def named_columns(id_col: str | None, input_col: str | None, output_col: str | None = None) -> dict[str, str]:
@@ -139,18 +144,15 @@ def name_of(given: Any) -> str:
 
 
 def recorded(given: Any) -> TraceSource | None:
-    """Answers in memory as a source: a table, a mapping from task to answer, or a source; None of anything else."""
-    if is_table(given):
+    """Recorded answers as a source: a file, a folder, a table, or a mapping; None of anything else."""
+    if isinstance(given, str | os.PathLike) and Path(given).is_dir():
+        return DirectoryTraceSource(given)
+    if isinstance(given, str | os.PathLike) or is_table(given):
         return read_outputs(given)
     if isinstance(given, Mapping):
         return InMemoryTraceSource(given)
     source: TraceSource = given
-    return source if all(callable(getattr(given, method, None)) for method in ("list", "load")) else None
-
-
-def source_at(path: str | os.PathLike[str]) -> TraceSource:
-    """Recorded answers at a path: a folder of traces, or a file of any format that :func:`read_outputs` reads."""
-    return DirectoryTraceSource(path) if Path(path).is_dir() else read_outputs(path)
+    return source if isinstance(given, TraceSource) else None
 
 
 class DirectoryTraceSource(InMemoryTraceSource):
@@ -170,9 +172,8 @@ class DirectoryTraceSource(InMemoryTraceSource):
         if not files:
             raise FileFormatError(f"{folder} is not a folder with files of answers ({', '.join(ANSWER_SUFFIXES)})")
         with without_notices():
-            answers = [answer for file in files for answer in read_answers(file).answers]
-        found = of_variant(AnswerFile(tuple(answers)), None, str(folder))
-        super().__init__((answer.task_id or None, answer.trace) for answer in found.answers)
+            answers = [answer for file in files for answer in read_answers(file)]
+        super().__init__((answer.task_id or None, answer.trace) for answer in of_variant(answers, None, str(folder)))
 
 
 @checked
@@ -204,7 +205,7 @@ def save_trace(trace: Trace, folder: str | os.PathLike[str], *, task_id: str, tr
 
 def read_answers(
     path: str | os.PathLike[str] | Table, named: Mapping[str, str] | None = None, encoding: str | None = None
-) -> AnswerFile:
+) -> list[Answer]:
     """The answers of a file of any format, which is said where it is one of another tool, or of a table.
 
     Args:
@@ -217,89 +218,84 @@ def read_answers(
     """
     named = named or {}
     file = name_of(path)
-    rows = _rows(_content(path, tuple(named.values()), encoding), file)
-    form = next((one for one in FORMATS if all(map(one.fits, rows))), None)
+    rows = _rows(path, named.values(), encoding)
+    form = next((form for form in FORMATS if all(map(form.fits, rows))), None)
     if form is None:
-        numbered = enumerate(rows, start=1)
-        plain: list[Plain] = [(row, _plain_row(row, named, f"{file}, row {number}")) for number, row in numbered]
+        plain = [(row, _plain_row(row, named, f"{file}, row {number}")) for number, row in enumerate(rows, start=1)]
     else:
         plain = _read_as(form, rows, file)
-    _require_columns([raw for raw, _ in plain], named.values(), file)
+    _require_columns([row for row, _ in plain], named.values(), file)
     answers = []
-    for number, (raw, fields) in enumerate(plain, start=1):
-        chosen = {ours: _picked(raw, theirs) for ours, theirs in named.items()}
+    for number, (row, fields) in enumerate(plain, start=1):
+        chosen = {ours: _picked(row, theirs) for ours, theirs in named.items()}
         answers.append(_answer({**fields, **chosen}, f"{file}, row {number}"))
     if form is not None:
         failed = sum(answer.trace.failure is not None for answer in answers)
         failures = f"; {failed:,} of them {'is a failure' if failed == 1 else 'are failures'}" if failed else ""
         notice(f"read {plural(len(answers), 'answer')} from {file}: {form.name}{failures}")
-    return AnswerFile(tuple(answers))
+    return answers
 
 
 def _read_as(form: Format, rows: Sequence[Row], path: str) -> list[Plain]:
     """The plain rows of a tool's file; what its reader cannot make sense of is refused with the name of the file."""
     try:
         return list(form.plain(rows, path))
-    except PairscaleError:
-        raise
     except (AttributeError, KeyError, IndexError, TypeError, ValueError, RecursionError) as error:
+        if isinstance(error, PairscaleError):
+            raise
         raise FileFormatError(
             f"{path} looks like {form.name}, but a part of it is not as that tool writes it: {first_line(error)}"
         ) from None
 
 
-def _answer(fields: Row, where: str) -> Answer:
+def _answer(fields: dict[str, Any], where: str) -> Answer:
     """An answer from a plain row."""
-    rest = dict(fields)
-    task_id = id_of(rest.pop("task_id", None), where)
-    variant = first_of(rest, *_VARIANTS)
-    rest.pop("variant", None)
-    rest["input"] = asked_in(rest.get("input"))
-    output = rest.pop("output", None)
+    task_id = id_of(fields.pop("task_id", None), where)
+    variant = first_of(fields, *_VARIANTS)
+    fields.pop("variant", None)
+    output = fields.pop("output", None)
     if isinstance(output, str) and output.strip() in {"NaN", "nan"}:
         output = None  # how tables and str() spell a missing value
     try:
         text, failure = reply_in(output)
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
-    failure = error_of(rest.pop("error", None)) or failure
-    if failure is not None and is_missing(rest.get("exception")):
-        rest["exception"] = failure
-    kept = {name: value for name, value in rest.items() if value is not None}
-    trace = Trace.from_dict({**kept, "output": text}, where)
+    failure = error_of(fields.pop("error", None)) or failure
+    if failure is not None and is_missing(fields.get("exception")):
+        fields["exception"] = failure
+    fields["input"] = asked_in(fields.get("input"))
+    rest = {name: value for name, value in fields.items() if value is not None}
+    trace = Trace.from_dict({**rest, "output": text}, where)
     return Answer(trace, task_id, None if variant is None else as_words(variant))
 
 
 def _plain_row(row: Row, named: Mapping[str, str], where: str) -> dict[str, Any]:
     """A row of the user's own, its columns under our names."""
-    rest = {name: value for name, value in row.items() if name not in named.values() and name != "trace_id"}
-    wanted = {
-        "task_id": (("task_id",), ("ID",), _IDS),
-        "input": (("input",), _INPUTS),
-        "output": (("output",), OUTPUT_NAMES, _OUTPUTS),
-    }
-    for ours, kinds in wanted.items():
-        column = None if ours in named else _only_column(rest, kinds, f"{ours.removeprefix('task_')}_col", where)
+    plain = {name: value for name, value in row.items() if name not in named.values() and name != "trace_id"}
+    for ours, kinds in _COLUMNS.items():
+        column = None if ours in named else _only_column(plain, kinds, ours, where)
         if column is not None:
-            rest[ours] = rest.pop(column)
-    if "output" not in rest and "output" not in named:
+            plain[ours] = plain.pop(column)
+    names = {*plain, *named}
+    if "output" not in names:
         raise InputError(
             f"{where} has no 'output', the variant's answer; it has {listed(list(row), 20)}: name the column "
             "(`output_col=`)"
         )
-    if not {"task_id", "input"} & {*rest, *named}:
+    if not {"task_id", "input"} & names:
         raise InputError(
             f"{where} has no task_id and no input, by which the answers of A and B are paired; it has "
             f"{listed(list(row), 20)}: name the column (`id_col=` or `input_col=`)"
         )
-    return rest
+    return plain
 
 
-def _only_column(row: Row, kinds: Sequence[Sequence[str]], option: str, where: str) -> str | None:
+def _only_column(row: Row, kinds: Sequence[Sequence[str]], ours: str, where: str) -> str | None:
     """The only column with a name of the first kind of which there is one; None when there is none."""
     for names in kinds:
         columns = [name for name in names if name in row]
-        if len(columns) > 1 and option != "input_col":
+        if len(columns) > 1 and ours != "input":
+            option = f"{ours.removeprefix('task_')}_col"
             raise UnsureColumnError(
                 f"{where}: it may be {listed(columns)}; name the column (`{option}=`)", option, columns
             )
@@ -327,17 +323,19 @@ def read_both_outputs(
     Raises:
         InputError: that names the file, the row or the column.
     """
-    rows = _rows(_content(path, (*named.values(), a_col, b_col), encoding), name_of(path))
+    rows = _rows(path, (*named.values(), a_col, b_col), encoding)
     _require_columns(rows, (a_col, b_col), name_of(path))
-    sides = []
+    left_out = {a_col, b_col, *OUTPUT_NAMES}
+    shared = [
+        {"task_id": first_of(row, "ID") or f"row-{number:04d}"}
+        | {name: value for name, value in row.items() if name not in left_out and not is_missing(value)}
+        for number, row in enumerate(rows, start=1)
+    ]
+    sources = []
     for column in (a_col, b_col):
-        own = []
-        for number, row in enumerate(rows, start=1):
-            shared = {name: value for name, value in row.items() if name not in {a_col, b_col, *OUTPUT_NAMES}}
-            task_id = first_of(row, "task_id", "ID") or f"row-{number:04d}"
-            own.append({"task_id": task_id, **shared, "output": _picked(row, column)})
-        sides.append(read_answers(own, named).source())
-    return sides[0], sides[1]
+        own = [{**rest, "output": _picked(row, column)} for rest, row in zip(shared, rows, strict=True)]
+        sources.append(source_of(read_answers(own, named)))
+    return sources[0], sources[1]
 
 
 def read_tasks(
@@ -354,28 +352,35 @@ def read_tasks(
         InputError: it cannot be read, or lacks what was named.
     """
     named = named or {}
-    rows = _rows(_content(path, tuple(named.values()), encoding), name_of(path))
-    if not named and all(map(is_mt_question, rows)):
+    rows = _rows(path, named.values(), encoding)
+    if not named and all("question_id" in row and isinstance(row.get("turns"), list) for row in rows):
         return [_mt_task(row) for row in rows]
     if not named and all(map(is_chat, rows)):
         return [task_of_messages(row) for row in rows]
     _require_columns(rows, named.values(), name_of(path))
-    kept = [{name: value for name, value in row.items() if name not in named.values()} for row in rows]
-    chosen = [{ours: _picked(row, theirs) for ours, theirs in named.items()} for row in rows]
-    return [{**rest, **ours} for rest, ours in zip(kept, chosen, strict=True)]
+    return [
+        {name: value for name, value in row.items() if name not in named.values()}
+        | {ours: _picked(row, theirs) for ours, theirs in named.items()}
+        for row in rows
+    ]
 
 
 def _mt_task(row: Row) -> dict[str, Any]:
-    task = {"task_id": row["question_id"], "input": joined_turns(row["turns"])}
-    if isinstance(row.get("reference"), list):
-        task["reference"] = joined_turns(row["reference"])
-    if row.get("category"):
-        task["tags"] = [str(row["category"])]
-    return task
+    reference = row.get("reference")
+    return {
+        "task_id": row["question_id"],
+        "input": joined_turns(row["turns"]),
+        "reference": joined_turns(reference) if isinstance(reference, list) else None,
+        "tags": [str(row["category"])] if row.get("category") else None,
+    }
 
 
-def _content(path: str | os.PathLike[str] | Table, wanted: Sequence[str], encoding: str | None) -> Any:
-    """What a file or a table holds: of JSON what it says, else a list of rows."""
+def _rows(path: str | os.PathLike[str] | Table, wanted: Iterable[str], encoding: str | None) -> Sequence[Row]:
+    """The rows of a file or of a table in memory.
+
+    Raises:
+        FileFormatError: it has none.
+    """
     if isinstance(path, list | tuple):
         return [dict(row) for row in path]
     if is_table(path):
@@ -384,24 +389,20 @@ def _content(path: str | os.PathLike[str] | Table, wanted: Sequence[str], encodi
     if suffix not in ANSWER_SUFFIXES:
         raise FileFormatError(f"{path}: a file of answers must end in {listed(sorted(ANSWER_SUFFIXES), 20)}")
     if suffix == ".eval":
-        return read_inspect_archive(Path(path))
+        return [read_inspect_archive(Path(path))]
     if suffix == ".json":
-        return read_json(path, encoding=encoding)
+        return _rows_in(read_json(path, encoding=encoding), str(path))
     text = ("task_id", "input", "reference", "reference_outputs", "tags", *OUTPUT_NAMES, *wanted)
-    return read_rows(path, text=text, encoding=encoding)
+    return _rows_in(read_rows(path, text=text, encoding=encoding), str(path))
 
 
-def _rows(content: Any, path: str) -> list[Row]:
-    """The rows of a file: a list of objects, the only list in one, a row alone, or answers by the name of the task.
-
-    Raises:
-        FileFormatError: it is none of these.
-    """
+def _rows_in(content: Any, path: str) -> list[Row]:
+    """The rows of JSON: a list of objects, the only list in one, a row alone, or answers by the name of the task."""
     if isinstance(content, Mapping):
-        inner = object_at(content, "results") or content
+        inner = content["results"] if isinstance(content.get("results"), Mapping) else content
         lists = [inner[name] for name in ("results", "data") if _are_rows(inner.get(name))]
         lists = lists or [value for value in content.values() if _are_rows(value)]
-        if any(one.fits(content) for one in FORMATS) or any(name in content for name in OUTPUT_NAMES):
+        if any(form.fits(content) for form in FORMATS) or any(name in content for name in OUTPUT_NAMES):
             content = [content]
         elif len(lists) == 1:
             content = lists[0]
@@ -428,18 +429,16 @@ def _require_columns(rows: Sequence[Row], wanted: Iterable[str], path: str) -> N
             raise InputError(f"{path}: no column {name!r}; it has {listed(columns, 20)}")
 
 
-def of_variant(found: AnswerFile, variant: str | None, path: str) -> AnswerFile:
+def of_variant(answers: list[Answer], variant: str | None, path: str) -> list[Answer]:
     """The answers of one variant of a file.
 
     Raises:
         InputError: there are several, and none of them was named.
     """
-    own = tuple(answer for answer in found.answers if answer.variant == variant is not None)
-    if own:
-        return AnswerFile(own)
-    if found.variants:
+    own = [answer for answer in answers if answer.variant == variant is not None]
+    variants = variants_of(answers)
+    if variants and not own:
         raise InputError(
-            f"{path} holds the answers of {listed(found.variants, 20)}; name one of them (variant=, or name_a= "
-            "and name_b=)"
+            f"{path} holds the answers of {listed(variants, 20)}; name one of them (variant=, or name_a= and name_b=)"
         )
-    return found
+    return own or answers

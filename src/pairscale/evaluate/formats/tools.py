@@ -1,14 +1,14 @@
 """Files of other tools as plain rows: ``task_id input output error variant reference``, whatever the tool calls them.
 
-A tool is an entry of :data:`FORMATS`: what users call its files, whether a row has its shape, and a function from rows
-to plain rows.
+A tool is an entry of :data:`FORMATS`: what users call its files, the shape that its rows have, where a row says what,
+and, where its answers are not one a row, a function that makes them so.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -23,30 +23,26 @@ from pairscale.evaluate.tasks import as_words, is_missing
 
 
 _SPEAKERS = {
-    **dict.fromkeys(("user", "human"), "user"),
-    **dict.fromkeys(("assistant", "ai", "model", "gpt"), "assistant"),
-    **dict.fromkeys(("system", "developer"), "system"),
-    **dict.fromkeys(("tool", "function"), "tool"),
-}
+    "user": "user", "human": "user",
+    "assistant": "assistant", "ai": "assistant", "model": "assistant", "gpt": "assistant",
+    "system": "system", "developer": "system",
+    "tool": "tool", "function": "tool",
+}  # fmt: skip
 _CONTENTS = ("content", "parts", "text", "value")
 _NOT_SAID = {"reasoning", "thinking", "redacted_thinking", "tool_call", "tool_use", "function_call", "tool_calls"}
+_PARTS = {"text", "output_text", "refusal", *_NOT_SAID}
 _TASK_KEYS = ("input", "question", "query", "prompt", "instruction", "text")
 _ANSWER_KEYS = ("output", "answer", "response", "result", "text", "content", "completion")
-_PARTS = {"text": "text", "output_text": "text", "refusal": "refusal"}
+_WITHHELD = {"content_filter", "SAFETY"}
 
 Reply: TypeAlias = tuple[str | None, str | None]
 """What was answered, and why that is no answer; both are None where nothing was recorded."""
 
 
-def first_of(row: Mapping[str, Any], *names: str) -> Any:
-    """The first of these that a row has a value for; None when it has none."""
-    return next((row[name] for name in names if not is_missing(row.get(name))), None)
-
-
-def object_at(row: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
-    """The first object under one of these names, also where it is JSON in a cell; an empty one when there is none."""
-    values = (parsed(row.get(name)) for name in names)
-    return next((value for value in values if isinstance(value, Mapping)), {})
+def first_of(row: Mapping[str, Any], *paths: str) -> Any:
+    """What a row says at the first of these paths, one that is not empty before one that is; None without any."""
+    values = [value for value in (picked(row, path) for path in paths) if not is_missing(value)]
+    return next((value for value in values if value not in ("", [], {})), values[0] if values else None)
 
 
 def parsed(value: Any) -> Any:
@@ -83,14 +79,15 @@ def conversation(messages: Sequence[Any]) -> Reply:
         ('Capital?', 'Paris.')
     """
     turns = _turns(messages)
-    start = next((at for at, (who, _) in enumerate(turns) if who == "assistant"), len(turns))
-    rest = turns[start:]
-    answer = None
-    if any(who == "user" for who, _ in rest):
-        answer = _transcript(rest)
-    elif rest:  # calls of tools and their results stand before the last words, which are the answer
-        answer = rest[-1][1] if rest[-1][0] == "assistant" else ""
-    return _transcript(turns[:start]), answer
+    speakers = [speaker for speaker, _ in turns]
+    start = speakers.index("assistant") if "assistant" in speakers else len(turns)
+    task = _transcript(turns[:start])
+    if start == len(turns):
+        return task, None
+    if "user" in speakers[start:]:
+        return task, _transcript(turns[start:])
+    # Calls of tools and their results stand before the last words, which are the answer.
+    return task, turns[-1][1] if speakers[-1] == "assistant" else ""
 
 
 def words_of(content: Any) -> str:
@@ -117,24 +114,24 @@ def _turn(message: Any) -> tuple[str, str] | None:
     """Who says what in a message; None for what is no message. LangChain and OpenInference wrap them."""
     if not isinstance(message, Mapping):
         return None
-    inner = object_at(message, "message", "kwargs") or message
-    who = _SPEAKERS.get(str(first_of(inner, "role", "type", "from")))
-    if who is None or not any(name in inner for name in (*_CONTENTS, "tool_calls")):
+    wrapped = first_of(message, "message", "kwargs")
+    inner = wrapped if isinstance(wrapped, Mapping) else message
+    speaker = _SPEAKERS.get(str(first_of(inner, "role", "type", "from")))
+    if speaker is None or not any(name in inner for name in (*_CONTENTS, "tool_calls")):
         return None
-    return who, words_of(first_of(inner, *_CONTENTS))
+    return speaker, words_of(first_of(inner, *_CONTENTS))
 
 
 def _turns(messages: Sequence[Any]) -> list[tuple[str, str]]:
-    turns = [turn for message in messages if (turn := _turn(message)) is not None]
-    return [(who, words) for who, words in turns if who != "system"]
+    return [turn for turn in map(_turn, messages) if turn is not None and turn[0] != "system"]
 
 
 def _transcript(turns: Sequence[tuple[str, str]]) -> str:
-    """Turns as a text: those of the user alone as they stand, others with who said them."""
-    told = [(who, words) for who, words in turns if words.strip()]
-    if all(who == "user" for who, _ in told):
-        return "\n\n".join(words for _, words in told)
-    return "\n\n".join(f"[{who}]\n{words}" for who, words in told)
+    """Turns as a text: those of the user alone as they stand, others with their speakers."""
+    spoken = [(speaker, words) for speaker, words in turns if words.strip()]
+    if all(speaker == "user" for speaker, _ in spoken):
+        return "\n\n".join(words for _, words in spoken)
+    return "\n\n".join(f"[{speaker}]\n{words}" for speaker, words in spoken)
 
 
 def _messages_in(value: Any) -> list[Any] | None:
@@ -181,11 +178,13 @@ def reply_in(value: Any) -> Reply:
         return None, None
     messages = _messages_in(value)
     if messages is not None:
-        return _said(conversation(messages)[1], messages[-1])
-    if _is_part(value) or (isinstance(value, list) and value and all(map(_is_part, value))):
-        return words_of(value), None
+        answer = conversation(messages)[1]
+        return _refused(messages[-1]) or (("", "the assistant did not answer") if answer is None else (answer, None))
     if isinstance(value, Mapping):
         return _reply_of_object(value)
+    if isinstance(value, list) and value and all(isinstance(part, Mapping) for part in value):
+        if {str(part.get("type")) for part in value} <= _PARTS:
+            return words_of(value), None
     return as_words(value), None
 
 
@@ -202,38 +201,30 @@ def _reply_of_object(value: Mapping[str, Any]) -> Reply:
     generations = value.get("generations")  # of LangChain: a list for each prompt
     if isinstance(generations, list) and generations:
         return words_of(generations[0]), None
-    known = [name for name in _ANSWER_KEYS if name in value]
-    return reply_in(value[known[0]]) if len(known) == 1 else (as_words(value), None)
+    answers = [value[name] for name in _ANSWER_KEYS if name in value]
+    return reply_in(answers[0]) if len(answers) == 1 else (as_words(value), None)
+
+
+def _choice(choice: Mapping[str, Any]) -> Reply:
+    message = first_of(choice, "message", "content", "text")
+    words = words_of(first_of(message, *_CONTENTS) if isinstance(message, Mapping) else message)
+    reason = first_of(choice, "finish_reason", "finishReason")
+    if reason in _WITHHELD and not words.strip():
+        return "", f"the provider withheld the answer ({reason})"
+    return _refused(message) or (words, None)
+
+
+def _refused(message: Any) -> Reply | None:
+    """The reply of a message that says nothing but why the model refuses."""
+    refusal = message.get("refusal") if isinstance(message, Mapping) else None
+    return ("", f"refusal: {refusal}") if refusal and not first_of(message, *_CONTENTS) else None
 
 
 def error_of(error: Any) -> str | None:
     """What an error of a provider says; None when there is none."""
     if is_missing(error) or not error:
         return None
-    if not isinstance(error, Mapping):
-        return as_words(error)
-    return str(first_of(object_at(error, "error") or error, "message") or as_words(error))
-
-
-def _is_part(value: Any) -> bool:
-    return isinstance(value, Mapping) and isinstance(value.get(_PARTS.get(str(value.get("type")), "")), str)
-
-
-def _choice(choice: Mapping[str, Any]) -> Reply:
-    message = first_of(choice, "message", "content", "text")
-    reason = first_of(choice, "finish_reason", "finishReason")
-    words = words_of(first_of(message, *_CONTENTS) if isinstance(message, Mapping) else message)
-    if reason in {"content_filter", "SAFETY"} and not words.strip():
-        return "", f"the provider withheld the answer ({reason})"
-    return _said(words, message)
-
-
-def _said(output: str | None, message: Any) -> Reply:
-    """An answer, and why it is none, where that is known: the model refused, or it said nothing."""
-    refusal = message.get("refusal") if isinstance(message, Mapping) else None
-    if refusal and not (output or "").strip():
-        return "", f"refusal: {refusal}"
-    return (output, None) if output is not None else ("", "the assistant did not answer")
+    return as_words(first_of(error, "error.message", "message") or error)
 
 
 # The formats of tools
@@ -243,20 +234,55 @@ Row: TypeAlias = Mapping[str, Any]
 Plain: TypeAlias = tuple[Row, dict[str, Any]]
 """A row as it stands in the file, in which the user's columns are looked up, and the same as a plain row."""
 
+_IDS = ("task_id", "custom_id", "ID", "id", "question_id", "example_id", "sample_id")
+
+
+def _as_they_are(rows: Sequence[Row], path: str) -> Iterable[Row]:  # noqa: ARG001 - as all of them are called
+    return rows
+
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A format that is known by its shape: what users call it, whether a row has its shape, and its plain rows."""
+    """A format that is known by its shape.
+
+    Attributes:
+        name: what users call it.
+        fits: whether a row has its shape.
+        fields: by our name, the paths at which a row says it, the first of them before the others.
+        rows: makes one row for each answer of the rows of a file.
+        is_table: whether its other columns are used as those of a table of the user's own.
+    """
 
     name: str
     fits: Callable[[Row], bool]
-    plain: Callable[[Sequence[Row], str], Iterator[Plain]]
+    fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    rows: Callable[[Sequence[Row], str], Iterable[Row]] = _as_they_are
+    is_table: bool = False
+
+    def plain(self, rows: Sequence[Row], path: str) -> Iterator[Plain]:
+        """The rows of a file as they stand there, each with the same as a plain row; a failure has no output."""
+        for row in self.rows(rows, path):
+            plain = dict(row) if self.is_table else {}
+            plain |= {ours: first_of(row, *paths) for ours, paths in self.fields.items()}
+            if error_of(plain["error"]) is not None:
+                plain["output"] = None
+            yield row, plain
+
+
+def _having(*shape: str) -> Callable[[Row], bool]:
+    """Whether a row has all of these: names that may be empty, paths that may not, and ``|`` between alternatives."""
+    return lambda row: all(
+        any(path in row or not is_missing(picked(row, path)) for path in alternatives.split("|"))
+        for alternatives in shape
+    )
+
+
+def _without_json(rows: Iterable[Row]) -> list[dict[str, Any]]:
+    """Rows of a table whose cells may be JSON."""
+    return [{name: parsed(value) for name, value in row.items()} for row in rows]
 
 
 # Chat messages and batches
-
-_IDS = ("task_id", "custom_id", "ID", "id", "question_id", "example_id", "sample_id")
-_BATCH_ENDS = {"succeeded", "errored", "canceled", "expired"}
 
 
 def is_chat(row: Row) -> bool:
@@ -265,9 +291,8 @@ def is_chat(row: Row) -> bool:
 
 
 def _messages(row: Row) -> Any:
-    """The messages of a row, or of the request in it."""
-    holders = (row, *(object_at(row, name) for name in ("request", "body", "params")))
-    return next((messages for holder in holders if (messages := parsed(holder.get("messages")))), None)
+    paths = ("messages", "request.messages", "body.messages", "params.messages")
+    return parsed(first_of({name: parsed(value) for name, value in row.items()}, *paths))
 
 
 def task_of_messages(row: Row) -> dict[str, Any]:
@@ -275,126 +300,67 @@ def task_of_messages(row: Row) -> dict[str, Any]:
     return {"task_id": first_of(row, *_IDS), "input": conversation(_messages(row))[0]}
 
 
-def _chat(rows: Sequence[Row], path: str) -> Iterator[Plain]:
-    talks = [conversation(_messages(row)) for row in rows]
-    replies = [first_of(row, "response", "output", "completion", "answer") for row in rows]
-    if all(reply is None and answer is None for reply, (_, answer) in zip(replies, talks, strict=True)):
+def _chat(rows: Sequence[Row], path: str) -> Iterator[Row]:
+    is_answered = False
+    for row in _without_json(rows):
+        messages = _messages(row)
+        task, answer = conversation(messages)
+        reply = first_of(row, "response", "output", "completion", "answer")
+        is_answered = is_answered or answer is not None or reply is not None
+        yield {**row, "asked": task if reply is None else messages, "said": messages if reply is None else reply}
+    if not is_answered:
         raise FileFormatError(
             f"{path} holds messages without an answer of the assistant: requests, not answers; it can be a suite "
             "(suite=)"
         )
-    for row, reply, (task, _) in zip(rows, replies, talks, strict=True):
-        yield (
-            row,
-            {
-                "task_id": first_of(row, *_IDS),
-                "input": task if reply is None else _messages(row),
-                "output": _messages(row) if reply is None else parsed(reply),
-                "error": row.get("error"),
-                "variant": first_of(row, "model", "generator", "model_id"),
-            },
-        )
 
 
-def _is_batch(row: Row) -> bool:
-    ended = object_at(row, "result").get("type") in _BATCH_ENDS
-    return "custom_id" in row and (ended or {"response", "error"} <= row.keys())
-
-
-def _batch(rows: Sequence[Row], path: str) -> Iterator[Plain]:  # noqa: ARG001 - as all of them are called
+def _batch(rows: Sequence[Row], path: str) -> Iterator[Row]:  # noqa: ARG001
     for row in rows:
-        result = object_at(row, "result")
-        response = object_at(row, "response")
-        reply = result.get("message") or response.get("body")
-        error = first_of(row, "error") or result.get("error")
-        status = response.get("status_code", 200)
-        if error is None and result.get("type", "succeeded") != "succeeded":
-            error = f"the request {result['type']}"
-        elif error is None and status != 200:
-            error = f"status {status}: {as_words(reply)[:300]}"
-        yield row, {"task_id": row["custom_id"], "output": None if error else reply, "error": error}
+        failure = error_of(first_of(row, "error", "result.error"))
+        ended = first_of(row, "result.type") or "succeeded"
+        status = first_of(row, "response.status_code") or 200
+        if failure is None and ended != "succeeded":
+            failure = f"the request {ended}"
+        elif failure is None and status != 200:
+            failure = f"status {status}: {as_words(picked(row, 'response.body'))[:300]}"
+        yield {**row, "failure": failure}
 
 
 # Exports of tools
 
 
-def _is_promptfoo(row: Row) -> bool:
-    return {"vars", "provider"} <= row.keys() and bool({"promptIdx", "testIdx", "promptId"} & row.keys())
-
-
-def _promptfoo(rows: Sequence[Row], path: str) -> Iterator[Plain]:  # noqa: ARG001
+def _promptfoo(rows: Sequence[Row], path: str) -> Iterator[Row]:  # noqa: ARG001
     """Each provider with each prompt is a variant, and a test is known by its variables."""
-    prompts = [as_words(first_of(object_at(row, "prompt"), "label", "raw")) for row in rows]
-    providers = [as_words(first_of(object_at(row, "provider"), "id") or row["provider"]) for row in rows]
+    prompts = [as_words(first_of(row, "prompt.label", "prompt.raw")) for row in rows]
+    providers = [as_words(first_of(row, "provider.id", "provider")) for row in rows]
+    many_prompts = len(set(prompts)) > 1
+    many_providers = len(set(providers)) > 1
     for row, prompt, provider in zip(rows, prompts, providers, strict=True):
-        names = [provider] if len(set(providers)) > 1 or len(set(prompts)) == 1 else []
-        names += [prompt] if len(set(prompts)) > 1 else []
-        response = object_at(row, "response")
-        error = response.get("error")
-        if not response.get("output"):  # elsewhere, the row's error is an assertion that the answer did not meet
-            error = error or row.get("error")
-        variables = object_at(row, "vars")
-        task = asked_in(variables) if len(variables) == 1 else as_words(variables)
-        yield row, {"input": task, "output": response.get("output"), "error": error, "variant": " / ".join(names)}
+        names = [provider] if many_providers or not many_prompts else []
+        if many_prompts:
+            names.append(prompt)
+        failure = picked(row, "response.error")
+        if not picked(row, "response.output"):  # elsewhere, the row's error is an assertion that was not met
+            failure = failure or row.get("error")
+        variables = row["vars"]
+        task = variables if len(variables) == 1 else as_words(variables)
+        yield {**row, "variant": " / ".join(names), "failure": failure, "task": task}
 
 
-def _langsmith(rows: Sequence[Row], path: str) -> Iterator[Plain]:  # noqa: ARG001
-    for row in rows:
-        if is_missing(row.get("parent_run_id")):  # others are parts of a run
-            yield (
-                row,
-                {
-                    "task_id": row.get("reference_example_id"),
-                    "input": parsed(row["inputs"]),
-                    "output": parsed(row["outputs"]),
-                    "error": row.get("error"),
-                    "variant": first_of(row, "session_name", "session_id"),
-                },
-            )
+def _langsmith(rows: Sequence[Row], path: str) -> Iterator[Row]:  # noqa: ARG001
+    """Runs that are no parts of others."""
+    return (row for row in _without_json(rows) if is_missing(row.get("parent_run_id")))
 
 
-def _is_langfuse(row: Row) -> bool:
-    is_trace = {"id", "timestamp", "input", "output"} <= row.keys() and {"sessionId", "userId"} <= row.keys()
-    return is_trace or {"traceId", "startTime", "type"} <= row.keys()
-
-
-def _langfuse(rows: Sequence[Row], path: str) -> Iterator[Plain]:
+def _langfuse(rows: Sequence[Row], path: str) -> Iterator[Row]:
     tops = [row for row in rows if is_missing(row.get("parentObservationId")) and row.get("type") != "EVENT"]
     if not tops:
         raise FileFormatError(f"{path} has observations of Langfuse that all belong to others; export traces")
-    for row in tops:
-        observations = parsed(row.get("observations"))
-        parts = [row, *(one for one in observations or () if isinstance(one, Mapping))]
-        errors = [one.get("statusMessage") or "the level is ERROR" for one in parts if one.get("level") == "ERROR"]
-        yield (
-            row,
-            {
-                "task_id": first_of({**object_at(row, "metadata"), **row}, "datasetItemId", "dataset_item_id"),
-                "input": parsed(row.get("input")),
-                "output": parsed(row.get("output")),
-                "error": errors[-1] if errors else None,
-                "variant": first_of(row, "datasetRunName", "release"),
-            },
-        )
-
-
-def _alpaca(rows: Sequence[Row], path: str) -> Iterator[Plain]:  # noqa: ARG001
-    """They have no names, and are paired by the instruction."""
-    for row in rows:
-        rest = {name: value for name, value in row.items() if name not in {"instruction", "input"}}
-        yield row, {**rest, "input": row["instruction"], "variant": row["generator"]}
-
-
-def _is_mt_answer(row: Row) -> bool:
-    choices = row.get("choices")
-    if "question_id" not in row or not isinstance(choices, list) or not choices:
-        return False
-    return all(isinstance(choice, Mapping) and isinstance(choice.get("turns"), list) for choice in choices)
-
-
-def is_mt_question(row: Row) -> bool:
-    """Whether a row is of MT-bench's ``question.jsonl``."""
-    return "question_id" in row and isinstance(row.get("turns"), list)
+    for row in _without_json(tops):
+        parts = [row, *(part for part in row.get("observations") or () if isinstance(part, Mapping))]
+        errors = [part.get("statusMessage") or "the level is ERROR" for part in parts if part.get("level") == "ERROR"]
+        yield {**row, "failure": errors[-1] if errors else None}
 
 
 def joined_turns(turns: Sequence[Any]) -> str:
@@ -405,14 +371,12 @@ def joined_turns(turns: Sequence[Any]) -> str:
     return "\n\n".join(f"[turn {number}]\n{turn}" for number, turn in enumerate(words, start=1))
 
 
-def _mt_bench(rows: Sequence[Row], path: str) -> Iterator[Plain]:  # noqa: ARG001
+def _mt_bench(rows: Sequence[Row], path: str) -> Iterator[Row]:  # noqa: ARG001
     """All turns of a choice are one answer, and several choices are repeats."""
     for row in rows:
         for choice in row["choices"]:
             text = joined_turns(choice["turns"])
-            error = "a turn is $ERROR$" if "$ERROR$" in text else None
-            fields = {"task_id": row["question_id"], "output": text, "error": error}
-            yield row, {**fields, "variant": first_of(row, "model_id", "model")}
+            yield {**row, "text": text, "failure": "a turn is $ERROR$" if "$ERROR$" in text else None}
 
 
 # Logs of inspect_ai
@@ -420,11 +384,7 @@ def _mt_bench(rows: Sequence[Row], path: str) -> Iterator[Plain]:  # noqa: ARG00
 _MOST_SAMPLE = 256 * 2**20
 
 
-def _is_inspect_log(row: Row) -> bool:
-    return isinstance(row.get("eval"), Mapping) and {"version", "status"} <= row.keys()
-
-
-def _inspect(rows: Sequence[Row], path: str) -> Iterator[Plain]:
+def _inspect(rows: Sequence[Row], path: str) -> Iterator[Row]:
     for log in rows:
         samples = log.get("samples") or ()
         if not samples:
@@ -432,18 +392,7 @@ def _inspect(rows: Sequence[Row], path: str) -> Iterator[Plain]:
         if log.get("status") != "success":
             notice(f"{path} has the status {log.get('status')}: tasks that it did not reach are missing")
         for sample in sorted(samples, key=lambda sample: sample.get("epoch") or 0):  # epochs are repeats
-            output = object_at(sample, "output")
-            yield (
-                sample,
-                {
-                    "task_id": sample["id"],
-                    "input": sample.get("input"),
-                    "output": output.get("completion") or output,
-                    "error": error_of(sample.get("error")) or output.get("error"),
-                    "variant": log["eval"].get("model"),
-                    "reference": sample.get("target") or None,
-                },
-            )
+            yield {**sample, "eval": log["eval"]}
 
 
 def read_inspect_archive(path: Path) -> dict[str, Any]:
@@ -475,111 +424,99 @@ def read_inspect_archive(path: Path) -> dict[str, Any]:
 # AG2's ``ag2.span.type``), and OpenInference (``openinference.span.kind``, ``output.value``). The root span says the
 # task, the answer and the error where it does; else the last call of a model says the answer, and the first the task.
 
-_TASK_IDS = ("ag2.eval.task_id", "eval.task_id", "task_id", "task.id")
-_KINDS = ("ag2.span.type", "openinference.span.kind", "gen_ai.operation.name")
 _CALLS = {"", "llm", "chat", "text_completion", "generate_content"}
-_SAID = {
-    "input": ("gen_ai.input.messages", "llm.input_messages", "gen_ai.prompt", "input.value"),
-    "output": ("gen_ai.output.messages", "llm.output_messages", "gen_ai.completion", "output.value"),
-}
-"""Where a span may say what was asked and answered, the first of them before the others."""
+_TASK_IDS = ("ag2.eval.task_id", "eval.task_id", "task_id", "task.id")
+_TRACE_IDS = ("context.trace_id", "trace_id", "traceId")
+_SPAN = {
+    "trace": _TRACE_IDS,
+    "id": ("context.span_id", "span_id", "spanId"),
+    "parent": ("parent_id", "parentSpanId"),
+    "end": ("end_time", "end_ns", "endTimeUnixNano"),
+    "kind": ("attributes.ag2.span.type", "attributes.openinference.span.kind", "attributes.gen_ai.operation.name"),
+    "input": (
+        "attributes.gen_ai.input.messages", "attributes.llm.input_messages", "attributes.gen_ai.prompt",
+        "attributes.input.value",
+    ),
+    "output": (
+        "attributes.gen_ai.output.messages", "attributes.llm.output_messages", "attributes.gen_ai.completion",
+        "attributes.output.value",
+    ),
+    "code": ("status.status_code", "status.code", "status", "status_code"),
+    "message": ("status.description", "status.message", "description", "status_message"),
+    "attributes": ("attributes",),
+}  # fmt: skip
+"""By our name, where a span of any dialect says it."""
 
 
-def _is_otlp(row: Row) -> bool:
-    return isinstance(first_of(row, "resourceSpans", "batches"), list)  # Tempo says batches
-
-
-def _otlp(rows: Sequence[Row], path: str) -> Iterator[Plain]:
+def _otlp(rows: Sequence[Row], path: str) -> Iterator[Row]:
     spans: list[Row] = []
     for row in rows:
         for batch in first_of(row, "resourceSpans", "batches"):
             for scope in batch["scopeSpans"]:
                 spans += [{**span, "attributes": _otlp_values(span.get("attributes"))} for span in scope["spans"]]
-    return _spans(spans, path)
+    return _traces(spans, path)
 
 
 def _otlp_values(attributes: Any) -> dict[str, Any]:
     """Attributes of OTLP, ``{"key": "…", "value": {"stringValue": "…"}}`` and its like; lists are not needed."""
-    return {one["key"]: next(iter((one.get("value") or {}).values()), None) for one in attributes or ()}
+    return {pair["key"]: next(iter((pair.get("value") or {}).values()), None) for pair in attributes or ()}
 
 
-def _is_ag2(row: Row) -> bool:
-    spans = row.get("spans")
-    return "trace_id" in row and isinstance(spans, list) and all(isinstance(span, Mapping) for span in spans)
-
-
-def _ag2(rows: Sequence[Row], path: str) -> Iterator[Plain]:
+def _ag2(rows: Sequence[Row], path: str) -> Iterator[Row]:
     for row in rows:
-        fields: dict[str, Any] = {"error": "the trace has no spans"}
+        trace: Row = {"error": "the trace has no spans"}
         if row["spans"]:
-            ((_, fields),) = _spans([{**span, "trace_id": row["trace_id"]} for span in row["spans"]], path)
-        yield {**row, **object_at(row, "metadata")}, {**fields, "task_id": row.get("task_id") or fields.get("task_id")}
+            (told,) = _traces([{**span, "trace_id": row["trace_id"]} for span in row["spans"]], path)
+            trace = told["trace"]
+        yield {**row, **(row.get("metadata") or {}), "trace": trace}
 
 
 def _is_span(row: Row) -> bool:
-    return "name" in row and _trace_id(_nested(row)) is not None and any(name.startswith("attributes") for name in row)
+    has_attributes = any(name.startswith("attributes") for name in row)
+    return "name" in row and has_attributes and first_of(_nested(row), *_TRACE_IDS) is not None
 
 
-def _trace_id(span: Row) -> Any:
-    return first_of({**span, **object_at(span, "context")}, "trace_id", "traceId")
-
-
-def _spans(rows: Sequence[Row], path: str) -> Iterator[Plain]:
-    """One plain row for each trace."""
-    spans = [_nested(row) for row in rows]
-    if not any(_says(span, "output") is not None or _error(span) for span in spans):
+def _traces(rows: Sequence[Row], path: str) -> Iterator[Row]:
+    """One row for each trace: its attributes, and under ``trace`` what its spans say together."""
+    traces: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        nested = _nested(row)
+        span = {ours: parsed(first_of(nested, *paths)) for ours, paths in _SPAN.items()}
+        code = str(span["code"]).upper()
+        span["error"] = None
+        if code.endswith("ERROR") or code == "2":
+            span["error"] = span["message"] or "the span has the status ERROR"
+        if reply_in(span["output"])[0] is None:
+            span["output"] = None
+        traces.setdefault(str(span["trace"]), []).append(span)
+    spans = [span for trace in traces.values() for span in trace]
+    if all(span["output"] is None and span["error"] is None for span in spans):
         raise FileFormatError(
             f"{path} has {len(spans):,} spans, and none says what was answered: pairscale reads the attributes of "
             "OpenTelemetry (gen_ai.output.messages) and OpenInference (output.value); turn on the recording of contents"
         )
-    traces: dict[str, list[Row]] = {}
-    for span in spans:
-        traces.setdefault(str(_trace_id(span)), []).append(span)
-    for trace_id, own in traces.items():
-        own.sort(key=lambda span: str(first_of(span, "end_time", "end_ns", "endTimeUnixNano")))
-        ids = {_span_id(span) for span in own}
-        roots = [span for span in own if first_of(span, "parent_id", "parentSpanId") not in ids]
-        root = roots if len(roots) == 1 else []
-        calls = [span for span in own if _kind(span) in _CALLS and _says(span, "output") is not None]
-        answers = (_says(span, "output") for span in (*root, *calls[-1:]))
-        tasks = (asked_in(_says(span, "input")) for span in (*root, *calls[:1]))
-        errors = (_error(span) for span in (*roots, *calls[-1:]))
-        attributes = {name: value for span in own for name, value in object_at(span, "attributes").items()}
-        yield (
-            {**attributes, "trace_id": trace_id},
-            {
-                "task_id": next((value for path in _TASK_IDS if (value := picked(attributes, path)) is not None), None),
-                "input": next((task for task in tasks if task is not None), None),
-                "output": next((answer for answer in answers if answer is not None), None),
-                "error": next(filter(None, errors), None),
-            },
-        )
+    for trace_id, trace in traces.items():
+        yield _trace(trace_id, sorted(trace, key=lambda span: str(span["end"])))
 
 
-def _span_id(span: Row) -> Any:
-    return first_of({**span, **object_at(span, "context")}, "span_id", "spanId")
+def _trace(trace_id: str, spans: Sequence[Row]) -> Row:
+    """What the spans of a trace say together."""
+    ids = {span["id"] for span in spans}
+    roots = [span for span in spans if span["parent"] not in ids]
+    root = roots if len(roots) == 1 else []
+    calls = [span for span in spans if str(span["kind"] or "").lower() in _CALLS and span["output"] is not None]
 
+    def said(name: str, *tellers: Row) -> Any:
+        return next((span[name] for span in tellers if span[name] is not None), None)
 
-def _says(span: Row, side: str) -> Any:
-    """What a span says of its ``input`` or ``output``; None when it says nothing."""
-    attributes = object_at(span, "attributes")
-    values = (parsed(picked(attributes, place)) for place in _SAID[side])
-    value = next((value for value in values if value is not None), None)
-    return None if side == "output" and reply_in(value)[0] is None else value
-
-
-def _kind(span: Row) -> str:
-    kinds = (picked(object_at(span, "attributes"), name) for name in _KINDS)
-    return str(next(filter(None, kinds), "")).lower()
-
-
-def _error(span: Row) -> str | None:
-    status = object_at(span, "status") or {"status_code": first_of(span, "status", "status_code")}
-    code = str(first_of(status, "status_code", "code")).upper()
-    if not code.endswith("ERROR") and code != "2":
-        return None
-    words = first_of({**span, **status}, "description", "message", "status_message")
-    return str(words or "the span has the status ERROR")
+    attributes = {name: value for span in spans for name, value in (span["attributes"] or {}).items()}
+    trace = {
+        "task_id": first_of(attributes, *_TASK_IDS),
+        "input": said("input", *root, *calls[:1]),
+        "output": said("output", *root, *calls[-1:]),
+        "error": said("error", *roots, *calls[-1:]),
+    }
+    return {**attributes, "trace_id": trace_id, "trace": trace}
 
 
 def _nested(flat: Row) -> dict[str, Any]:
@@ -599,17 +536,94 @@ def _nested(flat: Row) -> dict[str, Any]:
     return tree
 
 
+_OF_TRACE = {
+    "task_id": ("task_id", "trace.task_id"),
+    "input": ("trace.input",),
+    "output": ("trace.output",),
+    "error": ("trace.error",),
+}
+
 FORMATS = (
-    Format("inspect_ai log", _is_inspect_log, _inspect),
-    Format("OpenTelemetry spans (OTLP JSON)", _is_otlp, _otlp),
-    Format("AG2 traces", _is_ag2, _ag2),
-    Format("OpenTelemetry or OpenInference spans", _is_span, _spans),
-    Format("promptfoo results", _is_promptfoo, _promptfoo),
-    Format("LangSmith runs", lambda row: {"run_type", "inputs", "outputs"} <= row.keys(), _langsmith),
-    Format("Langfuse export", _is_langfuse, _langfuse),
-    Format("MT-bench answers", _is_mt_answer, _mt_bench),
-    Format("AlpacaEval model_outputs.json", lambda row: {"instruction", "output", "generator"} <= row.keys(), _alpaca),
-    Format("batch results", _is_batch, _batch),
-    Format("chat messages", is_chat, _chat),
+    Format(
+        "inspect_ai log",
+        _having("eval.model|eval.dataset", "version", "status"),
+        {
+            "task_id": ("id",),
+            "input": ("input",),
+            "output": ("output.completion", "output"),
+            "error": ("error", "output.error"),
+            "variant": ("eval.model",),
+            "reference": ("target",),
+        },
+        _inspect,
+    ),
+    Format("OpenTelemetry spans (OTLP JSON)", _having("resourceSpans[0]|batches[0]"), _OF_TRACE, _otlp),
+    Format("AG2 traces", _having("trace_id", "spans"), _OF_TRACE, _ag2),
+    Format("OpenTelemetry or OpenInference spans", _is_span, _OF_TRACE, _traces),
+    Format(
+        "promptfoo results",
+        _having("vars", "provider", "promptIdx|testIdx|promptId"),
+        {"input": ("task",), "output": ("response.output",), "error": ("failure",), "variant": ("variant",)},
+        _promptfoo,
+    ),
+    Format(
+        "LangSmith runs",
+        _having("run_type", "inputs", "outputs"),
+        {
+            "task_id": ("reference_example_id",),
+            "input": ("inputs",),
+            "output": ("outputs",),
+            "error": ("error",),
+            "variant": ("session_name", "session_id"),
+        },
+        _langsmith,
+    ),
+    Format(
+        "Langfuse export",
+        _having("sessionId|traceId", "timestamp|startTime", "userId|type"),
+        {
+            "task_id": ("datasetItemId", "dataset_item_id", "metadata.datasetItemId", "metadata.dataset_item_id"),
+            "input": ("input",),
+            "output": ("output",),
+            "error": ("failure",),
+            "variant": ("datasetRunName", "release"),
+        },
+        _langfuse,
+    ),
+    Format(
+        "MT-bench answers",
+        _having("question_id", "choices[0].turns"),
+        {
+            "task_id": ("question_id",),
+            "output": ("text",),
+            "error": ("failure",),
+            "variant": ("model_id", "model"),
+        },
+        _mt_bench,
+    ),
+    Format(
+        "AlpacaEval model_outputs.json",
+        _having("instruction", "output", "generator"),
+        {"input": ("instruction",), "output": ("output",), "error": ("error",), "variant": ("generator",)},
+        is_table=True,
+    ),
+    Format(
+        "batch results",
+        _having("custom_id", "result.type|response", "result.type|error"),
+        {"task_id": ("custom_id",), "output": ("result.message", "response.body"), "error": ("failure",)},
+        _batch,
+    ),
+    Format(
+        "chat messages",
+        is_chat,
+        {
+            "task_id": _IDS,
+            "input": ("asked",),
+            "output": ("said",),
+            "error": ("error",),
+            "variant": ("model", "generator", "model_id"),
+        },
+        _chat,
+    ),
 )
 """The first that all rows of a file fit is taken."""

@@ -392,4 +392,4 @@ def t_below(v: Floats) -> Floats:
     x = np.abs(v) / root
     small = 4.0 / (root * (root + np.abs(v)))  # 1 - x without cancellation
     tail = small**2 * (2 + x) / 4
-    return np.where(v < 0, tail, 1 - tail)
+    return np.asarray(np.where(v < 0, tail, 1 - tail))

@@ -354,13 +354,16 @@ def _from_density(
     center: Normal, ends: tuple[Normal, Normal], axis: Floats, count: int, rng: np.random.Generator
 ) -> Floats:
     """Places along an axis, each twice, from the density that the bound gives; evenly spread over it."""
-    from scipy.interpolate import CubicHermiteSpline  # which takes long to import, and most runs never get here
-
     nodes = (ends[0], center, ends[1])
     at = np.array([-_OUT, 0.0, _OUT])
     values = np.array([node.evidence for node in nodes]) - center.evidence
     slopes = np.array([float(node.slope @ axis) for node in nodes])
-    log = CubicHermiteSpline(at, values, slopes)(np.clip(_FINE, -_OUT, _OUT))
+    inside = np.clip(_FINE, -_OUT, _OUT)
+    left = np.where(inside < 0, 0, 1)  # the cubic Hermite polynomial of each half
+    right = left + 1
+    t = (inside - at[left]) / _OUT
+    log = values[left] + (values[right] - values[left]) * t**2 * (3 - 2 * t)
+    log += _OUT * t * (1 - t) * (slopes[left] * (1 - t) - slopes[right] * t)
     log += np.minimum(_FINE + _OUT, 0) * max(slopes[0], 0.3) + np.maximum(_FINE - _OUT, 0) * min(slopes[2], -0.3)
     density = np.exp(log - log.max())
     below = np.concatenate([[0.0], np.cumsum(density[1:] + density[:-1])])

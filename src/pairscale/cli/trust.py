@@ -1,0 +1,120 @@
+"""``pairscale trust``."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pairscale as ps
+from pairscale.cli._common import Output, echo, say, show_table
+from pairscale.cli.from_verb import from_verb
+from pairscale.core.errors import InputError
+from pairscale.core.notices import plural, without_notices
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pairscale.validity.verb import Trust
+
+_LOOK_INTERVAL_S = 5.0
+_MOST_SHOWN = 10
+
+
+@from_verb(
+    "validity.verb.trust",
+    "RUN",
+    "pairscale trust essays.db --next 40 --out pairs.csv",
+    "pairscale trust essays.db --labels people.csv",
+    "pairscale trust essays.db --label --labellers ann,bob",
+)
+def command(
+    arguments: dict[str, Any], emit: Output, label: bool = False, labellers: str | None = None, url: str | None = None
+) -> None:
+    """How far can this ranking be trusted? The judge's scale against a few answers of people.
+
+    Says how the judge's scale of these texts correlates with people's, with its interval, corrects the ranking by the
+    answers, names the texts that move most, and proposes the pairs that people should look at next. With fewer than 20
+    answers there are only the pairs. --out writes the pairs.
+
+    Args:
+        labels: People's answers to pairs of the same texts, in any form that `pairscale fit` takes; by default the
+            labels in the run file.
+        label: Open the labelling page with the next pairs; what the answers say is shown as they come in. The labels
+            are kept beside the run file, and the same line again continues.
+        labellers: With --label: names of the labellers, such as ann,bob, or their number; each gets a link.
+        url: With --label: how people reach the page, such as https://labels.example.org.
+    """
+    if label:
+        arguments["labels"] = _labelled(arguments, labellers, url)
+    elif labellers is not None or url is not None:
+        raise InputError("labellers and url belong to `label=`", argument="labellers")
+    result = ps.trust(**arguments)
+    document = {name: getattr(result, name) for name in result.__dataclass_fields__}
+    document["validity"] = {name: getattr(result.validity, name) for name in result.validity.__dataclass_fields__}
+    emit(document, result.next, lambda: _show(result))
+
+
+def _show(result: Trust) -> None:
+    echo(str(result))
+    if result.validity.estimate is not None:
+        echo()
+        show_table(result.items.sort("rank_people").drop("theta_judge", "theta_people_sd"), digits=2)
+    if result.people is not None:
+        echo()
+        show_table(result.people, digits=2)
+    echo("\nNext pairs to ask people about (--out FILE writes them all, with their texts):")
+    for row in result.next.head(_MOST_SHOWN).iter_rows(named=True):
+        echo(f"  {row['ID1']} and {row['ID2']}")
+
+
+def _labelled(arguments: dict[str, Any], labellers: str | None, url: str | None) -> Any:
+    """Serve the labelling page with the next pairs until Ctrl-C; the labels there are then."""
+    run = Path(str(arguments["run"]))
+    if arguments["labels"] is not None:
+        raise InputError("give `label=` or `labels=`, not both", argument="label")
+    if not run.is_file():
+        raise InputError(f"--label needs a run file, and there is none at {run}", argument="label")
+    pairs = run.with_name(f"{run.stem}-trust.csv")
+    kept = run.with_name(f"{run.stem}-trust.db")
+    if not pairs.exists():
+        ps.trust(**arguments).next.write_csv(pairs)
+        say(f"wrote the pairs to {pairs}; the labels go to {kept}")
+    with _updates(arguments, kept):
+        ps.label(pairs, run=kept, labellers=labellers, url=url, criterion="better")
+    return _labels_in(kept)
+
+
+@contextmanager
+def _updates(arguments: dict[str, Any], kept: Path) -> Iterator[None]:
+    """Inside the block, say what the answers tell, whenever there are more of them."""
+    is_over = threading.Event()
+
+    def look() -> None:
+        seen = 0
+        while not is_over.wait(_LOOK_INTERVAL_S):
+            labels = _labels_in(kept)
+            if labels is not None and labels.height > seen:
+                seen = labels.height
+                with without_notices():
+                    result = ps.trust(**arguments | {"labels": labels})
+                say(f"{plural(seen, 'label')}: {str(result).splitlines()[0]}")
+
+    thread = threading.Thread(target=look, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()
+
+
+def _labels_in(kept: Path) -> Any:
+    """The labels so far; None before the first one."""
+    with without_notices():
+        try:
+            table = ps.read_results(kept)
+        except ps.PairscaleError:
+            return None
+    return table if table.height else None

@@ -1,0 +1,134 @@
+"""The manual's check of positional bias, with R's figures; ours is :func:`pairscale.bias`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from pairscale.checks.effect import sign_test
+from pairscale.checks.position import ReverseConsistency
+from pairscale.core.display import ReprMixin
+from pairscale.core.errors import InputError, TableError
+from pairscale.core.notices import plural
+from pairscale.core.options import require_int, require_level
+from pairscale.core.tables import Table, as_text, require_columns, require_ids, to_frame
+from pairscale.pairing.table import generator
+
+_NEEDED = ("key", "ID1_main", "ID2_main", "better_id_main", "ID1_rev", "ID2_rev", "better_id_rev", "is_consistent")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class RPositionalBias(ReprMixin, table="summary"):
+    """What R's ``check_positional_bias`` gives.
+
+    Attributes:
+        summary: one row: ``n_pairs prop_consistent boot_mean boot_lwr boot_upr p_sample1_main p_sample1_rev
+            p_sample1_overall total_pos1_wins total_comparisons n_inconsistent n_inconsistent_pos1_bias
+            n_inconsistent_pos2_bias``.
+        details: the input's rows with ``winner_pos_main winner_pos_rev is_pos1_bias is_pos2_bias``; the last two are
+            null for a consistent pair, as in the R package.
+    """
+
+    summary: pl.DataFrame
+    details: pl.DataFrame
+
+    def __str__(self) -> str:
+        n_pairs, share = self.summary.row(0)[:2]
+        return f"{plural(n_pairs, 'pair')}, {share:.1%} consistent"
+
+
+def check_positional_bias(
+    consistency: ReverseConsistency | Mapping[str, Any] | Table,
+    n_boot: int = 1000,
+    conf_level: float = 0.95,
+    seed: int | None = None,
+) -> RPositionalBias:
+    """The figures that R's pairwiseLLM gives of positional bias; :func:`pairscale.bias` says more, and says it safely.
+
+    ``p_sample1_*`` are exact two-sided binomial tests of position 1 winning half of the comparisons. They count every
+    comparison as an independent toss, which forward and reverse of one pair are not: a consistent pair gives position 1
+    exactly one win of two, always. The bootstrap interval of the consistency is 1 to 1 when all pairs are consistent,
+    however few they are.
+
+    Args:
+        consistency: what :func:`compute_reverse_consistency` gave, or a table like its ``details``.
+        n_boot: bootstrap resamples of the pairs, for the interval of the consistency (percentiles).
+        conf_level: of that interval.
+        seed: makes the bootstrap reproducible.
+
+    Raises:
+        InputError: when there is no pair to look at, or an argument is out of range.
+
+    Example:
+        >>> import pairscale as ps
+        >>> main = [{"ID1": "a", "ID2": "b", "better_id": "a"}]
+        >>> back = [{"ID1": "b", "ID2": "a", "better_id": "b"}]
+        >>> found = check_positional_bias(ps.compute_reverse_consistency(main, back), seed=1)
+        >>> found.summary["n_inconsistent_pos1_bias"].item()
+        1
+    """
+    n_boot = require_int(n_boot, "n_boot", least=1)
+    conf_level = require_level(conf_level, "conf_level")
+    details = _positioned(_details(consistency))
+    n_pairs = details.height
+    same = int(details["is_consistent"].sum())
+    # Drawing n pairs with replacement and counting the consistent ones is drawing from a binomial distribution.
+    drawn = generator(seed).binomial(n_pairs, same / n_pairs, n_boot) / n_pairs
+    tail = (1 - conf_level) / 2
+    lower, upper = np.quantile(drawn, [tail, 1 - tail])
+    wins = [int((details[f"winner_pos_{side}"] == "pos1").sum()) for side in ("main", "rev")]
+    valid = [details[f"winner_pos_{side}"].count() for side in ("main", "rev")]
+    row = {
+        "n_pairs": n_pairs,
+        "prop_consistent": same / n_pairs,
+        "boot_mean": float(drawn.mean()),
+        "boot_lwr": float(lower),
+        "boot_upr": float(upper),
+        "p_sample1_main": sign_test(wins[0], valid[0]),
+        "p_sample1_rev": sign_test(wins[1], valid[1]),
+        "p_sample1_overall": sign_test(sum(wins), sum(valid)),
+        "total_pos1_wins": sum(wins),
+        "total_comparisons": sum(valid),
+        "n_inconsistent": n_pairs - same,
+        "n_inconsistent_pos1_bias": int(details["is_pos1_bias"].sum()),
+        "n_inconsistent_pos2_bias": int(details["is_pos2_bias"].sum()),
+    }
+    schema = {name: pl.Int64() if name.startswith(("n_", "total_")) else pl.Float64() for name in row}
+    return RPositionalBias(pl.DataFrame([row], schema=schema), details)
+
+
+def _details(consistency: Any) -> pl.DataFrame:
+    """The details as a checked table, whatever they came in."""
+    if isinstance(consistency, Mapping) and "details" in consistency:
+        consistency = consistency["details"]
+    elif hasattr(consistency, "details"):
+        consistency = consistency.details
+    frame = to_frame(consistency, "details")
+    require_columns(frame, _NEEDED, "details")
+    if frame.height == 0:
+        raise InputError("no pair has a winner in both directions; there is nothing to check")
+    frame = require_ids(frame, [name for name in _NEEDED if name.startswith("ID")], "details")
+    frame = frame.with_columns(as_text(frame[name], "details") for name in ("key", "better_id_main", "better_id_rev"))
+    if frame["is_consistent"].dtype != pl.Boolean or frame["is_consistent"].null_count():
+        raise TableError("details: column 'is_consistent' must be true or false in every row")
+    return frame
+
+
+def _positioned(details: pl.DataFrame) -> pl.DataFrame:
+    """The details with who won by position, and which pairs went to one position twice."""
+    for side in ("main", "rev"):
+        better, first, second = (pl.col(f"{name}_{side}") for name in ("better_id", "ID1", "ID2"))
+        position = pl.when(better == first).then(pl.lit("pos1")).when(better == second).then(pl.lit("pos2"))
+        details = details.with_columns(position.alias(f"winner_pos_{side}"))
+    if details["is_consistent"].all():  # R's left join has nothing to join then, and says FALSE
+        return details.with_columns(is_pos1_bias=pl.lit(value=False), is_pos2_bias=pl.lit(value=False))
+    return details.with_columns(
+        pl.when(~pl.col("is_consistent"))
+        .then((pl.col("winner_pos_main") == f"pos{n}") & (pl.col("winner_pos_rev") == f"pos{n}"))
+        .alias(f"is_pos{n}_bias")
+        for n in (1, 2)
+    )

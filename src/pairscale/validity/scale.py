@@ -1,0 +1,284 @@
+"""People's scale of texts, from a judge's scale and answers of people.
+
+The judge's scores z of the texts have a normal posterior. People's scores follow them as far as the judge is valid::
+
+    h_i = b z_i + u_i,    u_i ~ N(0, tau²),    b = S r / sd(z),    tau = S sqrt(1 - r²)
+
+and an answer of person p, who sees texts i and j, is logistic in ``slope_p (h_i - h_j) + position``. The correlation r
+is uniform from -1 to 1, and the spread S of people's scores half-normal; both are integrated out on a grid. Given them,
+the answers are fitted by Newton's steps, and the normal distribution around the mode gives draws of h; those of z
+follow by Matheron's rule. The validity is the correlation of h and z over these texts, draw by draw, so that an
+unreliable ranking is not called invalid, and one that is known well is not called valid.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve, solve_triangular
+from scipy.special import expit
+
+from pairscale.core.arrays import Floats, Ints
+
+__all__ = ["LEVEL", "Answers", "JudgeScale", "PeopleScale", "people_scale"]
+
+LEVEL = 0.95
+"""Of the intervals."""
+
+_N_DRAWS = 2000
+_R_NODES = 29
+_SPREADS = np.linspace(0.25, 6.0, 12)
+_SPREAD_SCALE = 2.5  # of the half-normal prior of people's spread
+_POSITION_SD = 0.3
+_SLOPE_SD = 0.5
+_MAX_STEPS = 25
+_SETTLED = 1e-3
+_LONGEST_STEP = 3.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JudgeScale:
+    """The judge's posterior.
+
+    Attributes:
+        ids: the texts.
+        draws: of their scores, each draw centred; (draws, texts).
+    """
+
+    ids: tuple[str, ...]
+    draws: Floats
+
+    @property
+    def mean(self) -> Floats:
+        """The posterior means."""
+        return np.asarray(self.draws.mean(axis=0))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Answers:
+    """Answers of people.
+
+    Attributes:
+        first: per answer, the text that stood first, as its place among the judge's texts.
+        second: the other one.
+        result: 1 where the first is better, 0 where the second is, .5 for a tie.
+        person: who answered, by number.
+        n_people: how many people there are.
+        order_known: whether it is known who stood first.
+    """
+
+    first: Ints
+    second: Ints
+    result: Floats
+    person: Ints
+    n_people: int
+    order_known: bool = True
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PeopleScale:
+    """Draws from the joint posterior.
+
+    Attributes:
+        judge: draws of the judge's scores, centred; (draws, texts).
+        people: draws of people's scores, centred.
+        validity: per draw, the correlation of the two over the texts.
+        slopes: draws of each person's slope; (draws, people), all 1 for one person.
+    """
+
+    judge: Floats
+    people: Floats
+    validity: Floats
+    slopes: Floats
+
+    def interval(self) -> tuple[float, float]:
+        """The shortest interval that holds the validity with a probability of 95 %.
+
+        The validity of a good judge is near 1, where an interval that leaves out as much above as below would leave out
+        the most probable values.
+        """
+        draws = np.sort(self.validity)
+        size = math.ceil(LEVEL * len(draws))
+        widths = draws[size - 1 :] - draws[: len(draws) - size + 1]
+        start = int(np.argmin(widths))
+        return float(draws[start]), float(draws[start + size - 1])
+
+
+@dataclass(slots=True, eq=False)
+class _Node:
+    """The answers given one value of the correlation and of the spread."""
+
+    b: float
+    tau: float
+    log_evidence: float
+    mode: Floats
+    factor: Floats = field(repr=False)
+
+
+def people_scale(judge: JudgeScale, answers: Answers, seed: int = 1) -> PeopleScale:
+    """Draws of people's scores and of the validity, given their answers; without answers, from the prior.
+
+    Args:
+        judge: the judge's posterior.
+        answers: of people.
+        seed: of the draws.
+    """
+    rng = np.random.default_rng(seed)
+    model = _Model(judge, answers)
+    nodes, weights = model.nodes()
+    chosen = rng.multinomial(_N_DRAWS, weights)
+    z = []
+    h = []
+    slopes = []
+    for node, size in zip(nodes, chosen.tolist(), strict=True):
+        if size:
+            drawn = model.draw(node, size, rng)
+            z.append(drawn[0])
+            h.append(drawn[1])
+            slopes.append(drawn[2])
+    judge_draws = _centred(np.concatenate(z))
+    people_draws = _centred(np.concatenate(h))
+    shared = (judge_draws * people_draws).sum(axis=1)
+    lengths = np.sqrt(np.square(judge_draws).sum(axis=1) * np.square(people_draws).sum(axis=1))
+    return PeopleScale(judge_draws, people_draws, shared / lengths, np.concatenate(slopes))
+
+
+class _Model:
+    """The density of what is unknown: scores of the texts with answers, the position effect, and slopes."""
+
+    def __init__(self, judge: JudgeScale, answers: Answers) -> None:
+        self.draws = judge.draws
+        self.mean = judge.mean
+        self.answers = answers
+        self.texts = np.unique(np.concatenate([answers.first, answers.second])).astype(np.int64)
+        self.size = len(self.texts)
+        self.first = np.searchsorted(self.texts, answers.first)
+        self.second = np.searchsorted(self.texts, answers.second)
+        self.has_slopes = answers.n_people > 1
+        centred = judge.draws - self.mean
+        count, n = centred.shape
+        # Of draws, covariances between texts are noisy, and more so the more texts there are.
+        self.shrunk = count / (count + n)
+        self.cross = self.shrunk * centred.T @ centred[:, self.texts] / (count - 1)
+        variances = np.square(centred).sum(axis=0) / (count - 1)
+        self.cross[self.texts, np.arange(self.size)] = variances[self.texts]
+        self.values, self.vectors = np.linalg.eigh(self.cross[self.texts])
+        self.values = np.maximum(self.values, 0.0)
+        self.sd = math.sqrt(float(np.mean(variances) + np.var(self.mean)))
+
+    def nodes(self) -> tuple[list[_Node], Floats]:
+        """The grid of correlations and spreads, with the posterior weight of each node."""
+        angles = np.linspace(-math.pi / 2, math.pi / 2, _R_NODES + 2)[1:-1]
+        nodes: list[_Node] = []
+        log_weights = []
+        for spread in _SPREADS.tolist():
+            mode: Floats | None = None
+            for angle in angles.tolist():
+                node = self._fitted(math.sin(angle), spread, mode)
+                mode = node.mode
+                nodes.append(node)
+                log_prior = math.log(math.cos(angle)) - 0.5 * (spread / _SPREAD_SCALE) ** 2
+                log_weights.append(node.log_evidence + log_prior)
+        weights = np.exp(np.array(log_weights) - max(log_weights))
+        return nodes, weights / weights.sum()
+
+    def _fitted(self, r: float, spread: float, start: Floats | None) -> _Node:
+        """Laplace's approximation given the correlation and the spread."""
+        b = spread * r / self.sd
+        tau = spread * math.sqrt(1 - r * r)
+        if not self.size:
+            return _Node(b, tau, 0.0, np.zeros(0), np.zeros((0, 0)))
+        variances = b * b * self.values + tau * tau
+        precision = (self.vectors / variances) @ self.vectors.T
+        centre = np.concatenate([b * self.mean[self.texts], self._other_means()])
+        x = centre if start is None else start
+        step = np.full(len(x), np.inf)
+        value = self._log_density(x, centre, precision)
+        for _ in range(_MAX_STEPS):
+            gradient, information = self._slope(x, centre, precision)
+            factor = cho_factor(information, lower=True)
+            step = cho_solve(factor, gradient)
+            step *= min(1.0, _LONGEST_STEP / max(float(np.abs(step).max()), 1e-300))
+            moved = self._log_density(x + step, centre, precision)
+            while moved < value - 1e-6 and np.abs(step).max() > _SETTLED:
+                step /= 2
+                moved = self._log_density(x + step, centre, precision)
+            x = x + step
+            value = moved
+            if np.abs(step).max() < _SETTLED:
+                break
+        lower = np.tril(factor[0])
+        log_determinant = 2 * float(np.log(np.diag(lower)).sum()) + float(np.log(variances).sum())
+        return _Node(b, tau, value - 0.5 * log_determinant, x, lower)
+
+    def _other_means(self) -> Floats:
+        return np.array([0.0, *[1.0] * (self.answers.n_people if self.has_slopes else 0)])
+
+    def _other_precisions(self) -> Floats:
+        return np.array([_POSITION_SD**-2, *[_SLOPE_SD**-2] * (self.answers.n_people if self.has_slopes else 0)])
+
+    def _predictor(self, x: Floats) -> tuple[Floats, Floats, Floats | float]:
+        """Per answer: its logit, the difference of the scores, and the slope of the person."""
+        gap = x[self.first] - x[self.second]
+        slope: Floats | float = x[self.size + 1 :][self.answers.person] if self.has_slopes else 1.0
+        logit = slope * gap
+        if self.answers.order_known:
+            logit = logit + x[self.size]
+        return logit, gap, slope
+
+    def _log_density(self, x: Floats, centre: Floats, precision: Floats) -> float:
+        logit, _, _ = self._predictor(x)
+        away = x - centre
+        scores = away[: self.size]
+        prior = scores @ precision @ scores + self._other_precisions() @ np.square(away[self.size :])
+        return float((self.answers.result * logit - np.logaddexp(0.0, logit)).sum() - 0.5 * prior)
+
+    def _slope(self, x: Floats, centre: Floats, precision: Floats) -> tuple[Floats, Floats]:
+        """The gradient of the log density, and the expected information."""
+        logit, gap, slope = self._predictor(x)
+        chance = expit(logit)
+        design = np.zeros((len(gap), len(x)))
+        rows = np.arange(len(gap))
+        design[rows, self.first] += slope
+        design[rows, self.second] -= slope
+        if self.answers.order_known:
+            design[:, self.size] = 1.0
+        if self.has_slopes:
+            design[rows, self.size + 1 + self.answers.person] = gap
+        away = x - centre
+        gradient = design.T @ (self.answers.result - chance)
+        gradient[: self.size] -= precision @ away[: self.size]
+        gradient[self.size :] -= self._other_precisions() * away[self.size :]
+        information = (design.T * (chance * (1 - chance))) @ design
+        information[: self.size, : self.size] += precision
+        others = np.arange(self.size, len(x))
+        information[others, others] += self._other_precisions()
+        return gradient, information
+
+    def draw(self, node: _Node, size: int, rng: np.random.Generator) -> tuple[Floats, Floats, Floats]:
+        """Draws of the judge's scores, of people's scores, and of the slopes, given the correlation and the spread."""
+        z = self.draws[rng.integers(len(self.draws), size=size)]
+        slopes = np.ones((size, self.answers.n_people))
+        if self.size:
+            noise = rng.standard_normal((len(node.mode), size))
+            x = node.mode[:, None] + solve_triangular(node.factor.T, noise, lower=False)
+            h = x[: self.size].T
+            before = node.b * z[:, self.texts] + node.tau * rng.standard_normal(h.shape)
+            variances = node.b**2 * self.values + node.tau**2
+            pull = ((h - before) @ self.vectors / variances) @ self.vectors.T
+            z = z + node.b * pull @ self.cross.T
+            if self.has_slopes:
+                slopes = x[self.size + 1 :].T
+        people = node.b * z + node.tau * rng.standard_normal(z.shape)
+        if self.size:
+            people[:, self.texts] = h
+        return z, people, slopes
+
+
+def _centred(draws: Floats) -> Floats:
+    return np.asarray(draws - draws.mean(axis=1, keepdims=True))
