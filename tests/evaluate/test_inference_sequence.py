@@ -141,3 +141,8 @@ def test_scores_that_are_split_keep_their_number_and_their_mean(rows):
     assert split.min() >= 0
     assert split.sum() == pytest.approx(counts.sum())
     assert (split @ steps)[0] == pytest.approx((counts @ values)[0], abs=1e-9)
+
+
+def test_before_the_first_score_nothing_is_known():
+    sequence = RunningSequence()
+    assert (sequence.lower, sequence.upper, sequence.better, sequence.n) == (0.0, 1.0, None, 0)
