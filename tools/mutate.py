@@ -1,165 +1,150 @@
 """Mutants of the modules where a fault costs money or trust: how many of them do the fast tests find?
 
-``python -m tools.mutate --count 400 --minutes 40`` changes one operator or constant at a time in a copy of the tree,
-runs the tests that cover the module, and prints the share of mutants that a test has killed, and those that survived.
-The mutants are drawn with a fixed seed, in random order: a run that ends early is a sample, too.
+``python -m tools.mutate --count 400 --minutes 40`` changes one operator or number at a time, runs the fast tests of the
+module in a child, and prints what survives. Drawn in random order by a fixed seed: an early end is a sample, too.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import contextlib
+import importlib
 import os
 import random
-import shutil
 import signal
 import sys
-import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
+from types import FunctionType
+from typing import Any
 
-import polars as pl  # noqa: F401 - what the children share
 import pytest
-import scipy.optimize
-import scipy.stats  # noqa: F401
-import sqlalchemy  # noqa: F401
 
-ROOT = Path(__file__).parents[1]
-SRC = "src/pairscale"
-E = "tests/evaluate"
+SRC = Path(__file__).parents[1] / "src" / "pairscale"
+QUIET = ("-q", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning")
+_INFERENCE = {
+    "cases": "inference failures", "control": "inference_control", "corrected": "inference_corrected", "gate": "gate",
+    "failures": "inference failures", "score": "inference", "sequence": "inference_sequence", "win_rate": "inference",
+}  # fmt: skip
 TESTS: dict[str, list[str]] = {
     "runtime/budget.py": ["tests/runtime/test_budget.py"],
     "store/chain.py": ["tests/store/test_chain.py"],
     "adaptive/gates.py": ["tests/adaptive/test_stop_rule.py"],
-    "evaluate/inference/cases.py": [f"{E}/test_inference.py", f"{E}/test_failures.py"],
-    "evaluate/inference/control.py": [f"{E}/test_inference_control.py"],
-    "evaluate/inference/corrected.py": [f"{E}/test_inference_corrected.py"],
-    "evaluate/inference/failures.py": [f"{E}/test_inference.py", f"{E}/test_failures.py"],
-    "evaluate/inference/gate.py": [f"{E}/test_gate.py"],
-    "evaluate/inference/score.py": [f"{E}/test_inference.py"],
-    "evaluate/inference/sequence.py": [f"{E}/test_inference_sequence.py"],
-    "evaluate/inference/win_rate.py": [f"{E}/test_inference.py"],
+} | {
+    f"evaluate/inference/{module}.py": [f"tests/evaluate/test_{name}.py" for name in tests.split()]
+    for module, tests in _INFERENCE.items()
 }
-"""The modules, and the fast tests that cover each."""
 
-COMPARED = {
-    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
-    ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
-}  # fmt: skip
-COMPUTED = {
-    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult, ast.Mod: ast.Mult,
-    ast.Pow: ast.Mult, ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd,
-}  # fmt: skip
+_PAIRS = "Lt LtE Gt GtE Eq NotEq Is IsNot In NotIn Add Sub Mult Div BitAnd BitOr And Or".split()
+OTHER: dict[Any, Any] = {}
+for first, second in zip(_PAIRS[::2], _PAIRS[1::2], strict=True):
+    OTHER |= {getattr(ast, first): getattr(ast, second), getattr(ast, second): getattr(ast, first)}
 
 
-def places(tree: ast.AST) -> Iterator[tuple[ast.AST, str]]:
-    """What can be changed: every node, and how."""
-    skipped: set[int] = set()
+def places(tree: ast.AST) -> list[ast.AST]:
+    """All nodes that can be changed; annotations, decorators and messages are left out."""
+    left_out: set[int] = set()
     for node in ast.walk(tree):
-        if isinstance(node, (ast.AnnAssign, ast.arg)) and node.annotation is not None:
-            skipped |= {id(inner) for inner in ast.walk(node.annotation)}
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.returns is not None:
-            skipped |= {id(inner) for inner in ast.walk(node.returns)}
-        if isinstance(node, ast.JoinedStr | ast.Raise):  # words
-            skipped |= {id(inner) for inner in ast.walk(node)}
-    for node in ast.walk(tree):
-        if id(node) in skipped:
-            continue
-        if isinstance(node, ast.Compare) and type(node.ops[0]) in COMPARED:
-            yield node, "comparison"
-        elif isinstance(node, ast.BinOp) and type(node.op) in COMPUTED:
-            yield node, "arithmetic"
-        elif isinstance(node, ast.BoolOp):
-            yield node, "boolean"
-        elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-            yield node, "negation"
-        elif isinstance(node, ast.Constant) and isinstance(node.value, bool | int | float):
-            yield node, "constant"
+        parts = [getattr(node, name, None) for name in ("annotation", "returns")]
+        parts += getattr(node, "decorator_list", ())
+        if isinstance(node, ast.JoinedStr | ast.Raise):
+            parts.append(node)
+        left_out |= {id(inner) for part in parts if part is not None for inner in ast.walk(part)}
+    return [node for node in ast.walk(tree) if id(node) not in left_out and is_changeable(node)]
+
+
+def is_changeable(node: Any) -> bool:
+    """Whether it is a comparison, an operation, an ``and`` or ``or``, or a number."""
+    if isinstance(node, ast.Constant):
+        return isinstance(node.value, int | float)
+    operators = getattr(node, "ops", None) or [getattr(node, "op", None)]
+    return type(operators[0]) in OTHER
 
 
 def mutated(source: str, number: int) -> tuple[str, str]:
     """The source with its so-many-th place changed, and the change in words."""
     tree = ast.parse(source)
-    node, kind = list(places(tree))[number]
+    node: Any = places(tree)[number]
     before = ast.unparse(node)
-    if isinstance(node, ast.Compare):
-        node.ops[0] = COMPARED[type(node.ops[0])]()
-    elif isinstance(node, ast.BinOp):
-        node.op = COMPUTED[type(node.op)]()
-    elif isinstance(node, ast.BoolOp):
-        node.op = ast.And() if isinstance(node.op, ast.Or) else ast.Or()
-    elif isinstance(node, ast.UnaryOp):
-        node.operand = ast.UnaryOp(ast.Not(), node.operand)
-    elif isinstance(node, ast.Constant):
-        value = node.value
-        node.value = not value if isinstance(value, bool) else value + 1  # type: ignore[operator]
-    return ast.unparse(tree), f"line {node.lineno}, {kind}: {before}"  # type: ignore[attr-defined]
+    if isinstance(node, ast.Constant):
+        node.value = not node.value if isinstance(node.value, bool) else node.value + 1
+    elif isinstance(node, ast.Compare):
+        node.ops[0] = OTHER[type(node.ops[0])]()
+    else:
+        node.op = OTHER[type(node.op)]()
+    return ast.unparse(tree), f"line {node.lineno}: {before} -> {ast.unparse(node)}"
 
 
-def run_tests(tree: Path, module: str, limit: float) -> bool:
-    """Whether all tests of a module pass, in time; in a child that need not load numpy and its like again."""
+def swap(old: Any, new: Any) -> None:
+    """Make functions and classes that others have imported behave like changed ones."""
+    for name in ("fget", "__func__", "__wrapped__"):
+        if hasattr(old, name) and hasattr(new, name):
+            swap(getattr(old, name), getattr(new, name))
+    if hasattr(old, "cache_clear"):
+        old.cache_clear()
+    if isinstance(old, FunctionType):
+        old.__code__, old.__defaults__, old.__kwdefaults__ = new.__code__, new.__defaults__, new.__kwdefaults__
+    elif isinstance(old, type):
+        for name, member in vars(new).items():
+            if name in vars(old) and not isinstance(member, type):
+                swap(vars(old)[name], member)
+
+
+def put_in_place(path: str, source: str) -> None:
+    """Change a module that is loaded, for all who have imported from it."""
+    module = importlib.import_module(f"pairscale.{path.removesuffix('.py').replace('/', '.')}")
+    changed = {"__name__": module.__name__, "__file__": module.__file__}
+    exec(compile(source, str(module.__file__), "exec"), changed)  # noqa: S102 - the source of our own module
+    for name, new in changed.items():
+        old = vars(module).get(name)
+        if getattr(old, "__module__", None) == module.__name__:
+            swap(old, new)
+        elif isinstance(new, bool | int | float | tuple | frozenset) and new != old:
+            for user in list(sys.modules.values()):
+                if vars(user).get(name) is old:
+                    setattr(user, name, new)
+
+
+def is_killed(module: str, source: str | None) -> bool:
+    """Whether a test of a module fails, or does not end in time, once its source is changed."""
     child = os.fork()
     if child == 0:
-        silence = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(silence, 1)
-        os.dup2(silence, 2)
-        os.setsid()
-        os.chdir(tree)
-        sys.path[:0] = [str(tree), str(tree / "src")]
-        os._exit(int(pytest.main(["-q", "-x", "-p", "no:cacheprovider", *TESTS[module]])))
-    ends = time.monotonic() + limit
-    while time.monotonic() < ends:
-        done, status = os.waitpid(child, os.WNOHANG)
-        if done:
-            return status == 0
-        time.sleep(0.05)
-    os.killpg(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    return False
+        for number in (1, 2):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), number)
+        signal.alarm(900)
+        with contextlib.suppress(BaseException):
+            if source is not None:
+                put_in_place(module, source)
+            os._exit(int(pytest.main([*QUIET, "-x", *TESTS[module]])))
+        os._exit(1)
+    return os.waitpid(child, 0)[1] != 0
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--count", type=int, default=400)
-    parser.add_argument("--minutes", type=float, default=40)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", default="", help="modules whose name begins so")
+    for option, default in (("--count", 400), ("--minutes", 40.0), ("--only", "")):  # modules whose name begins so
+        parser.add_argument(option, type=type(default), default=default)
     given = parser.parse_args()
     modules = [module for module in TESTS if module.startswith(given.only)]
-    sources = {module: (ROOT / SRC / module).read_text("utf-8") for module in modules}
-    every = [(module, n) for module in modules for n in range(len(list(places(ast.parse(sources[module])))))]
-    drawn = random.Random(given.seed).sample(every, min(given.count, len(every)))  # noqa: S311 - a sample, not a secret
+    sources = {module: (SRC / module).read_text("utf-8") for module in modules}
+    every = [(module, n) for module in modules for n in range(len(places(ast.parse(sources[module]))))]
+    drawn = random.Random(1).sample(every, min(given.count, len(every)))  # noqa: S311 - a sample, not a secret
+    pytest.main([*QUIET, "--collect-only", *{test for module in modules for test in TESTS[module]}])
     print(f"{len(every)} places, {len(drawn)} drawn", flush=True)
     ends = time.monotonic() + 60 * given.minutes
-    killed, survivors, limits = 0, [], {}
-    with tempfile.TemporaryDirectory() as folder:
-        tree = Path(folder) / "tree"
-        shutil.copytree(
-            ROOT, tree, ignore=shutil.ignore_patterns(".venv", ".git", "__pycache__", ".mypy_cache", ".ruff_cache")
-        )
-        for module, number in drawn:
-            if time.monotonic() > ends:
-                break
-            file = tree / SRC / module
-            if module not in limits:
-                began = time.monotonic()
-                if not run_tests(tree, module, 1800):
-                    raise SystemExit(f"the tests of {module} do not pass without a change")
-                limits[module] = 60 + 5 * (time.monotonic() - began)
-            text, change = mutated(sources[module], number)
-            file.write_text(text, "utf-8")
-            is_killed = not run_tests(tree, module, limits[module])
-            file.write_text(sources[module], "utf-8")
-            killed += is_killed
-            if not is_killed:
-                survivors.append(f"{module} {change}")
-                print(f"survived: {survivors[-1]}", flush=True)
-            n = killed + len(survivors)
-            if n % 20 == 0:
-                print(f"{killed} of {n} killed", flush=True)
-    n = killed + len(survivors)
-    print(f"killed {killed} of {n} ({killed / max(n, 1):.1%}); survivors: {len(survivors)}")
+    results: list[bool] = []
+    for module in modules:
+        if is_killed(module, None):
+            raise SystemExit(f"the tests of {module} do not pass without a change")
+    for module, number in drawn:
+        if time.monotonic() > ends:
+            break
+        source, change = mutated(sources[module], number)
+        results.append(is_killed(module, source))
+        if not results[-1]:
+            print(f"{module} {change} survived; killed {sum(results)} of {len(results)}", flush=True)
+    print(f"killed {sum(results)} of {len(results)} ({sum(results) / max(len(results), 1):.1%})")
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from statsmodels.stats.proportion import proportion_confint
 
 from pairscale.core.errors import InputError, TableError
 from pairscale.evaluate.inference import score_of, slices, win_rate
-from pairscale.evaluate.inference.score import half_share, score_interval
+from pairscale.evaluate.inference.score import _careful_lower, graded_limits, half_share, score_interval
 
 KINDS = {"b": ("win", "b"), "a": ("win", "a"), "t": ("tie", None), "f": ("flip", None), "-": ("abstention", None),
          "!": ("error", None)}  # fmt: skip
@@ -198,3 +198,21 @@ def test_slices_by_hand():
 def test_scores_of_any_kind_have_the_halves_of_their_variance():
     scores = np.array([0, 0.5, 1, 1, 0.5, 0.5, 0])
     assert half_share(np.array([scores.mean()]), np.array([scores.var()]))[0] == pytest.approx(3 / 7)
+
+
+def one_of(*figures):
+    return [np.array([float(figure)]) for figure in figures]
+
+
+def test_the_careful_end_without_ties_is_clopper_and_pearsons():
+    for wins in (0, 1, 3, 10):
+        lower = _careful_lower(*one_of(wins / 10, 0, 10), 0.95)[0]
+        assert lower == pytest.approx(proportion_confint(wins, 10, 0.05, method="beta")[0], abs=1e-9)
+    assert _careful_lower(*one_of(0.05, 0.1, 10), 0.95)[0] == 0  # a tie, and no win
+
+
+def test_graded_limits_of_one_unit_are_wilsons_and_of_two_know_little():
+    alone = [end[0] for end in graded_limits(*one_of(0.6, 0.02), 1, *one_of(12), 0.95)]
+    assert alone == pytest.approx(proportion_confint(7.2, 12, 0.05, method="wilson"))
+    of_two = [end[0] for end in graded_limits(*one_of(0.6, 0.02), 2, *one_of(12), 0.95)]
+    assert of_two == pytest.approx([0.08156763, 0.96202696])

@@ -12,7 +12,7 @@ from scipy.special import betaln, comb
 from pairscale.core.errors import InputError
 from pairscale.evaluate.inference import RunningSequence, win_rate
 from pairscale.evaluate.inference.cases import task_means
-from pairscale.evaluate.inference.sequence import log_capital
+from pairscale.evaluate.inference.sequence import RunningScores, log_capital, split_scores
 
 SCORES = st.sampled_from([0.0, 0.5, 1.0])
 
@@ -119,3 +119,30 @@ def test_wrong_scores_are_refused(message_snapshot):
         message_snapshot(refused)
     with pytest.raises(InputError, match="level"):
         RunningSequence(1.0)
+
+
+@pytest.mark.parametrize("level", [0.8, 0.95])
+def test_the_ends_are_where_the_capital_rules_a_mean_out(level):
+    scores = [1.0] * 30 + [0.0] * 10 + [0.5] * 5
+    sequence = RunningSequence(level)
+    for score in scores:
+        sequence.update(score)
+    assert 0 < sequence.lower < sequence.mean < sequence.upper < 1
+    for end in (sequence.lower, sequence.upper):
+        assert fast_log_capital(np.array(scores), end) == pytest.approx(-math.log(1 - level), abs=1e-4)
+    scored = RunningScores(level)
+    assert scored.bar == pytest.approx(-math.log(1 - level))
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.integers(1, 50)), min_size=1, max_size=20))
+def test_scores_that_are_split_keep_their_number_and_their_mean(rows):
+    values, counts = np.array([value for value, _ in rows]), np.array([[count for _, count in rows]], float)
+    steps, split = split_scores(values, counts)
+    assert split.min() >= 0
+    assert split.sum() == pytest.approx(counts.sum())
+    assert (split @ steps)[0] == pytest.approx((counts @ values)[0], abs=1e-9)
+
+
+def test_before_the_first_score_nothing_is_known():
+    sequence = RunningSequence()
+    assert (sequence.lower, sequence.upper, sequence.better, sequence.n) == (0.0, 1.0, None, 0)

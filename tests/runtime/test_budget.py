@@ -6,9 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import pairscale as ps
 from pairscale import Verdict
 from pairscale.core.errors import JudgeError
-from pairscale.runtime import Budget, BudgetExceeded
+from pairscale.runtime import Budget, BudgetExceeded, max_cost_of
+
+PAIR = ps.JudgePair({"ID": "a", "text": "one"}, {"ID": "b", "text": "two"})
 
 
 def run(scene):
@@ -39,6 +42,32 @@ def test_what_is_open_may_cost_as_much_as_the_highest_cost_since_and_is_waited_f
         budget.settle(other, None)
         budget.settle(await third, 1.0)
         assert budget.spent == pytest.approx(2.2)
+        with pytest.raises(BudgetExceeded):
+            await budget.reserve("judge", 0.1)
+
+    run(scene())
+
+
+@pytest.mark.parametrize("most", [None, 0, 0.005, 2])
+def test_what_a_question_may_cost_at_most(most):
+    judge = ps.FunctionJudge(lambda A, B: 1)
+    declared = type("Declared", (), {"condition": judge.condition, "max_cost_of": lambda self, pair: most})()
+    assert max_cost_of(declared, PAIR) == most
+    assert max_cost_of(judge, PAIR) is None
+
+
+@pytest.mark.parametrize("most", [-0.001, "much", float("nan")])
+def test_what_is_no_money_is_refused(most):
+    judge = type("Odd", (), {"condition": ps.Condition("odd"), "max_cost_of": lambda self, pair: most})()
+    with pytest.raises(JudgeError, match="max_cost_of of the judge odd: what it returns must be"):
+        max_cost_of(judge, PAIR)
+
+
+def test_ten_times_ten_cents_are_a_dollar():
+    async def scene():
+        budget = Budget(1.0)
+        for _ in range(10):
+            budget.settle(await budget.reserve("judge", 0.1), 0.1)
         with pytest.raises(BudgetExceeded):
             await budget.reserve("judge", 0.1)
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import pairscale as ps
 from pairscale.store.audit import EvidenceProblem, check_evidence, closing_of
-from pairscale.store.chain import UNCOVERED, canonical
+from pairscale.store.chain import UNCOVERED, canonical, recording
 from pairscale.store.policies import JournalWriter
 from pairscale.store.runfile import open_run
 from pairscale.store.writer import Asked, Entry
@@ -283,3 +283,13 @@ def test_what_is_not_hashed_is_documented_with_its_reason():
     part = page.partition("No hash covers these columns")[2].partition("\n### ")[0]
     rows = re.findall(r"^\| `(\S+)` \| (.+)\. \|$", part, re.MULTILINE)
     assert {name: why[0].lower() + why[1:] for name, why in rows} == UNCOVERED
+
+
+def test_commands_are_kept_in_their_order_each_once(tmp_path):
+    for command, value in (("first", 1), ("second", 2), ("second", 3)):
+        with recording(lambda _store, command=command: {"command": command}):
+            with open_run(tmp_path / "run.db", write=True) as store:
+                store.set_meta("value", value)
+    with open_run(tmp_path / "run.db") as store:
+        assert [row["command"] for row in store.read_log("commands")] == ["first", "second"]
+        assert check_evidence(store).problems == []
