@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import replace
 
+import polars as pl
 import pytest
 
 import pairscale as ps
+from pairscale.adaptive import config
 from pairscale.adaptive.config import DOCUMENT, OURS, PRESETS, AdaptiveConfig, BTLConfig, resolve_preset
 from pairscale.core.errors import InputError, StoreMismatchError
 from tests.adaptive.running import audited, better, samples, simulated
@@ -59,16 +62,53 @@ def test_the_summary_says_what_the_claims_rest_on(tmp_path):
     run = tmp_path / "run.db"
     out = ps.rank(samples(6), judge=simulated(), run=run, steps=20, **QUICK)
     row = out.summary.row(0, named=True)
+    certainty = ["reliability_lower", "reliability_upper", "rank_correlation", "reliability_without_outliers"]
     names = ["preset", "goal", "reliability", "judge_id", "position_effect", "repeat_agreement", "weak_judges"]
-    assert list(row)[-7:] == names
+    assert list(row)[-12:] == [*names, "reliability_eap", *certainty]
     last = out.refits.row(-1, named=True)
     assert (row["preset"], row["goal"], row["judge_id"]) == (OURS, "order", simulated().condition.judge_id)
     assert (row["reliability"], row["position_effect"]) == (last["reliability"], last["b_mean"])
     assert last["reliability"] == last["reliability_r2"] != last["reliability_EAP"]
-    assert row["reliability"] is not None
+    assert row["reliability_eap"] == last["reliability_EAP"]
+    assert row["reliability_lower"] < row["reliability"] < row["reliability_upper"]
+    assert 0 < row["rank_correlation"] < 1
     assert row["position_effect"] is not None
     loaded = ps.load_adaptive_session(run)
     assert ps.summarize_adaptive(loaded).equals(out.summary)
+
+
+def test_ours_refits_as_often_as_it_is_cheap_and_the_document_as_it_says():
+    ours = {n: BTLConfig.for_items(n, resolve_preset(OURS)[1]).refit_pairs_target for n in (12, 30, 60, 100, 1000)}
+    assert ours == {12: 12, 30: 20, 60: 20, 100: 34, 1000: 334}
+    assert BTLConfig.for_items(30, resolve_preset(DOCUMENT)[1]).refit_pairs_target == 100
+    assert BTLConfig.for_items(30, resolve_preset(OURS, None, {"refit_pairs_target": 50})[1]).refit_pairs_target == 50
+
+
+def test_a_run_of_a_version_without_a_setting_continues_without_it(tmp_path, monkeypatch):
+    run = tmp_path / "run.db"
+    earlier = {name: dict(settings) for name, settings in PRESETS[OURS].items()}
+    del earlier["btl_config"]["refit_often"]
+    monkeypatch.setattr(config, "PRESETS", {**PRESETS, OURS: earlier})
+    ps.rank(samples(6), judge=simulated(), run=run, steps=8, **QUICK)
+    monkeypatch.undo()
+    state = ps.rank(samples(6), judge=simulated(), run=run, steps=8, **QUICK).state
+    assert (state.engine.committed, state.engine.btl.refit_often) == (16, False)
+
+
+@pytest.mark.parametrize(
+    ("agrees", "words"),
+    [(0.95, "almost the same order"), (0.89, "neighbours changing places"), (0.83, "its middle is not")],
+)
+def test_the_sentence_on_the_order_follows_from_the_rank_correlation(agrees, words, tmp_path):
+    out = ps.rank(samples(6), judge=simulated(), steps=20, **QUICK)
+    figures = {"reliability": 0.93, "reliability_r2": 0.93, "reliability_EAP": 0.87, "rank_correlation": agrees}
+    refits = out.refits.with_columns(**{name: pl.lit(value) for name, value in figures.items()})
+    page = tmp_path / "page.html"
+    replace(out, refits=refits).report(page)
+    text = page.read_text("utf-8")
+    assert words in text
+    assert "The reliability is 0.930 (95 % interval" in text
+    assert "EAP reliability is 0.870." in text
 
 
 # The verb

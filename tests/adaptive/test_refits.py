@@ -224,7 +224,9 @@ HEALTH = {
 }  # fmt: skip
 
 
-_NONE = ("epsilon_", "b_", "top_wrong", "prior_slope_", "judge_slopes", "weak_judges")
+_NONE = (
+    "epsilon_", "b_", "top_wrong", "prior_slope_", "judge_slopes", "weak_judges", "reliability_without_outliers"
+)  # fmt: skip
 
 
 def test_the_row_says_everything_that_is_known() -> None:

@@ -9,11 +9,9 @@ from typing import Any
 import pytest
 
 import pairscale as ps
-from pairscale.adaptive.status import adaptive_status
 from pairscale.core.errors import InputError
 from pairscale.models.bayes.fit import fit_btl_laplace
-from pairscale.store.runfile import RunFile
-from tests.adaptive.running import LATE, Tamper, audited, better, rank, simulated, steps
+from tests.adaptive.running import Tamper, audited, better, rank, simulated, steps
 
 
 @pytest.mark.slow
@@ -31,45 +29,6 @@ def test_a_run_whose_log_does_not_say_what_fits_goes_on(message_snapshot, tmp_pa
     with pytest.raises(ps.StoreMismatchError) as refused:
         rank(8, n_steps=1, run=run, fit_fn=None)
     message_snapshot(refused)
-    audited(run)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("after", ["round_log", "adaptive_events"])
-def test_a_run_that_goes_on_meanwhile_is_read_as_of_one_moment(
-    after: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run, moving = tmp_path / "run.db", [False]
-
-    def meanwhile(read: Any) -> Any:
-        def reading(store: RunFile, name: str, **given: Any) -> list[dict[str, Any]]:
-            rows = read(store, name, **given)
-            if name == after and not moving[0]:
-                moving[0] = True
-                rank(8, n_steps=13, run=run, btl_config=LATE)  # another one writes steps, refits and events
-            return rows
-
-        return reading
-
-    def while_it_goes_on(look: Any) -> Any:
-        moving[0] = False
-        found = look()
-        assert moving[0]
-        moving[0] = True
-        return found
-
-    rank(8, n_steps=20, run=run, btl_config=LATE)
-    monkeypatch.setattr(RunFile, "read_log", meanwhile(RunFile.read_log))
-    report = while_it_goes_on(lambda: ps.audit(run))
-    assert (report.passed, report.steps) == (True, 20)
-    state = while_it_goes_on(lambda: ps.adaptive_rank_resume(run=run))
-    assert (state.step_log.height, state.engine.rows, state.needs_closing) == (33, 33, False)
-    with ps.open_run(run) as store:
-        status = while_it_goes_on(lambda: adaptive_status(store))
-        assert (status["steps"], status["has_ended"]) == (46, True)
-        later = adaptive_status(store)
-    assert later is not None
-    assert (later["steps"], later["n_refits"] > status["n_refits"]) == (59, True)
     audited(run)
 
 

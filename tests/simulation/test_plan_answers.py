@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 import pairscale as ps
 from pairscale.core.errors import InputError
-from pairscale.simulation.run import simulate_run
+from pairscale.simulation.run import _Judge, simulate_run
 
 
 def test_probabilities_need_fewer_comparisons() -> None:
@@ -33,6 +34,28 @@ def test_an_error_belongs_to_its_pair() -> None:
         low, high = sorted((first, second))
         answers.setdefault((low, high), set()).add(won if first == low else 1 - won)
     assert all(len(said) == 1 for said in answers.values())
+
+
+@pytest.mark.parametrize(("repeats", "same"), [(0.0, 0.5), (0.5, 0.75), (1.0, 1.0)])
+def test_a_judge_repeats_its_first_answer_as_often_as_told(repeats: float, same: float) -> None:
+    judge = _Judge(np.zeros(40), 3, ps.SimulatedJudge("truth"), repeats=repeats)
+    pairs = [(first, second) for first in range(40) for second in range(first)]
+    winners = [first if judge.answer(first, second)[0] else second for first, second in pairs]
+    again = [second if judge.answer(second, first)[0] else first for first, second in pairs]
+    agreeing = np.mean([one == other for one, other in zip(winners, again, strict=True)])
+    assert agreeing == pytest.approx(same, abs=0.06 if repeats < 1 else 0)
+
+
+def test_a_plan_tells_what_a_judge_that_repeats_itself_would_need() -> None:
+    plan = ps.plan(8, seeds=1, progress=False)
+    assert plan.repeating is not None
+    assert (plan.repeats, plan.repeating.repeats, plan.repeating.repeating) == (0.0, 1.0, None)
+    varies, repeating = str(plan).splitlines()
+    assert varies.startswith("a judge that varies: 8 items to reliability 0.9: ")
+    assert repeating == "a judge that repeats itself: at most 28 different pairs: 0% of such runs get there"
+    assert ps.plan(8, seeds=1, repeats=0.0, progress=False).repeating is None
+    with pytest.raises(InputError, match="repeats"):
+        ps.plan(8, repeats=1.5, progress=False)
 
 
 @pytest.mark.parametrize(

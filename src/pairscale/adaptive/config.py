@@ -185,7 +185,7 @@ class AdaptiveConfig(_Settings):
     local_max_dist: int = _field("5.1.4", "strata between the two of a local link, at most", 0, 10_000, 1)
     local_anchors: bool = _field("5.1.4", "whether anchors take part in local links", 0, 1, True)
     global_identified_reliability_min: float = _share(
-        "4.5.1", "EAP reliability from which the order may count as known", 0.8
+        "4.5.1", "reliability (reliability_figure) from which the order may count as known", 0.8
     )
     global_identified_rank_corr_min: float = _field(
         "4.5.1", "rank correlation of TrueSkill and model that this needs", -1, 1, 0.9
@@ -369,6 +369,9 @@ class BTLConfig(_Settings):
     _name = "btl_config"
 
     refit_pairs_target: int = _field("4.3", "new comparisons that call for a refit", 1, 1_000_000_000)
+    refit_often: bool = _field(
+        "-", "whether refits come as often as they are cheap, so that a run stops in time", 0, 1, False
+    )
     ess_bulk_min: float = _field("4.4", "bulk effective sample size that a refit needs", 0, 1_000_000_000)
     ess_bulk_min_near_stop: float = _field("4.4", "the same near the stop", 0, 1_000_000_000)
     model_variant: Variant = _field("1.2", "btl, btl_e, btl_b or btl_e_b", default="btl_e_b")  # noqa: RUF009
@@ -396,7 +399,7 @@ class BTLConfig(_Settings):
     )
     max_rhat: float = _field("9.1.2", "largest R-hat allowed", 1, 1e6, 1.01)
     divergences_max: int = _field("9.1.1", "divergences allowed", 0, 1_000_000_000, 0)
-    eap_reliability_min: float = _share("9.2", "EAP reliability that a stop needs", 0.9)
+    eap_reliability_min: float = _share("9.2", "reliability (reliability_figure) that a stop needs", 0.9)
     stability_lag: int = _field("9.3", "passing refits that a stop looks back", 1, 1_000_000, 2)
     theta_corr_min: float = _field("9.3", "correlation with that refit's scores that a stop needs", -1, 1, 0.95)
     theta_sd_rel_change_max: float = _field("9.3", "relative change of their spread that it allows", 0, 1e6, 0.1)
@@ -408,7 +411,8 @@ class BTLConfig(_Settings):
     near_tie_p_high: float = _share("10.2", "highest probability of a near tie", 0.6)
     reliability_figure: Literal["reliability_EAP", "reliability_r2"] = _field(
         "9.2",
-        "the reliability that the run claims and stops by: reliability_EAP or reliability_r2",
+        "what the run claims and stops by: EAP reliability, or reliability_r2, the expected squared correlation of the "
+        "scores with the judge's true scale",
         default="reliability_EAP",
     )
     screen_refits: bool = _field(
@@ -438,7 +442,7 @@ class BTLConfig(_Settings):
         gate = DiagnosticsGate.for_items(n_items)
         low = known.get("ess_bulk_min", float(gate.ess_bulk_min))
         by_size = {
-            "refit_pairs_target": _refit_pairs(n_items),
+            "refit_pairs_target": _refit_pairs(n_items, often=known.get("refit_often", False)),
             "ess_bulk_min": low,
             "ess_bulk_min_near_stop": float(max(gate.ess_bulk_min_near_stop, low)),
             "mcmc": {},
@@ -451,8 +455,10 @@ class BTLConfig(_Settings):
         return DiagnosticsGate(self.ess_bulk_min, self.ess_bulk_min_near_stop, self.max_rhat, self.divergences_max)
 
 
-def _refit_pairs(n_items: int) -> int:
-    return min(5000, max(100, math.ceil(n_items / 2))) if n_items >= SMALL else max(5, n_items)
+def _refit_pairs(n_items: int, *, often: bool = False) -> int:
+    """Comparisons between two refits: the document's number, or a third of the texts, at least 20."""
+    target = min(5000, max(100, math.ceil(n_items / 2))) if n_items >= SMALL else max(5, n_items)
+    return min(target, max(20, math.ceil(n_items / 3))) if often else target
 
 
 def _ceil(value: float) -> int:
@@ -487,6 +493,7 @@ PRESETS: Mapping[str, Mapping[str, Mapping[str, Any]]] = MappingProxyType(
                 "repeats": "learned",
                 "reliability_figure": "reliability_r2",
                 "screen_refits": True,
+                "refit_often": True,
                 # A spread that is learned grows with the evidence: its growth says nothing about the order.
                 "theta_sd_rel_change_max": _NO_LIMIT,
             },

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pairscale.adaptive.config import DOCUMENT, OURS, Preset, resolve_preset, stopping_at, with_goal
+from pairscale.adaptive.config import (
+    DOCUMENT,
+    OURS,
+    PRESETS,
+    Preset,
+    given_settings,
+    resolve_preset,
+    stopping_at,
+    with_goal,
+)
 from pairscale.adaptive.live import RunLimits, run_live
 from pairscale.adaptive.selectors import POLLITT, OwnSelector, named_selector, selector_for
 from pairscale.adaptive.session import (
@@ -166,7 +175,8 @@ def rank(
         max_cost: US dollars that the run may spend, all calls and resumptions together.
         max_minutes: Minutes that this call may take.
         steps: Maximum number of questions of this call, those without a valid answer included.
-        reliability: EAP reliability to stop at; 0.9 by default. It belongs to the goal ``order``.
+        reliability: Reliability to stop at, the squared correlation to expect between the scores and the judge's true
+            scale; 0.9 by default. It belongs to the goal ``order``.
         without: IDs of texts to withdraw from the run, for good.
         adaptive_config: Fields of ``AdaptiveConfig`` to use instead of the preset's.
         btl_config: Fields of ``BTLConfig`` to use instead of the preset's.
@@ -243,13 +253,19 @@ def rank_samples(
     gone = [without] if isinstance(without, str) else [str(name) for name in without]
     selector = named_selector(selector)
     settings: dict[str, Any] = {"seed": require_int(seed, "seed", least=0), "preset": preset}
-    names = ("adaptive_config", "btl_config")
-    resolved = resolve_preset(preset, adaptive_config, btl_config)
-    configs = {name: plain_settings(given, name) for name, given in zip(names, resolved, strict=True)}
+    given = {
+        "adaptive_config": given_settings(adaptive_config, "adaptive_config"),
+        "btl_config": given_settings(btl_config, "btl_config"),
+    }
+    resolved = resolve_preset(preset, **given)
+    configs = {name: plain_settings(config, name) for name, config in zip(given, resolved, strict=True)}
     if session_exists(run):
         if not resume:
             raise InputError(f"{run} holds a run already; give resume=True to continue with it, or name another file")
         state = load_session(str(run), selector)
+        for name, own in PRESETS[preset].items():  # a run of an earlier version continues without what it did not know
+            for setting in set(own) - set(state.settings[name]) - set(given[name]):
+                del configs[name][setting]
         require_same_judge(state, judge)
         for name, value in settings.items():
             if state.settings[name] != value:
@@ -576,9 +592,13 @@ def validate_session_dir(session_dir: str | os.PathLike[str]) -> dict[str, Any]:
 def summarize_adaptive(state: AdaptiveState) -> pl.DataFrame:
     """A run in one row: items, steps, comparisons, refits, whether and why it has stopped, and what its claims rest on.
 
-    ``reliability``, ``position_effect`` (posterior mean of the bias for the first position) and ``repeat_agreement``
-    are those of the last refit; missing where there is none, or the model has no such figure. ``weak_judges`` are the
-    weak ones of a panel, as JSON.
+    All figures are those of the last refit; missing where there is none, or the model has no such figure:
+    ``position_effect`` is the posterior mean of the bias for the first position, and ``weak_judges`` are the weak ones
+    of a panel, as JSON. With the preset ``pairscale``, ``reliability`` is the squared correlation to expect between the
+    scores and the judge's true scale, ``reliability_lower`` and ``reliability_upper`` are its 95 % interval,
+    ``reliability_eap`` is EAP reliability, ``rank_correlation`` is the rank correlation to expect with the true order,
+    and ``reliability_without_outliers`` is the reliability without texts that lie far from all others, where there are
+    some. With ``pairwiseLLM``, ``reliability`` is EAP reliability.
 
     Example:
         >>> import pairscale as ps
@@ -602,6 +622,12 @@ def summarize_adaptive(state: AdaptiveState) -> pl.DataFrame:
         "repeat_agreement": last.get("repeat_agreement"),
         "weak_judges": last.get("weak_judges"),
     }
+    numbers = ["reliability", "position_effect", "repeat_agreement"]
+    if state.preset == OURS:
+        row["reliability_eap"] = last.get("reliability_EAP")
+        more = ("reliability_lower", "reliability_upper", "rank_correlation", "reliability_without_outliers")
+        row |= {name: last.get(name) for name in more}
+        numbers += ["reliability_eap", *more]
     types: dict[str, Any] = dict.fromkeys(("last_stop_reason", "judge_id", "weak_judges"), pl.String())
-    types |= dict.fromkeys(("reliability", "position_effect", "repeat_agreement"), pl.Float64())
+    types |= dict.fromkeys(numbers, pl.Float64())
     return pl.DataFrame([row], schema_overrides=types)

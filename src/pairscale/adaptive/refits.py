@@ -37,6 +37,7 @@ from pairscale.models.bayes.repeats import RepeatAgreement, repeats_per_item
 from pairscale.models.bayes.sampler import warm_of
 from pairscale.models.bayes.settings import MCMCSettings
 from pairscale.models.correlations import pearson, spearman
+from pairscale.models.reliability import reliability_of_draws
 from pairscale.models.warm_start import packed, unpacked
 
 if TYPE_CHECKING:
@@ -312,6 +313,7 @@ def _refitted(request: RefitRequest, fit_fn: FitFn, warm: Any) -> RefitOutcome:
             fit = _fitted(request, fit_fn, warm_of(fit) or fit, near_stop=True, attempt=1)
             row = _row(request, fit, near_stop=True)
     row["phase3_entered"] = entered
+    row |= _certainty(request, fit)
     row["stop_decision"], row["stop_reason"] = stop_decision(row)
     belief = Belief.of(
         fit.posterior,
@@ -348,6 +350,20 @@ def _row(request: RefitRequest, fit: Any, *, near_stop: bool) -> dict[str, Any]:
     row["reliability"] = row[btl.reliability_figure]
     row["global_identified"] = is_identified(row) if diagnostics.diagnostics_pass else request.global_identified
     return row | stop_gates(row)
+
+
+def _certainty(request: RefitRequest, fit: Any) -> dict[str, float | None]:
+    """How sure the reliability is, what it means for the order, and what it is without texts far outside."""
+    if isinstance(request.counted, slice) and hasattr(fit, "reliability"):
+        found = fit.reliability()
+    else:
+        found = reliability_of_draws(request.of_counted(fit.posterior).theta)
+    return {
+        "reliability_lower": found.lower,
+        "reliability_upper": found.upper,
+        "rank_correlation": found.rank_correlation,
+        "reliability_without_outliers": found.without_outliers,
+    }
 
 
 def _items(request: RefitRequest, posterior: Posterior) -> pl.DataFrame:

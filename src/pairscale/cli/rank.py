@@ -72,7 +72,8 @@ def command(
     Args:
         data: A folder of texts, or a table with ids and texts; or a study file.
         run: The run file; the same command resumes it.
-        reliability: Stop at this EAP reliability; 0.9 by default. May change in a pause.
+        reliability: Stop at this reliability, the squared correlation to expect between the scores and the judge's true
+            scale; 0.9 by default. May change in a pause.
         without: Withdraw this text from the run, for good; can be repeated.
         selector: How pairs are chosen: pollitt (for the order), information (for top:K), random, nearest, or
             module:function.

@@ -1,4 +1,9 @@
-"""How reliable scores are: from their standard errors, or from a posterior.
+"""How reliable scores are: from the draws of a posterior, from their standard errors, or from means and deviations.
+
+The reliability of a Bayesian fit is the squared correlation of the posterior means with the scores, as far as it is
+known: its mean over the draws, with an interval. It trusts the prior, which is normal. A few texts far outside (a blank
+page among essays) do not go with that: nearly every draw agrees with them, whatever it says of the others. They are
+named, how far out they are counts as not told, and the reliability is given without them, too.
 
 Scale separation (SSR) and EAP reliability ask the model how much of the spread of the scores is not error; they trust
 the model, and that judges agree. Kinnear, Jones & Davies (2025, doi 10.31219/osf.io/c9q3b) give SSR for 101 sessions.
@@ -6,20 +11,184 @@ the model, and that judges agree. Kinnear, Jones & Davies (2025, doi 10.31219/os
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+import scipy
 
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError
+from pairscale.models.bayes.convergence import BLOCK, by_rank
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from pairscale.core.arrays import Floats
+    from pairscale.core.arrays import Floats, Ints
+    from pairscale.models.bayes.model import Cells, JudgeParameters
 
-__all__ = ["ScaleSeparation", "eap_reliability", "scale_separation_reliability"]
+__all__ = [
+    "ReliabilityOfDraws",
+    "ScaleSeparation",
+    "eap_reliability",
+    "outlying",
+    "reliability_of_draws",
+    "scale_separation_reliability",
+]
+
+_MOST_OUTSIDE = 10  # of so many texts one may lie outside: more are no outliers but a second group
+_WON_LITTLE = 0.2  # of their comparisons with the others, the texts outside won surely less than this
+_FAR = 3.2  # standard deviations of the others' scores
+_GAP = 0.7  # the same, to the next text
+_SEED = 20261118
+_POSITIONS = np.linspace(-20.0, 6.0, 521)
+
+
+@dataclass(frozen=True, slots=True)
+class ReliabilityOfDraws:
+    """How reliable the scores of a posterior are.
+
+    Attributes:
+        estimate: the posterior mean of the squared correlation of the posterior means with the scores; None where all
+            posterior means are equal.
+        lower: the lower end of its 95 % interval, from the draws.
+        upper: the upper end.
+        eap: ``Var(E[theta]) / (Var(E[theta]) + E[Var(theta)])``, EAP reliability.
+        rank_correlation: the expected rank correlation of the order by posterior means with that by the scores.
+        without_outliers: the estimate for the other texts; None where no text lies outside.
+        outliers: the texts whose distance from the others is not told, as columns of the draws.
+    """
+
+    estimate: float | None
+    lower: float | None
+    upper: float | None
+    eap: float | None
+    rank_correlation: float | None
+    without_outliers: float | None
+    outliers: tuple[int, ...]
+
+    @property
+    def columns(self) -> dict[str, float | None]:
+        """By the names of a run's summary."""
+        return {
+            "reliability": self.estimate,
+            "reliability_lower": self.lower,
+            "reliability_upper": self.upper,
+            "reliability_eap": self.eap,
+            "rank_correlation": self.rank_correlation,
+            "reliability_without_outliers": self.without_outliers,
+        }
+
+
+def reliability_of_draws(
+    draws: Floats, cells: Cells | None = None, model: JudgeParameters | None = None
+) -> ReliabilityOfDraws:
+    """How reliable the scores of a posterior are.
+
+    Args:
+        draws: of the scores, one row per draw and one column per text.
+        cells: the answers that they are the posterior of, of winners; without them, no text lies outside.
+        model: which parameters it has.
+    """
+    means = draws.mean(axis=0)
+    if not np.ptp(means):
+        return ReliabilityOfDraws(None, None, None, None, None, None, ())
+    squares = np.square(_correlations(draws, means))
+    lower, upper = np.quantile(squares, [0.025, 0.975])
+    in_order = np.arange(2.0, 2 * len(means) + 1)  # twice the ranks
+    rank = by_rank(means[None], in_order)[0]
+    blocks = np.array_split(draws, 1 + draws.size // BLOCK)
+    of_ranks = np.concatenate([_correlations(by_rank(block, in_order), rank) for block in blocks])
+    without = None
+    outside = np.zeros(len(means), dtype=bool)
+    if cells is not None and model is not None:
+        outside = outlying(means, cells)
+        if outside.any():
+            without = _without(outside, cells, model)
+    return ReliabilityOfDraws(
+        estimate=float(squares.mean()),
+        lower=float(lower),
+        upper=float(upper),
+        eap=eap_reliability(draws),
+        rank_correlation=float(of_ranks.mean()),
+        without_outliers=without,
+        outliers=tuple(np.flatnonzero(outside).tolist()),
+    )
+
+
+def _correlations(rows: Floats, column: Floats) -> Floats:
+    """Of each row with one column."""
+    centred = column - column.mean()
+    squares = rows.var(axis=1) * rows.shape[1] * (centred @ centred)
+    return np.asarray(rows @ centred / np.sqrt(np.maximum(squares, 1e-300)))
+
+
+def outlying(means: Floats, cells: Cells) -> npt.NDArray[np.bool_]:
+    """The few texts, at either end, that lost or won nearly everything against the others and lie far from them.
+
+    A posterior mean is drawn to the middle by the prior, so that it does not show how far out a text is. What shows it
+    is where these comparisons alone would place the group, with half a win more. Of several groups at one end, the one
+    with the widest gap to the next text is taken.
+    """
+    outside = np.zeros(len(means), dtype=bool)
+    if cells.z is not None:  # logits say how far
+        return outside
+    for side in (1.0, -1.0):
+        scores = side * means
+        order = np.argsort(scores)
+        upper, lower = (cells.winner, cells.loser) if side > 0 else (cells.loser, cells.winner)
+        widest = 0.0
+        group = outside[:0]
+        for size in range(1, len(means) // _MOST_OUTSIDE + 1):
+            members = np.zeros(len(means), dtype=bool)
+            members[order[:size]] = True
+            gap = float(scores[order[size]] - scores[order[size - 1]])
+            if gap > widest and _far_below(scores, members, upper, lower, cells.times):
+                widest = gap
+                group = members
+        if len(group):
+            outside |= group
+    return outside
+
+
+def _far_below(scores: Floats, members: npt.NDArray[np.bool_], winner: Ints, loser: Ints, times: Floats) -> bool:
+    """Whether members of a group won surely little, and their comparisons with the others place them far below."""
+    rest = scores[~members]
+    sd = rest.std()
+    if rest.min() - scores[members].max() <= _GAP * sd:
+        return False
+    across = members[winner] != members[loser]
+    weight = times[across]
+    won = float(weight @ members[winner[across]])
+    lost = float(weight.sum()) - won
+    if lost <= 0 or scipy.special.betaincinv(won + 1, lost, 0.95) > _WON_LITTLE:
+        return False
+    member = np.where(members[winner], winner, loser)[across]
+    other = np.where(members[winner], loser, winner)[across]
+    gaps = scores[member] - scores[members].mean() - scores[other]
+    expected = scipy.special.expit(_POSITIONS[:, None] + gaps) @ weight
+    position = np.interp(won + 0.5, expected, _POSITIONS)
+    return bool(position < rest.mean() - _FAR * sd)
+
+
+def _without(outside: npt.NDArray[np.bool_], cells: Cells, model: JudgeParameters) -> float | None:
+    """The reliability of the other texts by their own comparisons: those outside widen the prior of all."""
+    from pairscale.models.bayes.normal import N_DRAWS, Target, draw_around
+
+    number = np.cumsum(~outside) - 1
+    kept = ~(outside[cells.winner] | outside[cells.loser])
+    judge = None if cells.judge is None else cells.judge[kept]
+    rest = replace(
+        cells,
+        winner=number[cells.winner[kept]],
+        loser=number[cells.loser[kept]],
+        sign=cells.sign[kept],
+        times=cells.times[kept],
+        n_items=int((~outside).sum()),
+        judge=judge,
+    )
+    theta, _ = draw_around(Target(rest, model), N_DRAWS, np.random.default_rng(_SEED))
+    return reliability_of_draws(theta[:, : rest.n_items]).estimate
 
 
 @dataclass(frozen=True, slots=True, repr=False)

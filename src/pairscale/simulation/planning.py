@@ -23,6 +23,7 @@ from pairscale.core.options import (
     require_int,
     require_list,
     require_number,
+    require_probability,
 )
 from pairscale.judges.simulated import SimulatedJudge
 from pairscale.models.bayes.settings import Answer
@@ -46,7 +47,8 @@ class ComparisonPlan(ReprMixin, table="runs"):
 
     Attributes:
         n_items: how many items will be ranked.
-        reliability: the EAP reliability to reach; None where the goal is ``top:K``.
+        reliability: the reliability to reach, the squared correlation to expect with the truth; None where the goal is
+            ``top:K``.
         selector: who chooses the pairs.
         comparisons: comparisons needed, the median over all simulated runs; None when it is not known, because half of
             the runs or more did not get there.
@@ -66,6 +68,8 @@ class ComparisonPlan(ReprMixin, table="runs"):
         runs: one row per run: ``seed comparisons per_item stop_reason reliability_claimed reliability_true spearman``.
         preset: The settings that the runs started from.
         goal: What the runs were for: ``order`` or ``top:K``.
+        repeats: Probability that their judge repeated its first answer to a pair that was asked again.
+        repeating: The same plan for a judge that repeats itself; None where ``repeats`` was given.
         top_right: The mean number of texts of the true top K among those that the runs named; None for the order.
         answer: What was evidence in them: ``winner`` or ``probability``.
     """
@@ -92,8 +96,21 @@ class ComparisonPlan(ReprMixin, table="runs"):
     goal: str = "order"
     top_right: float | None = None
     answer: str = "winner"
+    repeats: float = 0.0
+    repeating: ComparisonPlan | None = None
 
     def __str__(self) -> str:
+        if self.repeating is None:
+            return self._line()
+        again = self.repeating
+        line = again._line()
+        if again.comparisons is None:
+            pairs = again.simulated_items * (again.simulated_items - 1) // 2
+            share = again.n_reached / again.n_seeds
+            line = f"at most {pairs:,} different pairs: {share:.0%} of such runs get there"
+        return f"a judge that varies: {self._line()}\na judge that repeats itself: {line}"
+
+    def _line(self) -> str:
         aim = f"the goal {self.goal}" if self.reliability is None else f"reliability {self.reliability:g}"
         share = f"{self.n_reached} of {self.n_seeds} simulated runs got there"
         if self.comparisons is None:
@@ -118,6 +135,7 @@ def plan(
     bias: float = 0.0,
     lapse: float = 0.0,
     invalid_rate: float = 0.0,
+    repeats: float | None = None,
     answer: Answer = "winner",
     error: float | None = None,
     judge_slopes: Sequence[float] | None = None,
@@ -141,11 +159,14 @@ def plan(
         items: How many items there will be. More than 100 are planned from runs of 100, by comparisons per item.
         goal: What the run is for, as in :func:`rank`: ``order``, or ``top:K`` for the K best texts. More than 100 items
             are then planned from runs of 100 for the same share of them.
-        reliability: The EAP reliability to stop at; 0.9 by default. It belongs to the goal ``order``.
+        reliability: The reliability to stop at, the squared correlation to expect between the scores and the judge's
+            true scale; 0.9 by default. It belongs to the goal ``order``.
         sd: Standard deviation of the abilities, in logits.
         bias: The judge's preference for the first position, in logits.
         lapse: Share of answers that the judge gives at random.
         invalid_rate: Share of questions that the judge declines.
+        repeats: Probability that a pair that is asked again, in either order, gets its first answer again. Without it,
+            runs are simulated for a judge that varies, and for one that repeats itself.
         answer: What is evidence, as in :func:`rank`: the ``winner``, or the ``probability`` that the judge states. The
             spread ``sd`` is then that of the judge's logits.
         error: With ``answer="probability"``: the scale of the errors of the judge's logits, 1 by default. A trial tells
@@ -182,6 +203,7 @@ def plan(
         raise InputError(f"goal {goal!r} needs more than {top:,} items, and there are {n:,}")
     price = optional(require_number, price, "price", least=0)
     seconds = optional(require_number, seconds, "seconds", least=0)
+    repeats = optional(require_probability, repeats, "repeats")
     seed = require_int(seed, "seed", least=0)
     seeds = require_int(seeds, "seeds", least=1)
     SimulatedJudge("truth", bias=bias, lapse=lapse, invalid_rate=invalid_rate)  # validates them
@@ -208,14 +230,23 @@ def plan(
         "concurrency": require_int(concurrency, "concurrency", least=1), "checkpoints": (),
         "adaptive_config": adaptive, "btl_config": btl, "error": error, "judge_slopes": judge_slopes,
     }  # fmt: skip
-    tasks = [options | {"seed": number} for number in range(seed, seed + seeds)]
+    # The errors of probabilities belong to the pair: asking again tells nothing new, whatever the judge.
+    judges = [0.0, 1.0] if repeats is None and answer == "winner" else [repeats or 0.0]
+    tasks = [options | {"seed": number, "repeats": share} for share in judges for number in range(seed, seed + seeds)]
     runs = values_of(simulate_all(tasks, n_jobs, progress), "run")
-    found = replace(_plan(n, target, runs, price, seconds, concurrency), answer=answer, preset=preset)
-    if top is None or size is None:
-        return found
+    plans = []
+    for at, share in enumerate(judges):
+        own = runs[at * seeds : (at + 1) * seeds]
+        plan = replace(_plan(n, target, own, price, seconds, concurrency), answer=answer, preset=preset, repeats=share)
+        plans.append(plan if top is None or size is None else _for_top(plan, own, top, size))
+    return plans[0] if len(plans) == 1 else replace(plans[0], repeating=plans[1])
+
+
+def _for_top(found: ComparisonPlan, runs: list[SimulatedRun], top: int, size: int) -> ComparisonPlan:
+    """The plan of a run for the top, from runs for the top ``size``."""
     notices = found.notices
     if size != top:
-        notices += (f"they were for the top {size:,} of {simulated:,}: about the same share",)
+        notices += (f"they were for the top {size:,} of {found.simulated_items:,}: about the same share",)
     right = [len(np.intersect1d(np.argsort(-run.theta)[:size], np.argsort(-run.abilities)[:size])) for run in runs]
     return replace(found, goal=f"top:{top}", top_right=float(np.mean(right)) * top / size, notices=notices)
 

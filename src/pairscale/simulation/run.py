@@ -20,7 +20,7 @@ from pairscale.core.comparisons import panel_member
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError
 from pairscale.core.jobs import Done, run_tasks
-from pairscale.core.options import ProgressMode, optional, require_int, require_number
+from pairscale.core.options import ProgressMode, optional, require_int, require_number, require_probability
 from pairscale.judges.simulated import SimulatedJudge
 from pairscale.models.correlations import kendall, pearson, spearman
 from pairscale.models.prior_mode import prior_mode
@@ -64,7 +64,7 @@ class SimulatedRun(ReprMixin, table="refits"):
         history: the comparisons, a row each: number of the first, number of the second, 1 when the first won.
         curve: one row per checkpoint: Spearman's and Kendall's correlation with the truth, of TrueSkill (``_mu``) and
             of one estimate for all selectors (``_map``: Bradley–Terry with a normal prior whose width is learned).
-        refits: one row per refit: the EAP reliability that the run claims, the true one (the squared correlation of the
+        refits: one row per refit: the reliability that the run claims, the true one (the squared correlation of the
             posterior means with the truth), and whether the stop rule held.
         stop_reason: why it ended: ``btl_converged``, ``max_comparisons``, ``candidate_starvation``,
             ``pairs_exhausted``, ``judge_failing``, ``judge_flips``.
@@ -99,6 +99,7 @@ def simulate_run(
     bias: float = 0.0,
     lapse: float = 0.0,
     invalid_rate: float = 0.0,
+    repeats: float = 0.0,
     error: float | None = None,
     judge_slopes: Sequence[float] | None = None,
     concurrency: int = 1,
@@ -123,6 +124,7 @@ def simulate_run(
         bias: the judge's preference for the first position, in logits.
         lapse: share of answers that are a coin toss.
         invalid_rate: share of questions that it declines.
+        repeats: probability that a pair that is asked again, in either order, gets its first answer again.
         error: the scale of the errors of the judge's logits, Student's t with four degrees of freedom; an error belongs
             to the pair, and is the same at every repeat. The judge then says a probability with each winner. By
             default winners are drawn by their true probability.
@@ -160,7 +162,8 @@ def simulate_run(
     ids = [f"i{number:0{len(str(n))}d}" for number in range(1, n + 1)]
     engine = Engine(ids, seed=seed, selector=selector, adaptive_config=adaptive_config, btl_config=btl_config)
     engine.set_lag(require_int(concurrency, "concurrency", least=1))
-    drive = _Drive(engine, _Judge(truth, seed, like, judge_slopes), fit_fn, set(marks), stop_early)
+    judge = _Judge(truth, seed, like, judge_slopes, require_probability(repeats, "repeats"))
+    drive = _Drive(engine, judge, fit_fn, set(marks), stop_early)
     reason = drive.run(concurrency, limit)
     return SimulatedRun(
         n_items=n,
@@ -197,13 +200,22 @@ def _simulate(options: Mapping[str, Any]) -> SimulatedRun:
 class _Judge:
     """Answers by the truth and by luck that depends on the pair and on how often it was asked, not on when."""
 
-    def __init__(self, truth: Floats, seed: int, like: SimulatedJudge, slopes: Sequence[float] | None = None) -> None:
+    def __init__(
+        self,
+        truth: Floats,
+        seed: int,
+        like: SimulatedJudge,
+        slopes: Sequence[float] | None = None,
+        repeats: float = 0.0,
+    ) -> None:
         self.truth = truth
+        self._repeats = repeats
+        self._first_winner: dict[int, int] = {}
         self._seed = seed
         self._like = like
         self._slopes = slopes
         self._asked: Counter[int] = Counter()
-        self._luck: list[tuple[Floats, Floats]] = []  # per asking, for every pair a number for its answer and silence
+        self._luck: list[tuple[Floats, Floats, Floats]] = []  # per asking, for every pair: answer, silence and copy
 
     def member(self, first: int, second: int) -> int | None:
         """Who of several judges answers; None where there is one judge."""
@@ -219,8 +231,10 @@ class _Judge:
         while turn >= len(self._luck):
             rng = np.random.default_rng((self._seed, _LUCK, len(self._luck)))
             size = n * (n - 1) // 2
-            self._luck.append((rng.random(size), rng.random(size if like.invalid_rate else 0)))
-        luck, silence = self._luck[turn]
+            needed = [size, size if like.invalid_rate else 0, size if self._repeats else 0]
+            luck, silence, copy = (rng.random(numbers) for numbers in needed)
+            self._luck.append((luck, silence, copy))
+        luck, silence, copy = self._luck[turn]
         if like.invalid_rate and silence[pair] < like.invalid_rate:
             return None, None
         member = self.member(first, second)
@@ -233,9 +247,13 @@ class _Judge:
                 d = 0.0
             logit = min(_CUT, max(-_CUT, d + (away if first == i else -away)))
             return int(logit > 0), 0.5 * (1 + math.tanh(logit / 2))
+        if self._repeats and pair in self._first_winner and copy[pair] < self._repeats:
+            return int(self._first_winner[pair] == first), None
         chance = (1 - like.lapse) * 0.5 * (1 + math.tanh(d / 2)) + like.lapse / 2
         # Low is good for the item of the lower number.
-        return (int(luck[pair] < chance) if first == i else int(luck[pair] >= 1 - chance)), None
+        y = int(luck[pair] < chance) if first == i else int(luck[pair] >= 1 - chance)
+        self._first_winner.setdefault(pair, first if y else second)
+        return y, None
 
 
 class _Drive:

@@ -16,7 +16,7 @@ from pairscale.adaptive.selectors import OwnSelector, named_selector, selector_n
 from pairscale.core.display import PlotMixin
 from pairscale.core.errors import InputError
 from pairscale.core.jobs import Done, require_jobs, values_of
-from pairscale.core.options import ProgressMode, checked, optional, require_int, require_number
+from pairscale.core.options import ProgressMode, checked, optional, require_int, require_number, require_probability
 from pairscale.judges.simulated import SimulatedJudge
 from pairscale.simulation.run import CURVE, REFITS, SimulatedRun, simulate_all
 
@@ -96,6 +96,7 @@ def simulate(
     bias: float = 0.0,
     lapse: float = 0.0,
     invalid_rate: float = 0.0,
+    repeats: float = 0.0,
     concurrency: int | Sequence[int] = (1,),
     per_item: float | None = None,
     reliability: float | None = None,
@@ -121,10 +122,13 @@ def simulate(
         bias: The judge's preference for the first position, in logits.
         lapse: Share of answers that the judge gives at random.
         invalid_rate: Share of questions that the judge declines.
+        repeats: Probability that a pair that is asked again, in either order, gets its first answer again: 0 for a
+            judge that varies, 1 for one that repeats itself.
         concurrency: Questions open at once; one number or several.
         per_item: Continue to so many comparisons per item, whatever the stop rule says; by default runs end at the stop
             rule, or after 100 comparisons per item.
-        reliability: EAP reliability that the stop rule asks for; 0.9 by default.
+        reliability: Reliability that the stop rule asks for, the squared correlation to expect between the scores and
+            the truth; 0.9 by default.
         fit: What fits the model: ``laplace`` (fast), ``exact`` (the sampler of real runs) or a function.
         adaptive_config: Fields of ``AdaptiveConfig`` to use instead of the preset's.
         btl_config: Fields of ``BTLConfig`` to use instead of the preset's.
@@ -159,6 +163,7 @@ def simulate(
     seeds = require_int(seeds, "seeds", least=1)
     faults: dict[str, Any] = {"bias": bias, "lapse": lapse, "invalid_rate": invalid_rate}
     SimulatedJudge("truth", **faults)  # validates them
+    faults["repeats"] = require_probability(repeats, "repeats")
     judge = ", ".join(f"{name.removesuffix('_rate')} {value:g}" for name, value in faults.items() if value) or "clean"
     same = faults | {"stop_early": limit is None, "fit_fn": fit, "adaptive_config": adaptive, "btl_config": model}
     labels = []

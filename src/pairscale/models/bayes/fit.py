@@ -30,9 +30,17 @@ from pairscale.core.notices import notice
 from pairscale.core.options import ProgressMode, require_choice, require_number_or
 from pairscale.core.provenance import Provenance
 from pairscale.core.tables import times_of
+from pairscale.core.told import TOLD
 from pairscale.models.bayes.density import Density, slope_basis
 from pairscale.models.bayes.diagnostics import Diagnostics, DiagnosticsGate
-from pairscale.models.bayes.model import Answers, Cells, JudgeParameters, read_logits
+from pairscale.models.bayes.model import (
+    LEARNED_SCALE,
+    LOG_PRIORS,
+    Answers,
+    Cells,
+    JudgeParameters,
+    read_logits,
+)
 from pairscale.models.bayes.normal import N_DRAWS, Target, around_center, draw_around
 from pairscale.models.bayes.posterior import Posterior
 from pairscale.models.bayes.repeats import (
@@ -45,6 +53,7 @@ from pairscale.models.bayes.repeats import (
 )
 from pairscale.models.bayes.sampler import Warm, sampled, sampling_bar, warm_of, warmed_up
 from pairscale.models.bayes.settings import MCMCSettings, Repeats, Variant, require_repeats
+from pairscale.models.reliability import ReliabilityOfDraws, reliability_of_draws
 from pairscale.pairing.edges import linked_groups, numbered
 from pairscale.pairing.table import generator
 
@@ -87,6 +96,7 @@ class BTLFit(ReprMixin):
         judges: ``judge_id n slope lower upper position position_lower position_upper weak``, highest slope first; of
             judges with slopes.
         slopes: draws of the slopes, one column per judge, in the order of ``judges``.
+        evidence: the answers that it was fitted to.
     """
 
     posterior: Posterior
@@ -109,7 +119,24 @@ class BTLFit(ReprMixin):
     n_saturated: int = 0
     judges: pl.DataFrame | None = None
     slopes: Floats | None = None
+    evidence: FitEvidence | None = None
     _warm: Warm | None = None
+
+    @property
+    def spread_told(self) -> bool:
+        """Whether the data say something of the scores' spread, and not its prior alone."""
+        if self.prior_sd is None:
+            return False
+        if self.error is not None:  # with probabilities, the prior is that of the logarithm
+            return bool(np.log(self.prior_sd).std() < TOLD * LOG_PRIORS["t"][1])
+        return bool(self.prior_sd.std() < TOLD * LEARNED_SCALE * math.sqrt(1 - 2 / math.pi))
+
+    def reliability(self) -> ReliabilityOfDraws:
+        """How reliable the scores are, and without texts that lost or won nearly everything."""
+        evidence = self.evidence
+        if evidence is None:
+            return reliability_of_draws(self.posterior.theta)
+        return reliability_of_draws(self.posterior.theta, evidence.cells, evidence.model)
 
     def __repr__(self) -> str:
         parts = [f"{self.posterior.n_items:,} items", f"{self.n_comparisons:,} comparisons"]
@@ -354,6 +381,7 @@ def _fit(
         n_saturated=0 if cells.z is None else int(((cells.kind != 0) & (cells.z != 0)).sum()),
         judges=judges,
         slopes=slopes,
+        evidence=evidence,
     )
 
 
