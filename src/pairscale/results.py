@@ -37,6 +37,7 @@ r.position: RPositionalBias
 reporting.verbs: RunStatus
 simulation.planning: ComparisonPlan
 simulation.study: SimulationStudy
+validity.verb: Trust Validity
 """
 """Where the classes live."""
 

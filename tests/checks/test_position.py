@@ -6,7 +6,6 @@ import math
 from collections import defaultdict
 
 import numpy as np
-import pandas as pd
 import polars as pl
 import pytest
 from hypothesis import given, settings
@@ -17,7 +16,6 @@ from tests.strategies import golden
 
 import pairscale as ps
 from pairscale.checks.effect import p_words, sign_test, surely_above, wilson
-from pairscale.checks.orders import split_orders
 from pairscale.checks.position import compute_reverse_consistency, measure_bias
 from pairscale.core.errors import InputError, TableError
 from pairscale.r import check_positional_bias
@@ -134,23 +132,6 @@ def test_consistency_is_what_a_loop_finds(main, reverse):
     assert result.comparisons.height == sum(len(one[pair]) + len(two[pair]) for pair in kept)
 
 
-SHAPES = {
-    "canonical": lambda r: [{"A_id": x["ID1"], "B_id": x["ID2"], "better_id": x["better_id"]} for x in r],
-    "objects": lambda r: [
-        {"object1": x["ID1"], "object2": x["ID2"], "result": {x["ID1"]: 1, x["ID2"]: 0}.get(x["better_id"], 0.5)}
-        for x in r
-    ],
-    "pandas": pd.DataFrame,
-}
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-def test_every_shape_says_the_same(shape):
-    tables = [CONSISTENCY["input"][name] for name in ("main", "reverse")]
-    result = compute_reverse_consistency(*map(SHAPES[shape], tables))
-    assert result.details.to_dicts() == CONSISTENCY["output"]["details"]
-
-
 def test_ids_that_hold_the_separator_stay_apart():
     main, back = rows(("a||b", "c", "c"), ("a", "b||c", "a")), rows(("c", "a||b", "c"), ("b||c", "a", "b||c"))
     details = compute_reverse_consistency(main, back).details
@@ -167,13 +148,6 @@ def test_orders_that_do_not_differ_or_are_mixed_are_said(caplog):
     result = compute_reverse_consistency(mixed, same)
     assert result.details.select("ID1_main", "n_main_A", "n_main_B").row(0) == ("b", 1, 2)
     assert result.notices == ("in both orders within one table, of which the more frequent was taken: 1 pair",)
-
-
-def test_orders_in_one_table_are_told_apart():
-    table = pl.DataFrame(rows(("b", "a", "a"), ("a", "b", "b"), ("b", "a", "b"), ("a", "c", None))).with_columns(low=1)
-    forward, reverse = split_orders(table)
-    assert forward.select("ID1", "better_id").rows() == [("b", "a"), ("b", "b"), ("a", None)]
-    assert reverse.rows() == [("a", "b", "b", 1)]
 
 
 # The effect.

@@ -88,22 +88,17 @@ def test_judgements_made_elsewhere_give_the_same(study):
         ("anthropic:claude-sonnet-4-5", {"reasoning": "enabled", "include_thoughts": True}, "with_thinking"),
         ("anthropic:claude-sonnet-4-5", {"thinking_budget": 1024}, "with_thinking"),
         ("gemini:gemini-3-pro-preview", {"thinking_level": "low", "include_thoughts": True}, "with_thinking"),
-        ("openai:gpt-4o", {"temperature": 0}, "no_thinking"),
         ("openai:gpt-5.1", {"temperature": 0}, "no_thinking"),
         ("openai:gpt-5.1", {"reasoning": "low", "include_thoughts": True}, "with_thinking"),
         ("together:deepseek-ai/DeepSeek-R1", {}, "with_thinking"),
-        ("together:deepseek-ai/DeepSeek-V3", {}, "no_thinking"),
         # Others.
         ("anthropic:claude-sonnet-4-5", {"reasoning": "none", "include_thoughts": True}, "with_thinking"),
         ("gemini:gemini-2.5-flash", {"thinking_budget": 0}, "no_thinking"),
-        ("gemini:gemini-2.5-flash", {"thinking_budget": -1}, "with_thinking"),
         ("gemini:gemini-2.5-flash", {}, "with_thinking"),
-        ("openai:gpt-5.1", {"include_thoughts": True}, "with_thinking"),
         ("openai:gpt-4o", {"include_thoughts": True}, "no_thinking"),
         ("ollama:qwen3:8b", {}, "no_thinking"),
         ("ollama:qwen3:8b", {"think": True}, "with_thinking"),
         ("ollama:unheard-of", {}, None),
-        ("ollama:unheard-of", {"think": False}, "no_thinking"),
     ],
 )
 def test_thinking_in_the_words_of_the_published_study(judge, settings, thinking):
@@ -139,16 +134,6 @@ def test_one_run_file_resumes_the_study(tmp_path, study):
     assert len(asked) == 2 * PAIRS.height + declined
     assert first.table.equals(again.table)
     assert first.table.select("template_id", "backend", "judge").row(0) == ("concise", "function", "mine/concise")
-
-
-def test_a_judge_is_a_name_a_list_or_a_mapping_of_names():
-    for judge in ("lexical", ["lexical"], {"lexical": "lexical"}):
-        study = template_study(PAIRS, templates=["concise"], judge=judge, progress=False)
-        assert study.table.select("template_id", "judge", "n_pairs").rows() == [("concise", "lexical", PAIRS.height)]
-    apart = ["simulated:theta_true,bias=0", "simulated:theta_true,bias=9"]
-    study = template_study(PAIRS, templates=["concise"], judge=apart, judge_args={"seed": 2}, progress=False)
-    assert study.table["judge"].to_list() == apart
-    assert study.table["prop_pos1"][1] > 0.9 > study.table["prop_pos1"][0]
 
 
 def test_a_judge_function_is_given_each_template():

@@ -7,7 +7,6 @@ import pytest
 
 import pairscale as ps
 from pairscale.core.errors import InputError
-from pairscale.store.runfile import open_run
 from pairscale.testing import Batches, Behaviour, ProviderSimulator
 
 
@@ -62,20 +61,6 @@ def test_the_whole_way(cli, server, pairs, tmp_path):
     assert cli("fit", run).code == 0
 
 
-def test_a_model_can_be_asked_in_both_orders(cli, server, pairs, tmp_path):
-    run = str(tmp_path / "run.db")
-    given = ("--judge", "openai:gpt-4.1", "--judge-arg", "both_orders=true", "--run", run)
-    assert "6 pairs in 1 new batch" in cli("batch", "submit", pairs, *given).err
-    while cli("batch", "status", run, "--json").json["batches"][0]["state"] in {"validating", "running"}:
-        pass
-    cli("batch", "collect", run)
-    with open_run(run) as store:
-        assert store.results()["outcome"].to_list() == ["win"] * 6
-        assert all("in the other order" in said for said in store.results()["content"])
-    refused = cli("batch", "submit", pairs, "--judge", "lexical", "--judge-arg", "both_orders=true", "--run", run)
-    assert "batches are for models" in refused.err
-
-
 def test_resume_cancel_and_again(message_snapshot, cli, server, pairs, tmp_path):
     run = str(tmp_path / "run.db")
     server.batches.looks = 50
@@ -103,23 +88,6 @@ def test_resume_cancel_and_again(message_snapshot, cli, server, pairs, tmp_path)
     assert server.batches.created == 2
     assert "nothing to cancel" in cli("batch", "cancel", run).err
     assert "nothing to submit" in cli("batch", "resume", run, "--again").err
-
-
-@pytest.mark.parametrize("ended", [False, True])
-def test_a_batch_that_the_provider_does_not_know_is_kept_until_it_is_given_up(cli, server, pairs, tmp_path, ended):
-    run = str(tmp_path / "run.db")
-    server.batches.looks = 1
-    cli("batch", "submit", pairs, "--judge", "openai:gpt-4.1", "--run", run)
-    if ended:
-        cli("batch", "status", run)
-    server.batches.jobs.clear()
-    late = cli("batch", "resume", run, "--interval", "0", "--json")  # without a time limit, it waits for nothing
-    assert (late.code, late.json["results"], late.json["rest"]) == (0, [], [])
-    assert "openai does not know it; is this the key of the project that it is of?" in late.err
-    assert "asked for the end of 1 batch\n" in cli("batch", "cancel", run, "--batch", "batch_000001").err
-    again = cli("batch", "resume", run, "--interval", "0", "--again", "--json")
-    assert "6 pairs submitted again, in 1 new batch" in again.err
-    assert len(again.json["results"]) == 6
 
 
 def test_what_cannot_be(cli, server, pairs, tmp_path):

@@ -101,17 +101,10 @@ def test_the_run_file_is_read_by_other_commands(cli, manifest, typed, folder):
     [
         (["--status"], "no labels yet; run it without --status"),
         (["--status", "--labellers", "ann"], "--status changes nothing"),
-        (["--status", "--no-ties"], "--status changes nothing"),
-        (["--status", "--terminal"], "not both"),
         (["--terminal", "--labellers", "a,b"], "only one person can label in a terminal"),
-        (["--labellers", "ann,,bob"], "different names with commas"),
         (["--labellers", "ann,ann"], "different names with commas"),
-        (["--labellers", "0"], "give 1 to 1000"),
-        (["--criterion", "x"], "names its own criteria"),
         (["--url", "nonsense"], "must look like https://labels.example.org"),
         (["--instructions", "none.md"], "none.md: no such file"),
-        (["--run", "essays"], "is a folder"),
-        (["--run", "labels.csv"], "that is the ending of a table"),
     ],
 )
 def test_what_cannot_be_done_is_said_in_one_line(cli, manifest, options, words):

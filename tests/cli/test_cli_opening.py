@@ -134,24 +134,6 @@ def test_a_guess_that_is_not_safe_is_an_error(cli, command):
     )
 
 
-def test_pairs_by_the_columns_of_their_texts(cli):
-    pl.DataFrame({"old": ["One.", "One."], "new": ["One and two.", "One, two, three."]}).write_csv("p.csv")
-    done = cli(
-        "judge", "p.csv", "--judge", "mine:longer", "--a-col", "old", "--b-col", "new", "--json", "--run", "r.db"
-    )
-    assert done.code == 0
-    assert "2 pairs of 3 texts from p.csv" in done.lines
-    results = done.json["results"]
-    assert [row["better_sample"] for row in results] == ["SAMPLE_2", "SAMPLE_2"]
-    assert results[0]["ID1"] == results[1]["ID1"]
-    assert done.lines[-1] == "judged by mine:longer"
-    wrong = cli("judge", "p.csv", "--a-col", "older", "--b-col", "new")
-    assert wrong.lines == ["error: p.csv: no column 'older' (a_col); it has 'old', 'new'"]
-    assert cli("judge", "p.csv", "--a-col", "old").lines == [
-        "error: p.csv: --a-col and --b-col name the two texts of a pair; give both"
-    ]
-
-
 # Two variants.
 
 BOTH = [{"q": {"text": f"Task {at}"}, "mine": "long " * at, "theirs": "short"} for at in range(1, 6)]

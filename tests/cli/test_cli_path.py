@@ -160,21 +160,6 @@ def test_doctor_never_shows_a_key(cli, monkeypatch):
     assert {row["check"]: row["value"] for row in document.json["checks"]}["OPENAI_API_KEY"] == "set"
 
 
-def test_notes_are_said_even_where_a_script_has_silenced_them(cli):
-    import logging
-
-    log = logging.getLogger("pairscale")
-    log.setLevel("ERROR")
-    try:
-        Path("some.csv").write_text("ID1,ID2,better_id\na,b,a\nb,c,b\na,c,\n")
-        read, note = cli("fit", "some.csv").lines
-        assert read == "some.csv: 3 comparisons, read as results: ID1, ID2, better_id"
-        assert note.startswith("note: left out 1 of 3 rows")
-        assert log.level == logging.ERROR
-    finally:
-        log.setLevel(logging.NOTSET)
-
-
 @pytest.mark.slow
 def test_the_demo_ranks_reports_and_starts_anew(cli):
     first = cli("demo", "--folder", "there", "--json")

@@ -123,25 +123,3 @@ def test_every_row_has_a_source_and_a_date(cli):
         row = cli("providers", model, "--json").json
         assert row["source"], row
         assert date.fromisoformat(row["as_of"])
-
-
-@pytest.mark.parametrize("what", ["prices", "providers"])
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"{", b"[]", b"", b"null", b"\xff\xfe\x00", b"[" * 100_000, b'{"as_of": "2026-13-01"}', b'{"as_of": 20261101}',
-        b'{"as_of": "2026-11-01", "source": "x", "prices": 3, "providers": 3}',
-        b'{"as_of": "2026-11-01", "source": "x", "unit": "USD per million tokens", "prices": [7], "providers": [7]}',
-        b'{"as_of": "2026-11-01", "source": "x", "unit": "EUR"}',
-        json.dumps(MINE).replace("1.0", "NaN").encode(),
-    ],
-)  # fmt: skip
-def test_bad_files_are_refused_in_one_line(cli, tmp_path, what, content):
-    path = tmp_path / "mine.json"
-    path.write_bytes(content)
-    done = cli(what, "add", str(path))
-    assert (done.code, done.out) == (1, "")
-    assert done.err.startswith("error: ")
-    assert done.err.count("\n") == 1
-    assert str(path) in done.err
-    assert not own_file().exists()

@@ -116,20 +116,3 @@ def test_a_default_that_is_said_does_not_open_a_stopped_run_again(cli):
     assert (
         cli(*line, "--reliability", "0.95", "--json").json["summary"][0]["committed_pairs"] > first["committed_pairs"]
     )
-
-
-@pytest.mark.parametrize(
-    ("line", "why"),
-    [
-        ("concurrency = true", "--concurrency: must be a whole number, not 'True'"),
-        ("[limits]\nmax_cost = nan", "--max-cost must be a number of 0 or more, not nan"),
-        ("reliability = 7", "--reliability must be a number from 0 to 1, not 7.0"),
-        ("steps = 2.5", "--steps: must be a whole number, not '2.5'"),
-        ("dry_run = 1", "study.toml: dry_run must be True or False, not 1"),
-    ],
-)
-def test_a_value_of_a_wrong_type_is_refused_by_its_name(cli, line, why):
-    Path("study.toml").write_text(f'data = "essays"\n{line}\n')
-    done = cli("rank", "study.toml")
-    assert done.code in {1, 2}
-    assert done.lines[-1] == f"error: {why}"

@@ -63,16 +63,7 @@ def page_name(page: Path) -> str:
     return page.relative_to(pages.ROOT).as_posix()
 
 
-LONG_GUIDES = (
-    "ab",
-    "adaptive-ranking",
-    "batches",
-    "budget",
-    "extending",
-    "first-ranking",
-    "position-bias",
-    "providers",
-)
+LONG_GUIDES = "ab adaptive-ranking budget first-ranking own-judge position-bias providers your-texts".split()
 LONG = {"README.md", "docs/models.md", *(f"docs/guides/{name}.md" for name in LONG_GUIDES)}
 """Pages that take long: they run in `make test-slow`."""
 

@@ -5,6 +5,7 @@ import logging
 import math
 import re
 from itertools import pairwise
+from types import SimpleNamespace
 from xml.etree import ElementTree as ET
 
 import numpy as np
@@ -138,18 +139,24 @@ def test_what_fails_and_what_is_decided():
 
 
 def test_a_rule_stops_when_one_criterion_fails_or_all_are_decided():
-    rule = GateRule(0.1)
+    rule = GateRule(0.1, by_flips=False)
 
     def looked(score, n):
         sequence = rule.sequence()
         for _ in range(n):
             sequence.update(score)
-        return {"loss": sequence, "excluded": sequence}
+        return SimpleNamespace(sequences={"loss": sequence, "excluded": sequence}, flips=rule.sequence())
 
     good, bad, little = looked(1.0, 30), looked(0.0, 30), looked(1.0, 1)
     assert not rule.stops([good, little], "loss")
     assert rule.stops([good, good], "loss")
     assert rule.stops([little, bad], "loss")
+    waiting, even = GateRule(0.1), looked(0.5, 60)
+    assert rule.stops([even], "loss")
+    assert not waiting.stops([even], "loss"), "until the judge has shown that it can tell"
+    for _ in range(10):
+        even.flips.update(0.0)
+    assert waiting.stops([even], "loss")
 
 
 # The verb

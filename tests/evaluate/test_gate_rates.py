@@ -168,16 +168,15 @@ def test_a_gate_that_looks_after_every_task_keeps_its_level_with_ties_counted_ex
 
 def score_table(scores):
     """Of one case per task."""
-    halves, graded = int((scores == 0.5).sum()), not np.isin(scores, [0, 0.5, 1]).all()
-    return Scores(np.ones(len(scores)), scores, float(scores @ scores), halves, graded)
+    return Scores(scores, len(scores))
 
 
 def test_few_grades_and_repeats_have_the_bounds_of_the_sequence():
     """A judge whose grades are near 0 and 1 says little more than one who names a winner."""
-    four = Scores(np.ones(4), np.array([0.01, 0.02, 0.01, 0.01]), 7e-4, 0, graded=True)
+    four = Scores(np.array([0.01, 0.02, 0.01, 0.01]), 4)
     assert fixed_bounds(four, 0.05, 0.95)[1] > 0.5
-    assert rate_ends(four, 4.0, 0.9)[1] < 0.5, "which the usual interval takes for worse"
-    thrice = Scores(np.full(4, 3.0), np.zeros(4), 0.0, 0)
+    assert rate_ends(four, 0.9)[1] < 0.5, "which the usual interval takes for worse"
+    thrice = Scores(np.zeros(4), 12)
     assert fixed_bounds(thrice, 0.05, 0.95)[1] > 0.5
     rng, wrong = np.random.default_rng([SEED, 6]), 0
     for _ in range(60):

@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import norm
+from scipy.stats import beta, norm
 from statsmodels.stats.proportion import proportion_confint
 
 from pairscale.core.errors import InputError, TableError
@@ -62,19 +62,14 @@ def test_the_published_interval_of_paired_proportions():
     assert (2 * lower - 1, 2 * upper - 1) == pytest.approx((-0.517, -0.026), abs=5e-4)
 
 
-def test_a_design_effect_by_hand():
-    """Two tasks with three wins, one with three losses: task sums 3, 3, 0 around 2, so Σ rest² = 6 and p = 2/3.
-
-    By tasks: 3/2 · 6 / 9 = 1. Alone: 9 · 2/9 / 8 = 0.25. The design effect is 4; but three identical cases are worth
-    one, so it is no more than 3.
-    """
+def test_tasks_with_several_cases_count_once_each():
+    """The exact interval where all means are 0, ½ or 1: two of three tasks won are no more than that."""
     result = win_rate(cases("bbbbbbaaa", list("111222333")))
     assert (result.n, result.tasks, result.effective_n) == (9, 3, 3)
-    assert result.ci == pytest.approx(win_rate(cases("bba")).ci)
-    assert "9 cases of 3 tasks are worth 3" in result.notices[0]
-    # Every task alike, half won: nothing is lost by repeats but the freedom of t.
-    even = win_rate(cases("ba" * 10, [str(at // 2) for at in range(20)]))
-    assert even.effective_n == pytest.approx(20 * (1.959964 / 2.262157) ** 2, rel=1e-5)
+    assert result.ci == pytest.approx((beta.ppf(0.025, 2, 2), beta.ppf(0.975, 3, 1)))
+    assert "9 cases of 3 tasks: every task counts once" in result.notices[0]
+    unequal = win_rate(cases("bbbaab", list("111234")))
+    assert (unequal.rate, unequal.n, unequal.effective_n) == (0.5, 6, 4)
 
 
 def test_one_task_with_many_cases_is_one_case():

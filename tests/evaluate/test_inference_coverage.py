@@ -16,7 +16,7 @@ from scipy.stats import binom, multinomial, norm
 from pairscale.evaluate.inference.cases import Scores
 from pairscale.evaluate.inference.control import LENGTH, fit_penalised, length_controlled, scales_of
 from pairscale.evaluate.inference.corrected import correct, corrected_win_rate
-from pairscale.evaluate.inference.score import effective_size, score_limits
+from pairscale.evaluate.inference.score import rate_ends, score_limits
 from pairscale.evaluate.inference.sequence import portfolio
 
 SIZES, RATES, TIES = (30, 100, 400), (0.5, 0.6, 0.8), (0.0, 0.3)
@@ -69,24 +69,17 @@ def test_wilson_covers_in_every_cell_counted_exactly():
 
 
 def drawn_scores(rng, tasks, rate, ties, repeats, concentration=7 / 3):
-    """Scores of tasks: single cases, or repeats whose chances vary by task (intraclass correlation 0.3)."""
-    if repeats == 1:
-        score = rng.choice(VALUES, tasks, p=shares(rate, ties))[:, None]
-    else:
-        chances = rng.gamma(np.maximum(concentration * shares(rate, ties), 1e-12), size=(tasks, 3))
-        chances = np.cumsum(chances / chances.sum(axis=1, keepdims=True), axis=1)
-        draws = rng.random((tasks, repeats))
-        score = ((draws > chances[:, :1]).astype(float) + (draws > chances[:, 1:2])) / 2
-    sums = score.sum(axis=1)
-    return Scores(np.full(tasks, float(repeats)), sums, float((score**2).sum()), int((score == 0.5).sum()))
+    """Scores of tasks, whose chances vary (intraclass correlation 0.3): a row of cases per task."""
+    chances = rng.gamma(np.maximum(concentration * shares(rate, ties), 1e-12), size=(tasks, 3))
+    chances = np.cumsum(chances / chances.sum(axis=1, keepdims=True), axis=1)
+    draws = rng.random((tasks, repeats))
+    return ((draws > chances[:, :1]).astype(float) + (draws > chances[:, 1:2])) / 2
 
 
 def clustered_wilson(rng, runs, tasks, rate, ties):
-    drawn = [drawn_scores(rng, tasks, rate, ties, 3) for _ in range(runs)]
-    sizes = np.array([effective_size(scores, 0.95) for scores in drawn])
-    means, halves = np.array([scores.mean for scores in drawn]), np.array([s.halves / s.n for s in drawn])
-    lower, upper = score_limits(means, halves, sizes, 0.95)
-    return int(((lower <= rate) & (rate <= upper)).sum())
+    drawn = [Scores(drawn_scores(rng, tasks, rate, ties, 3).mean(axis=1), 3 * tasks) for _ in range(runs)]
+    ends = [rate_ends(scores, 0.95) for scores in drawn]
+    return sum(lower <= rate <= upper for lower, upper in ends)
 
 
 @pytest.mark.slow
@@ -100,7 +93,7 @@ def test_counting_repeats_as_cases_would_not_cover():
     """So that the test above can fail: the same data as if every case were a task of its own."""
     rng = np.random.default_rng(SEED)
     drawn = [drawn_scores(rng, 100, 0.6, 0.3, 3) for _ in range(1000)]
-    means, halves = np.array([s.mean for s in drawn]), np.array([s.halves / s.n for s in drawn])
+    means, halves = np.array([s.mean() for s in drawn]), np.array([(s == 0.5).mean() for s in drawn])
     lower, upper = score_limits(means, halves, np.full(1000, 300.0), 0.95)
     assert not acceptable(int(((lower <= 0.6) & (upper >= 0.6)).sum()), 1000)
 

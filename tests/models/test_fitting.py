@@ -1,5 +1,7 @@
 """The verb `ps.fit`: one function for all models, with our own defaults."""
 
+from pathlib import Path
+
 import numpy as np
 import polars as pl
 import pytest
@@ -7,6 +9,7 @@ from scipy.special import expit
 
 import pairscale as ps
 from pairscale.core.errors import InputError
+from pairscale.core.told import is_told
 
 
 def _results(seed=1, sd=2.0, n_items=15, n=150, ties=0.0):
@@ -144,3 +147,65 @@ def test_options_that_do_not_belong_are_refused(table, given, message):
     with pytest.raises(InputError) as caught:
         ps.fit(table, **given)
     assert message in str(caught.value)
+
+
+# What is said with the figures
+
+
+def _judged(b: float, seed: int, *, better_first: bool = False, m: int = 300) -> pl.DataFrame:
+    rng = np.random.default_rng([20261118, seed])
+    truth = rng.normal(0, 1.5, 20)
+    first = rng.integers(0, 20, m)
+    second = (first + rng.integers(1, 20, m)) % 20
+    if better_first:
+        better = truth[first] > truth[second]
+        first, second = np.where(better, first, second), np.where(better, second, first)
+    ids = np.array([f"t{at:02d}" for at in range(20)])
+    won = rng.random(m) < 1 / (1 + np.exp(truth[second] - truth[first] - b))
+    return pl.DataFrame({"ID1": ids[first], "ID2": ids[second], "better_id": ids[np.where(won, first, second)]})
+
+
+@pytest.mark.parametrize(("b", "better_first", "is_said"), [(0, False, False), (0, True, False), (2, False, True)])
+def test_an_order_effect_is_said(b: float, better_first: bool, is_said: bool) -> None:
+    rows = [_judged(b, seed, better_first=better_first) for seed in range(6)]
+    said = sum(any("position=True" in text for text in ps.fit(table).notices) for table in rows)
+    assert said == (6 if is_said else 0)
+    assert not any("surely" in text for text in ps.fit(rows[0], position=True).notices)
+    won = pl.col("better_id") == pl.col("ID1")
+    listed = rows[0].select(winner="better_id", loser=pl.when(won).then("ID2").otherwise("ID1"))
+    assert not any("position=True" in text for text in ps.fit(listed).notices)  # the winner stands first in the list
+
+
+def test_one_data_set_has_one_reliability(tmp_path: Path) -> None:
+    judge = ps.SimulatedJudge("theta_true", seed=2)
+    options = {"max_comparisons": 40, "seed": 1, "fit": "laplace", "progress": False}
+    ps.rank(ps.synthetic_essays(10, seed=1), judge=judge, run=tmp_path / "r.db", **options)
+    ps.export(tmp_path / "r.db", tmp_path / "r.csv")
+    figures = []
+    for source in (tmp_path / "r.db", tmp_path / "r.csv"):
+        fit = ps.fit(source)
+        assert fit.reliability is None
+        assert any("no reliability" in text for text in fit.notices)
+        figures.append(ps.fit(source, "bayes", engine="laplace").fit.reliability().estimate)
+    assert figures[0] == figures[1]
+    table = pl.read_csv(tmp_path / "r.csv")
+    assert ps.fit(table.drop("pairs_chosen")).reliability is not None
+
+
+@pytest.mark.parametrize(("lapse", "sd", "m", "is_known"), [(0.2, 1.0, 300, False), (0.0, 3.0, 1500, True)])
+def test_a_prior_on_its_own_is_no_finding(lapse: float, sd: float, m: int, is_known: bool) -> None:
+    rng = np.random.default_rng(20261118)
+    truth = rng.normal(0, sd, 20)
+    first = rng.integers(0, 20, m)
+    second = (first + rng.integers(1, 20, m)) % 20
+    ids = np.array([f"t{at:02d}" for at in range(20)])
+    chance = (1 - lapse) / (1 + np.exp(truth[second] - truth[first])) + lapse / 2
+    better = ids[np.where(rng.random(m) < chance, first, second)]
+    fit = ps.fit(pl.DataFrame({"ID1": ids[first], "ID2": ids[second], "better_id": better}), "bayes", engine="laplace")
+    row = fit.round_log.row(0, named=True)
+    assert is_told(row, "epsilon") == is_known
+    assert is_told(row, "b")
+    assert fit.fit.spread_told
+    few = ps.fit(pl.DataFrame({"ID1": ["a"], "ID2": ["b"], "better_id": ["a"]}), "bayes", engine="laplace")
+    assert not is_told(few.round_log.row(0, named=True), "b")
+    assert not few.fit.spread_told

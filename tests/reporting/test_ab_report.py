@@ -50,21 +50,6 @@ def test_the_run_keeps_its_result_and_the_answers(run):
         assert (one.task_input, one.a, one.b) == (task.input, answer_a(task), answer_b(task))
 
 
-def test_the_same_result_is_kept_once(tmp_path):
-    path = tmp_path / "ab.db"
-    clean = ps.Suite(tuple(task for task, says in zip(suite(), SAYS, strict=True) if says not in "NE"))
-    judge = ps.pairwise_judge(Grader(), criterion="clearer", key="clearer")
-    for key, kept in (("clearer", 1), ("clearer", 1), ("nicer", 2)):
-        judge = ps.pairwise_judge(Grader(), criterion="clearer", key=key)
-        ps.run_pairwise(clean, variant_a=answer_a, variant_b=answer_b, comparators=[judge], run=path, progress=False)
-        with ps.open_run(path) as store:
-            assert store.log_length("ab_results") == kept
-    with ps.open_run(path) as store:
-        facts = report_of_run(store)
-    assert facts.content["run"].keys == ("nicer",)
-    assert facts.notices[0] == "the run file keeps 2 results; this is the last"
-
-
 def test_the_headline_and_the_verdicts_are_the_results_own(run, page):
     assert page[1].texts["h1"] == [f"{B_NAME} against {A_NAME}"]
     for key in run[1].keys:
@@ -162,17 +147,6 @@ def test_a_result_alone_has_no_texts(message_snapshot, run, tmp_path):
     message_snapshot(refused)
 
 
-def test_recorded_answers_have_a_report_too(tmp_path):
-    sides = [ps.InMemoryTraceSource({task.task_id: f(task) for task in suite()}) for f in (answer_a, answer_b)]
-    judge = ps.pairwise_judge(Grader(), criterion="clearer", key="clearer", swap=False)
-    ps.evaluate_pairwise(*sides, suite=suite(), comparators=[judge], run=tmp_path / "ab.db", progress=False)
-    source = write_report(tmp_path / "ab.db").read_text("utf-8")
-    assert "grader in one order" in require_valid(source).texts["td"]
-    shown = unpacked(source)["cases"]
-    assert [case[3] for case in shown] == [answer_b(task) for task in suite()]
-    assert shown[0][4] == [["clearer: A is better", f"Because of {HOSTILE[2]}"]]
-
-
 def test_an_answer_that_failed_has_lost_and_is_no_text(tmp_path):
     def raises(task):
         raise ValueError(HOSTILE[0])
@@ -224,15 +198,6 @@ def test_what_to_look_at_again_can_be_labelled(run, tmp_path):
 # Under other names
 
 
-def test_pseudonyms_hide_what_errors_say_in_any_order(run, tmp_path):
-    source = write_report(run[0], tmp_path / "s.html", pseudonyms=True).read_text("utf-8")
-    told = json.dumps(unpacked(source))
-    assert "Because of" in told  # an answer is the judge's own
-    for words in ("Nothing useful", "I will not"):
-        assert words not in source
-        assert words not in told
-
-
 def test_pseudonyms_hide_what_a_member_of_a_panel_failed_with(run):
     failed = {"judge_id": "x", "outcome": "error", "winner": None, "reasoning": "no file task 1"}
     member = failed | {"outcome": "win", "winner": "a", "reasoning": "clear"}
@@ -277,17 +242,3 @@ def test_other_variants_of_the_file_and_a_judge_of_the_same_name(tmp_path):
     assert "secret one" in facts.spending["model"].to_list()
     assert sorted(hidden.spending["model"]) == ["A", "B", "another variant", "another variant", "grader-1"]
     assert hidden.spending["cost"].sum() == pytest.approx(facts.spending["cost"].sum())
-
-
-def test_the_run_file_is_not_named_under_pseudonyms(run, tmp_path):
-    odd = tmp_path / "class of ann.db"
-    odd.write_bytes(run[0].read_bytes())
-    open_page = write_report(odd).read_text("utf-8")
-    assert "pairscale report &#39;class of ann.db&#39;\n" in open_page.replace("</pre>", "\n")
-    assert "class of ann" not in write_report(odd, tmp_path / "s.html", pseudonyms=True).read_text("utf-8")
-
-
-def test_a_table_without_texts_has_no_words(run):
-    with ps.open_run(run[0]) as store:
-        tables = [report_of_run(store, texts=texts).table.write_json() for texts in (True, False)]
-    assert ["Because of" in table for table in tables] == [True, False]

@@ -1,6 +1,5 @@
 """The report of position bias: its figures against loops, and what it says of them."""
 
-import json
 from html import escape
 from itertools import combinations
 
@@ -13,8 +12,6 @@ from tests.reporting.runs import HOSTILE, SWAY, Judge, bias_study, samples
 import pairscale as ps
 from pairscale.checks.effect import leaning, sign_test
 from pairscale.core.errors import InputError
-from pairscale.core.files import read_table, write_table
-from pairscale.people import read_cases
 from pairscale.reporting.verbs import kind_of, report_of_run, write_report
 
 PAIRS = list(combinations(range(len(HOSTILE)), 2))
@@ -125,26 +122,6 @@ def test_to_share(run, tmp_path):
     for sample in samples():
         assert escape(sample["ID"]) not in source
         assert escape(sample["text"]) not in source
-
-
-def test_where_the_order_decided_can_be_labelled(run, tmp_path):
-    with ps.open_run(run[0]) as store:
-        n = report_of_run(store).write_again(tmp_path / "again.jsonl")
-    cases = read_cases(tmp_path / "again.jsonl")
-    assert len(cases) == n == len(swayed("plain", "ann")[0])  # the widest; the others are among them
-    texts = {sample["text"] for sample in samples()}
-    assert all({case.response_1, case.response_2} <= texts for case in cases)
-    assert json.loads((tmp_path / "again.jsonl").read_text("utf-8").splitlines()[0])["criterion"] == "overall quality"
-
-
-def test_the_table_goes_to_excel(run, tmp_path):
-    with ps.open_run(run[0]) as store:
-        facts = report_of_run(store)
-    for name in ("t.xlsx", "t.csv"):
-        write_table(facts.table, tmp_path / name)
-        back = read_table(tmp_path / name)
-        assert back["favours"].to_list() == facts.table["favours"].to_list()
-        assert back["effect"].drop_nulls().to_list() == pytest.approx(facts.table["effect"].drop_nulls().to_list())
 
 
 def test_a_study_that_is_kept_in_no_file(tmp_path):

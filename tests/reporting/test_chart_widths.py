@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import io
-import re
-
-import polars as pl
 import pytest
-from pypdf import PdfReader
 from tests.reporting.chart_places import PLACES, charts_within
 from tests.reporting.runs import ab_run, bias_study, ranking_run, samples
 
@@ -118,61 +113,3 @@ def test_a_notebook_shows_it_in_the_width_of_the_cell(browser, width):
     assert chart["dots"] == len(chart["rows"]) == 12
     assert all(0 <= mark["left"] and mark["right"] <= width for mark in chart["marks"])
     context.close()
-
-
-@pytest.mark.parametrize("width", [390, 1280])
-def test_names_are_whole_and_stand_above_where_there_is_no_room_beside(opened, width):
-    (chart,) = charts_within(opened("long", width), width)
-    shown = {one["shown"] for one in chart["rows"]}
-    assert set(LONG[:-1]) <= shown
-    assert "x" * 199 + "…" in shown
-    for one in chart["rows"]:
-        above = one["name"]["bottom"] <= one["dot"]["top"] + 1
-        assert above == (width == 390)
-
-
-def test_many_texts_have_a_row_each_and_the_page_grows(opened):
-    for width in (390, 1280):
-        (chart,) = charts_within(opened("200 texts", width), width)
-        tops = [one["row"]["top"] for one in chart["rows"]]
-        assert len(tops) == 200
-        assert tops[-1] - tops[0] == pytest.approx(199 * 22, abs=60)
-
-
-def test_on_paper_every_dot_is_on_the_sheet(opened):
-    for name, dots in {"200 texts": 200, "long": len(LONG), "labels": N, "ab": 6, "bias": 3}.items():
-        page = opened(name, 680, color_scheme="dark")
-        page.emulate_media(media="print")
-        charts = charts_within(page, 680)
-        assert sum(chart["dots"] for chart in charts) == dots
-
-
-def test_every_sheet_of_a_long_table_names_its_columns(opened):
-    """As the browser prints it: a button in the header of a table would stand on the first sheet alone."""
-    sheets = [sheet.extract_text() for sheet in PdfReader(io.BytesIO(opened("200 texts", 1280).pdf())).pages]
-    with_rows = [text for text in sheets if len(re.findall(r"[−-]?\d\.\d\d", text)) > 40]
-    assert len(with_rows) > 3
-    assert all("score" in text and "wins" in text for text in with_rows)
-
-
-def test_paper_leaves_out_the_beginning_of_texts_where_names_need_the_room(browser, tmp_path):
-    texts = ps.example_writing_samples.head(4).select("ID", "text", name="ID", grade=pl.lit(7))
-    ps.judge(ps.make_pairs(texts), judge="lexical", run=tmp_path / "r.db", progress=False)
-    page = browser.new_page()
-    page.goto(write_report(tmp_path / "r.db").as_uri())
-    for media, seen in (("screen", True), ("print", False)):
-        page.emulate_media(media=media)
-        assert page.locator("td.preview").first.is_visible() is seen
-        assert page.get_by_text("Left out on paper: text.").is_visible() is not seen
-    page.close()
-
-
-def test_a_command_is_whole_on_a_phone(opened):
-    page = opened("bias", 390)
-    for block in page.locator("pre").all():
-        assert block.evaluate("e => e.scrollWidth <= e.clientWidth")
-
-
-def test_the_places_are_the_same_in_the_dark(opened):
-    light, dark = (charts_within(opened("long", 390, color_scheme=scheme), 390) for scheme in ("light", "dark"))
-    assert light == dark

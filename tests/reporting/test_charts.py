@@ -11,8 +11,6 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import pairscale as ps
 from pairscale.checks.published import OTHER_WORDINGS
@@ -20,7 +18,7 @@ from pairscale.core.errors import FileFormatError, InputError, MissingExtraError
 from pairscale.models.likelihood import outcome_probabilities
 from pairscale.reporting import vega
 from pairscale.reporting.charts import FIGURES, plot
-from pairscale.reporting.picture import intervals, names, room_around, run_lines, score_picture, shares
+from pairscale.reporting.picture import intervals, room_around, score_picture
 from pairscale.reporting.svg import round_ticks, svg
 
 HOSTILE = ["</script><script>alert(1)</script>", "<img src=x onerror=alert(2)>", 'a "b" & c', "d\x00\ne", "f" * 500]
@@ -141,24 +139,6 @@ def test_fitted_probabilities_are_those_of_the_fit(ties):
         assert share == pytest.approx(won[0], abs=1e-4)
 
 
-def test_fitted_probabilities_of_the_other_models(bayes):
-    cells = cells_of(FIGURES["wins"](bayes))
-    assert len(cells) == 30
-    theta = bayes.fit.posterior.theta
-    assert cells["t0000", "t0003"] == pytest.approx((1 / (1 + np.exp(theta[:, 3] - theta[:, 0]))).mean(), abs=1e-4)
-    elo = ps.fit_elo_model(results(numbered(4)), seed=1)
-    rating = dict(elo.elo.select("ID", "elo").iter_rows())
-    for (one, two), share in cells_of(FIGURES["wins"](elo)).items():
-        assert share == pytest.approx(1 / (1 + 10 ** ((rating[two] - rating[one]) / 400)), abs=1e-4)
-
-
-def test_results_are_ordered_by_a_fit_that_knows_all_items(message_snapshot, fit):
-    assert list(FIGURES["wins"](results(numbered(8)), fit).pictures[0].y.names) == fit.theta["ID"].to_list()
-    with pytest.raises(InputError) as refused:
-        FIGURES["wins"](results(numbered(9)), fit)
-    message_snapshot(refused)
-
-
 def test_too_many_items_for_a_heat_map(message_snapshot):
     with pytest.raises(InputError) as refused:
         FIGURES["wins"](ps.fit_bt_model(results(numbered(121)), se=False))
@@ -198,15 +178,22 @@ def test_a_study_beside_the_published_one(study):
 # Pictures
 
 
-def test_names_stay_apart():
-    assert names(["a\nb", "a  b", "c\x00", ""]) == ["a b (1)", "a b (2)", "c�", "�"]
-    assert len(names(HOSTILE)[4]) == 200
-
-
-def test_a_line_with_gaps():
-    chart = svg(run_lines([10, 20, 30], {"a": [None, 0.5, 0.7], "b": [None, None, None]}, "x", 0.9))
-    assert chart.count("<polyline") == 1
-    assert "target 0.9" in chart
+def test_judges_stand_by_their_infit_and_their_agreement(tmp_path):
+    rng = np.random.default_rng(2)
+    rows = results(numbered(12), per=40).with_columns(judge_id=pl.Series(rng.choice(list("abcd"), 252)))
+    guessed = rows.filter(judge_id="a").with_columns(judge_id=pl.lit("e"), better_id="ID1")
+    statistics = ps.fit_statistics(ps.fit(pl.concat([rows, guessed])))
+    figure = FIGURES["judges"](statistics)
+    expected, *marks = figure.pictures[0].marks
+    assert expected.rows == [{"y": 1.0}]
+    shown = {(row["x"], row["y"]) for one in marks for row in one.rows}
+    assert shown == set(statistics.judges.select("agreement", "infit").iter_rows())
+    misfits = statistics.judges.filter("misfit")
+    assert [len(one.rows) for one in marks if one.name == "misfit"] == [misfits.height] * (misfits.height > 0)
+    assert ps.fit_statistics(ps.fit(rows)).plot(tmp_path / "judges.pdf", width=200, title="") is not None
+    assert (tmp_path / "judges.pdf").read_bytes().startswith(b"%PDF")
+    with pytest.raises(InputError, match="name no judge"):
+        ps.fit(rows.drop("judge_id")).plot(kind="judges")
 
 
 def test_an_end_without_limit_reaches_the_edge():
@@ -224,20 +211,6 @@ def test_an_end_without_limit_reaches_the_edge():
     assert "&lt;a&gt;: 1.00 (0.50 to no limit)" in chart
     assert "inf" not in chart
     assert "nan" not in chart
-
-
-@given(st.lists(st.tuples(*[st.integers(0, 500)] * 3), min_size=1, max_size=5))
-def test_shares_are_as_wide_as_they_are_many(counts):
-    words = {"a": "first", "b": "second <b>", "c": "third"}
-    rows = {f"<{n}>": dict(zip("abc", three, strict=True)) for n, three in enumerate(counts)}
-    chart = svg(shares(rows, words, "x"))
-    assert "<b>" not in chart
-    for drawn, row in zip(chart.split('class="item"')[1:], rows.values(), strict=True):
-        bars = [(float(x), float(w)) for x, w in re.findall(r'<rect[^>]* x="([\d.]+)%" y="2" width="([\d.]+)%"', drawn)]
-        there = [n for n in row.values() if n]
-        assert [width for _, width in bars] == pytest.approx([100 * n / sum(there) for n in there], abs=0.01)
-        starts = [100 * sum(there[:at]) / sum(there) for at in range(len(there))]
-        assert [x for x, _ in bars] == pytest.approx(starts, abs=0.01)
 
 
 @pytest.mark.parametrize(

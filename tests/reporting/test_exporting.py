@@ -12,7 +12,6 @@ import pytest
 
 import pairscale as ps
 from pairscale.core.errors import InputError
-from pairscale.judges.orders import BothOrders
 
 TEXTS = {"a": "aa", "b": "bbbb", "c": "cccccc", "d": "dddddddd"}
 SAMPLES = pl.DataFrame({"ID": list(TEXTS), "text": list(TEXTS.values()), "task": ["t1", "t1", "t2", "t2"]})
@@ -68,15 +67,6 @@ def test_margins_are_differences_of_scores(run):
         assert row["margin"] == pytest.approx(theta[row["chosen_id"]] - theta[row["rejected_id"]])
 
 
-def test_one_order_says_nothing_about_the_other(run):
-    ps.judge(ps.make_pairs(SAMPLES), judge=longer, run="one.db", progress=False)
-    ps.export("one.db", "pairs.jsonl", kind="preferences")
-    assert {row["both_orders"] for row in lines(Path("pairs.jsonl"))} == {None}
-    ps.submit_pairs(ps.make_pairs(SAMPLES), BothOrders(ps.make_judge(longer)), run="two.db", progress=False)
-    ps.export("two.db", "pairs.jsonl", kind="preferences")
-    assert {row["both_orders"] for row in lines(Path("pairs.jsonl"))} == {True}
-
-
 def test_prompts_of_their_own_must_be_the_same(message_snapshot, run, caplog):
     with pytest.raises(InputError) as refused:
         ps.export(run, "pairs.jsonl", kind="preferences", input_col="task")  # only a, b and c, d share theirs
@@ -106,17 +96,6 @@ def test_the_forms_of_trl(run):
         (True, False): {"prompt": [user], "chosen": [good], "rejected": [bad]},
         (True, True): {"chosen": [user, good], "rejected": [user, bad]},
     }
-
-
-def test_a_prompt_inside_of_a_text_does_not_touch_its_first_word(run):
-    ps.export(run, "pairs.jsonl", kind="preferences", prompt="Write!", implicit_prompt=True)
-    assert {row["chosen"] for row in lines(Path("pairs.jsonl"))} == {f"Write!\n\n{TEXTS[name]}" for name in "cd"}
-
-
-def test_without_a_prompt_there_is_no_such_column(run, caplog):
-    ps.export(run, "pairs.jsonl", kind="preferences")
-    assert "prompt" not in lines(Path("pairs.jsonl"))[0]
-    assert "without a prompt: TRL takes such pairs as having theirs inside" in caplog.text
 
 
 def test_stated_probabilities_are_of_the_chosen_text(run):
@@ -168,22 +147,3 @@ def test_a_workbook_has_a_sheet_each_for_ranking_comparisons_and_method(run):
     assert "content" not in bare.load_sheet("comparisons").to_polars().columns
     everything = str([bare.load_sheet(name).to_polars().rows() for name in bare.sheet_names])
     assert not any(f"'{name}'" in everything for name in TEXTS)
-
-
-def test_the_command(run, tmp_path):
-    import subprocess
-    import sys
-
-    SAMPLES.write_csv("texts.csv")
-    base = [sys.executable, "-m", "pairscale"]
-    done = subprocess.run(
-        [*base, "export", "run.db", "--kind", "preferences", "--prompt", "Write!", "--out", "pairs.jsonl"],
-        capture_output=True, text=True, timeout=600, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0
-    assert done.stderr.splitlines()[0].startswith("note: 4 preference pairs; left out: 1 flips")
-    assert done.stderr.splitlines()[-1] == "written: pairs.jsonl"
-    subprocess.run([*base, "export", "run.db", "--out", "all.csv"], check=True, timeout=600)
-    line = [*base, "import", "all.csv", "again.db", "--samples", "texts.csv"]
-    again = subprocess.run(line, capture_output=True, text=True, timeout=600, check=True)
-    assert again.stderr.splitlines()[-1] == "12 new comparisons in again.db"

@@ -197,14 +197,6 @@ def test_without_scripts_everything_but_reading_is_there(browser, reports):
         context.close()
 
 
-def test_on_paper_nothing_asks_to_be_clicked(visit):
-    page = visit("ab")
-    page.emulate_media(media="print")
-    assert not page.locator("nav").is_visible()
-    assert not page.locator("#search").is_visible()
-    assert page.locator("#table").is_visible()
-
-
 # Charts by altair
 
 
@@ -222,42 +214,6 @@ def test_every_chart_is_drawn_in_the_place_of_its_picture(visit, kind):
     page.emulate_media(media="print")
     for chart in charts.all():
         assert (chart.locator(".picture").is_visible(), chart.locator(".live").is_visible()) == (True, False)
-
-
-def test_what_is_pointed_at_says_what_its_picture_says(visit):
-    for kind in ("lively ranking", "lively bias", "lively ab"):
-        page = visit(kind)
-        for chart in page.locator(".chart").all():
-            titles = chart.evaluate("node => [...node.querySelectorAll('[title]')].map(one => one.title).join('; ')")
-            chart.locator(".live svg :is(.mark-symbol, .mark-rect) path").first.hover(
-                timeout=20_000, position={"x": 3, "y": 3}
-            )
-            tip = page.locator("#vg-tooltip-element.visible")
-            tip.wait_for(timeout=20_000)
-            assert tip.inner_text() in titles
-            assert tip.locator("*").count() == 0  # a name is no element
-            page.mouse.move(1, 1)
-
-
-def test_colours_change_with_the_setting_while_the_page_is_open(visit):
-    page = visit("lively ab", **DESKTOP, color_scheme="light")
-    fills = "[...document.querySelectorAll('.live svg path, .live svg text')].map(node => getComputedStyle(node).fill)"
-    light = page.evaluate(fills)
-    page.emulate_media(color_scheme="dark")
-    dark = page.evaluate(fills)
-    assert len(light) == len(dark) > 20
-    assert not {"rgb(28, 36, 48)", "rgb(47, 111, 222)"} - set(light)
-    assert not {"rgb(230, 233, 239)", "rgb(122, 167, 255)"} - set(dark)
-    clear = {"none", "rgba(0, 0, 0, 0)"}
-    assert set(light) & set(dark) <= clear | {"rgb(0, 0, 0)"}
-
-
-def test_a_lively_page_without_scripts_is_the_other(browser, reports):
-    context = browser.new_context(java_script_enabled=False)
-    page = context.new_page()
-    page.goto(reports["lively many"])
-    assert page.locator(".picture").is_visible()
-    context.close()
 
 
 def test_saved_charts_need_no_eval_either(browser, tmp_path):

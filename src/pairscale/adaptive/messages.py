@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
+
+from pairscale.core.told import is_told
 
 if TYPE_CHECKING:
     from pairscale.adaptive.session import AdaptiveState
@@ -82,6 +84,10 @@ def judge_health(figures: Mapping[str, Any]) -> list[str]:
     """
     forms = {"first_win_rate": "first text won {:.0%}", "b_mean": "position effect {:+.2f}"}
     forms["epsilon_mean"] = "lapses {:.0%}"
+    parameters: tuple[Literal["epsilon", "b"], ...] = ("epsilon", "b")
+    for parameter in parameters:
+        if f"{parameter}_p2.5" in figures and not is_told(figures, parameter):
+            del forms[f"{parameter}_mean"]
     said = [form.format(figures[name]) for name, form in forms.items() if figures.get(name) is not None]
     n_reversed, n_same = (figures.get(name) or 0 for name in ("n_reversed", "n_repeated_same_order"))
     if n_reversed:

@@ -55,8 +55,9 @@ def adaptive_status(store: RunFile) -> dict[str, Any] | None:
 
 
 _JUDGE = (
-    "first_win_rate", "b_mean", "epsilon_mean", "n_reversed", "n_flips", "n_repeated_same_order", "n_repeats_agreeing",
-    "repeat_agreement", "judge_slopes", "weak_judges",
+    "first_win_rate", "b_mean", "b_p2.5", "b_p97.5", "epsilon_mean", "epsilon_p2.5", "epsilon_p97.5", "n_reversed",
+    "n_flips", "n_repeated_same_order", "n_repeats_agreeing", "repeat_agreement", "judge_slopes", "weak_judges",
+    "mcmc_engine_version",
 )  # fmt: skip
 
 

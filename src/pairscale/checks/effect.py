@@ -6,6 +6,9 @@ import math
 from statistics import NormalDist
 from typing import Literal, TypeAlias
 
+SURELY_BETTER = 1.6449
+"""Standard errors of a difference from which on the larger is the better with a probability of 95 % or more."""
+
 _RATES = 50
 """Rates that :func:`surely_above` bets on."""
 

@@ -17,16 +17,15 @@ if TYPE_CHECKING:
 __all__ = ["Parser", "UsageError", "converted", "help_width"]
 
 _PANELS = {
-    "What to judge": "data pairs source a b trait template criterion query goal without suite variant_a variant_b "
-    "prompt_a prompt_b name_a name_b baseline update_baseline items n_pairs share order reverse shard shards select "
-    "pilot templates published",
+    "What to judge": "data pairs source a b trait template criterion goal without variant_a variant_b prompt_a "
+    "prompt_b name_a name_b baseline update_baseline items n_pairs order reverse shard pilot published condition kind samples",
     "Judge": "judge judge_args base_url cache answer price swap repeats labels key dry_run batch",
-    "Limits": "concurrency retries timeout variant_timeout max_cost max_comparisons max_minutes steps reliability "
-    "stop_when interval n_jobs seed fail_if margin max_errors",
-    "People": "labellers labels_per_case instructions host port url owner_token plain terminal status",
-    "Columns": "id_col text_col input_col output_col a_col b_col winner_col encoding strict skip_unreadable unit rater "
-    "label",
-    "Output": "run manifest out as_json columns chart chart_kind progress summary junit again title interactive",
+    "Limits": "concurrency variant_timeout max_cost max_comparisons max_minutes steps reliability interval n_jobs seed "
+    "fail_if margin max_errors",
+    "People": "labellers labels_per_case instructions host port url plain terminal status next",
+    "Columns": "id_col text_col input_col output_col a_col b_col winner_col encoding strict skip_unreadable unit rater",
+    "Output": "run manifest out as_json columns chart chart_kind width font_size no_title progress summary junit again "
+    "title interactive without_texts pseudonyms",
 }
 """Options by what they are about; all others come first, and belong to one command."""
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @from_verb(
-    "ab",
+    "evaluate.ab.ab",
     "A [B...]",
     "pairscale ab a.jsonl b.jsonl --criterion helpful --judge openai:gpt-5.1",
     'pairscale ab a.jsonl b.jsonl --criterion "easy to read" --run ab.db',

@@ -16,7 +16,7 @@ from pairscale.core.notices import plural
     "pairscale bias forward.csv reverse.csv",
     "pairscale bias run.db",
     "pairscale bias forward.csv reverse.csv --out pairs.xlsx --json",
-    hidden="level seed encoding",
+    hidden="level encoding",
 )
 def command(arguments: dict[str, Any], emit: Output) -> None:
     """Tell whether a judge favours a position.

@@ -9,6 +9,7 @@ import pairscale as ps
 from pairscale.cli._common import Output, echo, fields, require_chart, say, show_table
 from pairscale.cli.from_verb import from_verb
 from pairscale.core.errors import InputError
+from pairscale.core.told import NOT_TOLD, is_told
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,11 +24,16 @@ if TYPE_CHECKING:
 _FIGURES = {
     "reliability": "reliability",
     "reliability_weighted": "reliability, weighted",
+    "reliability_eap": "EAP reliability",
+    "rank_correlation": "expected rank correlation with the true order",
+    "reliability_without_outliers": "reliability without texts that lost or won nearly everything",
     "prior_sd": "prior standard deviation of the scores",
     "epsilon": "lapse rate",
     "error": "error of the judge's probabilities, in logits",
 }
 """What is shown of a fit, where it has it."""
+
+_POSITION = "preference for the first position, in logits"
 
 
 @from_verb(
@@ -43,9 +49,9 @@ _FIGURES = {
     "pairscale fit gpt.db claude.db --model bayes --judges slopes",
     "pairscale fit run.db --model elo --json",
     "pairscale fit run.db --chart ranking.svg",
+    "pairscale fit people.jsonl --chart judges.pdf --chart-kind judges",
     "pairscale fit results.csv --engine mle --reference S01",
-    hidden="ids rank_intervals covariance variant prior_sd chosen cluster weights repeats runs position ties level "
-    "seed",
+    hidden="ids rank_intervals covariance variant prior_sd chosen cluster weights repeats runs position level seed",
 )
 def command(
     arguments: dict[str, Any],
@@ -53,7 +59,7 @@ def command(
     *,
     fit_statistics: bool = False,
     chart: str | Path | None = None,
-    chart_kind: Literal["scores", "ranks", "wins"] = "scores",
+    chart_kind: Literal["scores", "ranks", "wins", "judges"] = "scores",
     width: int | None = None,
     font_size: float | None = None,
     no_title: bool = False,
@@ -76,7 +82,7 @@ def command(
         fit_statistics: For bt: also show how well each text and each judge fits the scores (infit, outfit).
         chart: Draw the result: svg, png, pdf, html or json, by the ending.
         chart_kind: What to draw: scores; ranks (bt and bayes; adds rank intervals to the table of bt); wins: who beats
-            whom.
+            whom; judges (bt): how well each judge fits the scale.
         width: With --chart: its width in pixels.
         font_size: With --chart: the size of names and numbers in pixels.
         no_title: With --chart: neither title nor notes.
@@ -95,7 +101,7 @@ def command(
     source = arguments["data"]
     reading = {name: arguments.pop(name) for name in ("condition", "a_col", "b_col", "winner_col", "encoding", "key")}
     keep = None
-    if not fit_statistics and chart_kind != "wins":
+    if not fit_statistics and chart_kind not in {"wins", "judges"}:
         keep = counted_by(model, answer=arguments["answer"], judges=arguments["judges"])
     every_judge = arguments["judges"] == "slopes"
     results = read_comparisons(source, **reading, aloud=False, keep=keep, every_judge=every_judge)
@@ -144,7 +150,7 @@ def _elo(fit: EloFit) -> tuple[dict[str, Any], pl.DataFrame, list[str]]:
 
 
 def _bradley_terry(fit: BTFit, reference: str | None) -> tuple[dict[str, Any], pl.DataFrame, list[str]]:
-    facts = fields(fit, "engine reliability unjudged notices prior_sd repeat_agreement")
+    facts = fields(fit, "engine reliability unjudged notices prior_sd repeat_agreement ties")
     facts |= {"n_items": fit.theta.height, "n_comparisons": round(fit.theta["comparisons"].sum() / 2)}
     facts |= {"components": len(fit.components), "level": 0.95, "reference": reference or "the mean"}
     first = "component" if "component" in fit.theta.columns else "rank"
@@ -156,9 +162,10 @@ def _bayes(fit: BayesFit) -> tuple[dict[str, Any], pl.DataFrame, list[str]]:
     log = fit.round_log.row(0, named=True)
     items = ps.summarize_items(fit)
     error = getattr(last, "error", None)
-    facts = {
+    spread = None if last.prior_sd is None else float(last.prior_sd.mean())
+    facts: dict[str, Any] = {
         "engine": last.model_variant,
-        "reliability": log["reliability_EAP"],
+        **last.reliability().columns,
         "n_items": items.height,
         "n_comparisons": last.n_comparisons,
         "diagnostics": last.diagnostics.log_columns(),
@@ -166,12 +173,18 @@ def _bayes(fit: BayesFit) -> tuple[dict[str, Any], pl.DataFrame, list[str]]:
         "epsilon": log["epsilon_mean"],
         "b": log["b_mean"],
         "b_interval": (log["b_p2.5"], log["b_p97.5"]),
-        "prior_sd": last.provenance.settings["prior_sd"] if last.prior_sd is None else float(last.prior_sd.mean()),
+        "prior_sd": last.provenance.settings["prior_sd"] if spread is None else spread,
         "repeats": last.repeat_agreement,
         "notices": fit.notices,
         "error": None if error is None else float(error.mean()),
         "judges": fit.judges,
+        "not_told": [],
     }
+    told = {"epsilon": is_told(log, "epsilon"), "b": is_told(log, "b"), "prior_sd": spread is None or last.spread_told}
+    for name, is_known in told.items():
+        if facts[name] is not None and not is_known:
+            facts[name] = None
+            facts["not_told"].append(_FIGURES.get(name, _POSITION))
     return facts, items, ["rank", "ID", "theta_mean", "theta_p2.5", "theta_p97.5"]
 
 
@@ -184,7 +197,8 @@ def _lines(facts: Mapping[str, Any]) -> list[str]:
             lines.append(f"{words} {facts[name]:.3f}")
     if facts.get("b") is not None:
         lower, upper = facts["b_interval"]
-        lines.append(f"preference for the first position, in logits {facts['b']:.3f} ({lower:.3f} to {upper:.3f})")
+        lines.append(f"{_POSITION} {facts['b']:.3f} ({lower:.3f} to {upper:.3f})")
+    lines += [f"{words}: {NOT_TOLD}" for words in facts.get("not_told", ())]
     if facts["reliability"] is not None and facts["reliability"] < 0:
         lines[1] += ": the errors of the scores are larger than their spread, so that the order says little"
     if "level" in facts:

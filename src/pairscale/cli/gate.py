@@ -15,7 +15,7 @@ _STATES = {
     0: "the gate passed",
     1: "the gate could not run",
     3: "the gate failed, by --fail-if",
-    4: "untested, as the gate could not have failed",
+    4: "untested, so it has not passed",
 }
 
 
@@ -37,8 +37,9 @@ def command(arguments: dict[str, Any], emit: Output) -> int:
     Exit code 0: the verdict is not among --fail-if; 3: it is; 4: untested; 1: the gate could not run; 2: wrong usage.
 
     The verdict is better, worse, not-worse (worse by less than --margin, if at all), equivalent (within the margin on
-    both sides) or inconclusive; or untested, whatever --fail-if says, where the gate could not have failed: there are
-    too few tasks to show that B is worse, even if it loses all of them. Tasks are asked in a random order, and no more
+    both sides) or inconclusive; or untested, whatever --fail-if says, where the gate could not have failed (there are
+    too few tasks to show that B is worse, even if it loses all of them) or the judge has not shown that it can tell, by
+    naming the same winner in both orders, by --planted or by --card. Tasks are asked in a random order, and no more
     of them than the decision needs; the bounds behind the verdict hold however often you look. If A and B are equal,
     the gate says worse with a chance of at most 5 %; if B is worse by the whole margin, it says not-worse with a chance
     of at most 5 %.

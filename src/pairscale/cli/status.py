@@ -126,7 +126,9 @@ def _standing(found: ps.RunStatus) -> list[str]:
             f"{run['invalid']:,} invalid answers, reliability {shown_figure(run['reliability'])}{provisional(run)}, "
             f"{run['stage'].replace('_', ' ')}, round {run['round_id']}, {state}"
         )
-        lines += [f"judge: {words}" for words in judge_health(run["judge"] or {})]
+        health = judge_health(run["judge"] or {})
+        if health:
+            lines.append(f"judge: {', '.join(health)}")
     counts = found.labelled
     if counts is not None:
         lines.append(

@@ -122,6 +122,9 @@ TEXT_COLUMNS = (
 )  # fmt: skip
 """Columns that are text whatever a file's cells look like: the id ``007`` stays ``007``."""
 
+PAIRS_CHOSEN = "pairs_chosen"
+"""In exported results, the column that says ``adaptive`` where a pair was chosen by what earlier answers said."""
+
 TIMES = "pairscale times"
 """In tables of different rows, the column that says how often each stands there."""
 

@@ -6,11 +6,14 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+import numpy as np
 import polars as pl
 
+from pairscale.checks.card import JudgeCard, JudgeIdentity, read_judge_card
 from pairscale.core.display import ReprMixin
 from pairscale.core.encodings import read_bytes
 from pairscale.core.errors import FileFormatError, InputError, JudgeError, PairscaleError
@@ -25,10 +28,10 @@ from pairscale.core.options import (
     require_text,
 )
 from pairscale.core.provenance import Provenance, fingerprint
-from pairscale.core.tables import listed
+from pairscale.core.tables import Table, listed
 from pairscale.evaluate.ab import ab, is_variant, read_sides, read_source, read_suite
 from pairscale.evaluate.formats.reading import named_columns
-from pairscale.evaluate.inference.cases import by_task, read_cases, used_cases
+from pairscale.evaluate.inference.cases import Scores, by_task, read_cases, used_cases
 from pairscale.evaluate.inference.failures import Failures, require_failures, ways_to_count
 from pairscale.evaluate.inference.gate import (
     FAIL_IF,
@@ -46,15 +49,18 @@ from pairscale.evaluate.inference.gate import (
     two_sided,
     verdict_of_ways,
 )
-from pairscale.evaluate.result import PairwiseCase, PairwiseRunResult, write_document
+from pairscale.evaluate.judge import make_task_judge, model_settings
+from pairscale.evaluate.result import PairwiseCase, PairwiseRunResult, flips_of, write_document
 from pairscale.evaluate.run import Look, answer_source, paired, require_two_names
 from pairscale.evaluate.tasks import InMemoryTraceSource, Suite, Trace, TraceRef, TraceSource, name_of_input
 from pairscale.evaluate.wording import (
+    cannot_tell,
     gate_advice,
     gate_junit,
     gate_line,
     gate_markdown,
     gate_sentence,
+    percent,
     too_few_tasks,
 )
 from pairscale.judges.function import words_of
@@ -71,6 +77,7 @@ Missing: TypeAlias = Literal["refuse", "excluded"]
 
 _BASELINE = {"kind": "pairscale baseline", "version": 1}
 _HEX = 64
+_SURELY_TOLD = 0.5  # of the tasks in which one answer is better: those told right, less those told wrong
 _LOST = 20  # tasks that B lost and that a result names
 _COLUMNS: dict[str, pl.DataType] = {
     "criterion": pl.String(),
@@ -105,7 +112,9 @@ class GateCriterion:
         by_failures: by the way to count failures, the verdict if that were the only way.
         cases_needed: about how many cases would decide it, where it is open.
         lost: tasks that B lost, the first of them.
-        untested: why the gate could not have failed by this criterion, in words; None where it could.
+        untested: why nothing was tested by this criterion, in words: the gate could not have failed, or the judge has
+            not shown that it can tell; None otherwise.
+        can_tell: whether the judge has shown that it can tell A from B; None where the verdict does not rest on it.
         sentence: the verdict in words.
         advice: what to do next.
     """
@@ -128,6 +137,7 @@ class GateCriterion:
     cases_needed: int | None
     lost: tuple[str, ...]
     untested: str | None = None
+    can_tell: bool | None = None
     sentence: str = ""
     advice: str = ""
 
@@ -168,7 +178,7 @@ class GateResult(ReprMixin, table="frame"):
 
     @property
     def passed(self) -> bool:
-        """Whether the gate ran and could have failed, and no verdict is among ``fail_if``."""
+        """Whether the gate ran and tested something, and no verdict is among ``fail_if``."""
         return self.exit_code == 0
 
     @property
@@ -234,6 +244,8 @@ def gate(
     failures: Failures = "loss",
     missing: Missing = "refuse",
     max_errors: float = 0.1,
+    planted: str | os.PathLike[str] | Table | None = None,
+    card: JudgeCard | str | os.PathLike[str] | None = None,
     seed: int = 1,
     judge_args: Mapping[str, Any] | None = None,
     base_url: str | None = None,
@@ -252,10 +264,14 @@ def gate(
 
     The verdict is ``better``, ``worse``, ``not-worse`` (worse by less than the margin, if at all), ``equivalent``
     (within the margin on both sides) or ``inconclusive``; or ``untested``, and the gate has not passed, where it could
-    not have failed: there are too few tasks to show that B is worse, even if it loses all of them. Tasks are asked in a
-    random order, and no more than the decision needs: the bounds behind the verdict hold however often you look. If A
-    and B are equal, the gate says ``worse`` with a chance of at most 5 %; if B is worse by the whole margin, it says
-    ``not-worse`` with a chance of at most 5 %.
+    not have failed (there are too few tasks to show that B is worse, even if it loses all of them) or the judge has not
+    shown that it can tell. Tasks are asked in a random order, and no more than the decision needs: the bounds behind
+    the verdict hold however often you look. If A and B are equal, the gate says ``worse`` with a chance of at most 5 %;
+    if B is worse by the whole margin, it says ``not-worse`` with a chance of at most 5 %.
+
+    A judge that cannot tell A from B makes them even. So every verdict but ``better`` and ``worse`` takes a judge that
+    surely names the same winner in both orders in more than half of the tasks, or a ``card`` that shows how well it
+    agrees with people, or ``planted`` answers that it surely finds to be worse.
 
     A variant that fails on a task has lost it, unless ``failures`` says otherwise. ``better``, ``not-worse`` and
     ``equivalent`` must hold however failures count. A judge that fails gives no outcome, and too many such cases mean
@@ -296,6 +312,10 @@ def gate(
             ``excluded``.
         missing: What to do if B has no answer to a task of A: ``refuse`` to run, or leave the task out (``excluded``).
         max_errors: The largest share of cases that the judge may leave without an answer.
+        planted: Answers that are known to be worse than those of A, to some of its tasks, about 20 of them. They are
+            compared with A's recorded answers first, and show whether the judge can tell.
+        card: The judge card of this judge and criterion, from :func:`check_judge` with labels of people: another way to
+            show that it can tell.
         seed: Seed of the order of tasks.
         judge_args: Settings of the judge.
         base_url: Address of the provider of the judge.
@@ -329,29 +349,18 @@ def gate(
         ('worse', False, 8)
     """
     require_two_names(name_a, name_b)
-    options: dict[str, Any] = {
-        "margin": margin,
-        "level": level,
-        "fixed": fixed,
-        "missing": missing,
-        "max_errors": max_errors,
-    }
+    options: dict[str, Any] = {"margin": margin, "level": level, "fixed": fixed, "missing": missing}
+    options |= {"max_errors": max_errors}
     criteria, rule = _require_options(criterion, judge, fail_if, failures, **options)
-    reports = {name: _require_file(path, name) for name, path in (("summary", summary), ("junit", junit)) if path}
-
-    def finish(result: PairwiseRunResult | None, recorded: Baseline | None, problem: str | None) -> GateResult:
-        verdicts = tuple(gate_criterion(result, key, rule) for key in result.keys) if result else ()
-        digests = {"baseline": recorded.digest} if recorded else {}
-        provenance = Provenance("gate", {"fail_if": rule.fail_if, **options}, seed, digests)
-        described = None if recorded is None else str(recorded)
-        gated = GateResult(verdicts, rule.fail_if, margin, level, fixed, result, problem, described, provenance)
-        for name, path in reports.items():
-            with replacing(path) as temporary:
-                temporary.write_text((gate_markdown if name == "summary" else gate_junit)(gated), "utf-8")
-        return gated
-
     if update_baseline and baseline is None:
         raise InputError("`update_baseline=` needs a file for it: give `baseline=`", "update_baseline")
+    reports = {name: _require_file(path, name) for name, path in (("summary", summary), ("junit", junit)) if path}
+    finish = partial(_finished, rule=rule, options=options, seed=seed, reports=reports)
+    asking: dict[str, Any] = {
+        "criterion": criteria, "judge": judge, "run": run, "swap": swap, "concurrency": concurrency, "retries": retries,
+        "timeout": timeout, "price": price, "failures": failures, "seed": seed, "judge_args": judge_args,
+        "base_url": base_url, "progress": progress,
+    }  # fmt: skip
     names = (name_a, name_b)
     variants = (variant_a, variant_b)
     if b is not None and suite is not None and (is_variant(a) or is_variant(b)):
@@ -359,6 +368,7 @@ def gate(
         a, b, suite = suite, None, None
     recorded = None
     try:
+        told = _told_by_card(card, asking)
         named = named_columns(id_col, input_col, output_col)
         runs_variants = any((*variants, prompt_a, prompt_b))
         if baseline is not None:
@@ -381,23 +391,91 @@ def gate(
             suite = read_suite(suite, named, encoding)
             tasks = _shared_tasks(a, b, suite, names, missing)
         _tell_size(tasks, rule, names[1], fixed=fixed)
+        if planted is not None:
+            answers = (variants[0] if runs_variants else a, read_source(planted, named, "planted", encoding))
+            max_cost = _told_by_planted(answers, rule, max_cost, asking, told)
+        rule = replace(rule, by_flips=not told.keys() >= set(criteria))
         result = ab(
-            a, b, criterion=criteria, judge=judge, variant_a=variants[0], variant_b=variants[1], prompt_a=prompt_a,
-            prompt_b=prompt_b, name_a=names[0], name_b=names[1], suite=suite, run=run,
-            swap=swap, repeats=repeats, concurrency=concurrency, retries=retries, timeout=timeout,
-            variant_timeout=variant_timeout, max_cost=max_cost, price=price, failures=failures,
-            stop_when=None if fixed else rule, seed=seed, judge_args=judge_args, base_url=base_url, save=save,
-            progress=progress,
+            a, b, variant_a=variants[0], variant_b=variants[1], prompt_a=prompt_a, prompt_b=prompt_b, name_a=names[0],
+            name_b=names[1], suite=suite, repeats=repeats, variant_timeout=variant_timeout, max_cost=max_cost,
+            stop_when=None if fixed else rule, save=save, **asking,
         )  # fmt: skip
     except BaseException as error:  # so that no report of an earlier run stays in its place, on Ctrl-C neither
         finish(None, None, str(error) if isinstance(error, PairscaleError) else words_of(error))
         raise
-    gated = finish(result, recorded, _problem(result, max_errors, fixed=fixed))
+    gated = finish(result, recorded, _problem(result, max_errors, fixed=fixed), told=told)
     if gated.problem is not None:
         raised = JudgeError(gated.problem)
         raised.result = gated
         raise raised
     return gated
+
+
+def _finished(
+    result: PairwiseRunResult | None,
+    recorded: Baseline | None,
+    problem: str | None,
+    *,
+    rule: GateRule,
+    options: Mapping[str, Any],
+    seed: int,
+    reports: Mapping[str, Path],
+    told: Mapping[str, bool] | None = None,
+) -> GateResult:
+    """The result of a gate, with its reports written."""
+    verdicts = tuple(gate_criterion(result, key, rule, told) for key in result.keys) if result else ()
+    digests = {"baseline": recorded.digest} if recorded else {}
+    provenance = Provenance("gate", {"fail_if": rule.fail_if, **options}, seed, digests)
+    figures = (options["margin"], options["level"], options["fixed"])
+    described = None if recorded is None else str(recorded)
+    gated = GateResult(verdicts, rule.fail_if, *figures, result, problem, described, provenance)
+    for name, path in reports.items():
+        with replacing(path) as temporary:
+            temporary.write_text((gate_markdown if name == "summary" else gate_junit)(gated), "utf-8")
+    return gated
+
+
+def _told_by_card(card: JudgeCard | str | os.PathLike[str] | None, asking: Mapping[str, Any]) -> dict[str, bool]:
+    """Whether a card shows that the judge can tell, by the criterion that the card is about."""
+    if card is None:
+        return {}
+    read = card if isinstance(card, JudgeCard) else read_judge_card(card)
+    judge = asking["judge"] or "lexical"
+    if isinstance(judge, list | tuple):
+        if len(judge) > 1:
+            raise InputError("`card=` is of one judge, not of a panel; show by `planted=` that it can tell", "card")
+        judge = judge[0]
+    criterion = read.judge.trait or ""
+    if criterion not in asking["criterion"]:
+        raise InputError(f"the judge card is about {criterion!r}, which is no criterion of this gate", "card")
+    settings = {**(asking["judge_args"] or {})}
+    settings |= model_settings([judge], base_url=asking["base_url"], price=asking["price"])
+    condition = make_task_judge(judge, criterion, settings or None).condition
+    differences = read.judge.differences(JudgeIdentity.of(condition, "cases", criterion))
+    if differences:
+        raise InputError(f"the judge card is of another judge: {'; '.join(differences)}", "card")
+    net = read.measures["net_agreement"]
+    return {criterion: net.lower is not None and net.lower > _SURELY_TOLD}
+
+
+def _told_by_planted(
+    answers: tuple[Any, Any], rule: GateRule, max_cost: float | None, asking: Mapping[str, Any], told: dict[str, bool]
+) -> float | None:
+    """Note whether the judge finds planted answers to be worse than A's, by criterion; what may still be spent."""
+    a, planted = answers
+    if not isinstance(a, TraceSource):
+        raise InputError("`planted=` needs recorded answers of A: two files, or `baseline=`", "planted")
+    with without_notices():  # the comparison itself says the same
+        result = ab(a, planted, name_a="A", name_b="planted", max_cost=max_cost, **asking)
+    for key in result.keys:
+        scores = by_task(used_cases(read_cases(result.frame(key)), "half"))
+        most = fixed_bounds(scores, 0.0, rule.level)[1] if scores.n else 1.0
+        told[key] = 1 - 2 * most > _SURELY_TOLD
+        words = f"planted answers, {key}: they won {percent(scores.mean)} of {plural(scores.tasks, 'task')}"
+        mention(f"{words} (surely at most {percent(most)}, where {percent((1 - _SURELY_TOLD) / 2)} are allowed)")
+    if max_cost is not None and asking["run"] is None:  # a run file knows by itself what was spent
+        max_cost = max(0.0, max_cost - result.cost)
+    return max_cost
 
 
 def _require_options(
@@ -517,7 +595,9 @@ def _problem(result: PairwiseRunResult, max_errors: float, *, fixed: bool) -> st
     return None
 
 
-def gate_criterion(run: PairwiseRunResult, key: str, rule: GateRule) -> GateCriterion:
+def gate_criterion(
+    run: PairwiseRunResult, key: str, rule: GateRule, told: Mapping[str, bool] | None = None
+) -> GateCriterion:
     """The verdict of one criterion.
 
     The cases are looked at in the order in which they were to be asked, and the verdict is that of the first look at
@@ -527,6 +607,7 @@ def gate_criterion(run: PairwiseRunResult, key: str, rule: GateRule) -> GateCrit
         run: the result; by the confidence sequence if it was looked at after every case, else by one look.
         key: the criterion.
         rule: the margin, the level and what the gate fails on.
+        told: by criterion, whether a card or planted answers have shown that the judge can tell.
     """
     cases = list(run.of(key))
     shown, rate, ends, n = _by_sequence(run, cases, rule) if run.sequential else _by_interval(run, key, rule)
@@ -539,7 +620,14 @@ def gate_criterion(run: PairwiseRunResult, key: str, rule: GateRule) -> GateCrit
         tasks += len(run.unasked)  # they would have been asked, had they been needed
     plain = all(case.repeat == 1 and case.preference is None for case in cases)
     untested = too_few_tasks(tasks, rule, run.variant_b, fixed=plain and not run.sequential)
-    verdict = verdict_of_ways(shown, run.failures) if untested is None else "untested"
+    verdict = verdict_of_ways(shown, run.failures)
+    can_tell = None
+    if untested is None and verdict not in {"better", "worse"}:
+        can_tell = told[key] if told and key in told else _is_consistent(cases, rule.level)
+        if not can_tell:
+            untested = cannot_tell(None if told and key in told else flips_of(cases))
+    if untested is not None:
+        verdict = "untested"
     needed = None
     if verdict == "inconclusive" and answered:
         needed = cases_to_decide(rule.margin, level=rule.level, ties=ties / len(answered), fixed=not run.sequential)
@@ -563,9 +651,20 @@ def gate_criterion(run: PairwiseRunResult, key: str, rule: GateRule) -> GateCrit
         cases_needed=needed,
         lost=tuple(dict.fromkeys(lost))[:_LOST],
         untested=untested,
+        can_tell=can_tell,
     )
     sentence = gate_sentence(criterion, run, rule)
     return replace(criterion, sentence=sentence, advice=gate_advice(criterion, run, rule))
+
+
+def _is_consistent(cases: Sequence[PairwiseCase], level: float) -> bool:
+    """Whether both orders surely name the same winner in more than half of the tasks in which they name any."""
+    tasks: dict[str, list[PairwiseCase]] = {}
+    for case in cases:
+        tasks.setdefault(case.task_id, []).append(case)
+    flips = [flipped for flipped in map(flips_of, tasks.values()) if flipped]
+    shares = Scores(np.array([np.mean(flipped) for flipped in flips]), sum(map(len, flips)))
+    return bool(flips) and fixed_bounds(shares, 0.0, level)[1] < 0.5
 
 
 _Figures: TypeAlias = tuple[dict[Failures, Shown], float | None, tuple[float | None, float | None], int]
@@ -576,7 +675,7 @@ def _by_sequence(run: PairwiseRunResult, cases: Sequence[PairwiseCase], rule: Ga
     look = Look([case.task_id for case in cases], run.failures, rule)
     for place, case in enumerate(cases):
         look.take(place, case)
-        if rule.decided(look.sequences, run.failures):
+        if rule.decided(look, run.failures):
             break
     shown = {way: sequence.shown for way, sequence in look.sequences.items()}
     asked: RunningVerdict = look.sequences[run.failures]

@@ -344,6 +344,22 @@ def counted_score(case: PairwiseCase, failures: Failures) -> float | None:
     return score_of(str(kind), winner, case.preference if asked else None)
 
 
+def flips_of(cases: Iterable[PairwiseCase]) -> list[float]:
+    """Of the cases in which a judge named a winner in both orders: 1 where these differ, 0 where they are the same.
+
+    Two equal answers need no judge, and count as the same.
+    """
+    flips = []
+    for case in cases:
+        asked = case.detail.get("members", [{}])[0].get("detail") or case.detail
+        in_both_orders = case.outcome is Outcome.WIN and len(asked.get("orders", ())) == 2
+        if case.outcome is Outcome.FLIP:
+            flips.append(1.0)
+        elif in_both_orders or case.detail.get("identical"):
+            flips.append(0.0)
+    return flips
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rates",)):
     """What a run gave: every case, and the figures over them.

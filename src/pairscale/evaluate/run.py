@@ -32,9 +32,9 @@ from pairscale.evaluate.inference.failures import (
     require_failures,
     ways_to_count,
 )
-from pairscale.evaluate.inference.gate import GateRule
+from pairscale.evaluate.inference.gate import GateRule, RunningVerdict
 from pairscale.evaluate.inference.sequence import RunningSequence
-from pairscale.evaluate.result import PairwiseCase, PairwiseRunResult, counted_score, figures_of, measures_of
+from pairscale.evaluate.result import PairwiseCase, PairwiseRunResult, counted_score, figures_of, flips_of, measures_of
 from pairscale.evaluate.store import Compared, EvaluationStore
 from pairscale.evaluate.tasks import (
     Match,
@@ -93,14 +93,14 @@ class DecidedRule:
         """A confidence sequence."""
         return RunningSequence()
 
-    def stops(self, looks: Sequence[Mapping[Failures, RunningSequence]], asked: Failures) -> bool:
+    def stops(self, looks: Sequence[Look], asked: Failures) -> bool:
         """Whether one variant is better; asked after every task.
 
         Args:
-            looks: of each comparator, by the way to count failures, what its scores have shown.
+            looks: of each comparator.
             asked: the way that was asked for.
         """
-        better = {way: sequence.better for way, sequence in looks[0].items() if sequence.n}
+        better = {way: sequence.better for way, sequence in looks[0].sequences.items() if sequence.n}
         return agreed_better(better, asked) is not None
 
 
@@ -117,7 +117,7 @@ class Look:
 
     Attributes:
         sequences: by the way to count failures, what the scores have shown.
-        looked: tasks that were looked at.
+        flips: of the tasks in which both orders name a winner, how often these differ.
     """
 
     def __init__(self, tasks: Sequence[str], failures: Failures, rule: DecidedRule | GateRule) -> None:
@@ -125,7 +125,7 @@ class Look:
         self._next = 0
         self._done: dict[int, PairwiseCase] = {}
         self._of_task: list[PairwiseCase] = []
-        self.looked = 0
+        self.flips = RunningVerdict(0.0)
         self.sequences: dict[Failures, Any] = {way: rule.sequence() for way in ways_to_count(failures)}
 
     def take(self, place: int, case: PairwiseCase) -> None:
@@ -144,8 +144,10 @@ class Look:
             known = [score for score in scores if score is not None]
             if known:
                 sequence.update(sum(known) / len(known))
+        flipped = flips_of(self._of_task)
+        if flipped:
+            self.flips.update(sum(flipped) / len(flipped))
         self._of_task = []
-        self.looked += 1
 
 
 # Where the two answers of a case come from
@@ -517,7 +519,7 @@ class PairwiseRun:
         if rule is not None:
             for look, case in zip(self._looks, cases, strict=True):
                 look.take(place, case)
-            if rule.stops([look.sequences for look in self._looks], self.failures):
+            if rule.stops(self._looks, self.failures):
                 self.stopped = self.stopped or "decided"
 
     async def _compare(self, job: CaseJob) -> tuple[list[PairwiseCase], tuple[Trace, Trace]]:

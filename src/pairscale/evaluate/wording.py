@@ -20,6 +20,8 @@ from pairscale.evaluate.inference.sequence import RunningSequence
 from pairscale.evaluate.inference.win_rate import few_graded
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pairscale.evaluate.gate import GateCriterion, GateResult
     from pairscale.evaluate.inference.control import ControlledRate, StyleEffect
     from pairscale.evaluate.inference.gate import GateRule, GateVerdict
@@ -130,10 +132,13 @@ def _sentence(run: PairwiseRunResult, rate: WinRate, better: str | None) -> str:
         sure = f"equal variants have a result like this in {100 * _chance_of(rate):.0f} of 100 comparisons"
     start = f"no difference shown: {run.variant_b}" if better is None else f"{run.names[better]} is better: it"
     percentage = f"{100 * share:.0f} %"
+    weighed = f" of {plural(rate.tasks, 'task')}, every task counting once" if rate.n > rate.tasks else ""
     if rate.graded:
-        return f"{start} is preferred by {percentage} on average over {plural(rate.n, 'case')} ({sure})"
+        return f"{start} is preferred by {percentage} on average over {plural(rate.n, 'case')}{weighed} ({sure})"
     if run.sequential:
         return f"{start} won {percentage} of {plural(rate.tasks, 'task')} (a tie counts as half; {sure})"
+    if weighed:
+        return f"{start} won {percentage} of {plural(rate.n, 'case')} with a winner{weighed} ({sure})"
     return f"{start} won {wins:,} of {plural(rate.n, 'case')} with a winner ({percentage}; {sure})"
 
 
@@ -352,6 +357,21 @@ def too_few_tasks(tasks: int, rule: GateRule, b: str, *, fixed: bool) -> str | N
     )
 
 
+def cannot_tell(flips: Sequence[float] | None) -> str:
+    """That the judge has not shown that it can tell A from B, and why.
+
+    Args:
+        flips: of each case in which both orders name a winner, whether these differ; None where a card or planted
+            answers had to show it.
+    """
+    start = "the judge has not shown that it can tell them apart"
+    if flips is None:
+        return f"{start}, by the card or the planted answers"
+    if not flips:
+        return f"{start}: it never named a winner in both orders"
+    return f"{start}: its winner changed with the order in {sum(flips):.0f} of {plural(len(flips), 'case')}"
+
+
 def gate_sentence(found: GateCriterion, run: PairwiseRunResult, rule: GateRule) -> str:
     """The verdict of a criterion in a sentence.
 
@@ -371,12 +391,12 @@ def gate_sentence(found: GateCriterion, run: PairwiseRunResult, rule: GateRule) 
     if found.untested is not None:
         verdict += f", as {found.untested}"
     ties = ", ties as half" if found.ties else ""
+    if any(case.repeat > 1 for case in run.of(found.key)):
+        ties += ", every task counting once"
     sure = f"{found.level * 100:.4g} % sure: at least {percent(found.lower)}, at most {percent(found.upper)}"
     text = f"{verdict}: it won {percent(found.rate)} of {plural(found.n, 'case')}{ties} ({sure})"
     if found.verdict in {"equivalent", "not-worse"}:
         text += f", and you allow down to {share_words(0.5 - rule.margin)}"
-    if _rests_on_order(found, run):
-        text += "; but in most cases the judge only went by the order of the answers"
     return text
 
 
@@ -385,16 +405,19 @@ def gate_advice(found: GateCriterion, run: PairwiseRunResult, rule: GateRule) ->
     b = run.variant_b
     again = "and run the gate again"
     is_open = found.verdict in {"untested", "inconclusive"}
+    cannot_tell = found.can_tell is False
     many = ""
     if found.cases_needed is not None and found.cases_needed > found.n:
         many = f" (about {found.cases_needed:,} in all show that {b} is not worse, if it is as good)"
     lost = ", ".join(found.lost[:_SHOWN]) + (" and others" if found.losses > _SHOWN else "")
     advice = {
         f"look at why the judge did not answer, {again}": found.rate is None,
-        f"name a better judge, {again}": _rests_on_order(found, run),
-        f"{_look_at_failures(run, found.key)}, {again}": _disagree(found),
         _RAISE_COST: is_open and run.stopped == "max_cost",
-        "the gate stopped when another criterion had failed; see that one": is_open and run.stopped == "decided",
+        "the gate stopped when another criterion had failed; see that one": is_open
+        and run.stopped == "decided"
+        and len(run.keys) > 1,
+        f"name a better judge, or show by `card=` or `planted=` that this one can tell, {again}": cannot_tell,
+        f"{_look_at_failures(run, found.key)}, {again}": _disagree(found),
         _same_answers(run): is_open and are_identical(run, found.key),
         f"add tasks{many}, or allow a larger margin than {share_words(rule.margin)}, {again}": is_open,
         f"read the tasks that {b} lost ({lost}), improve {b}, {again}": found.verdict == "worse",
@@ -402,11 +425,6 @@ def gate_advice(found: GateCriterion, run: PairwiseRunResult, rule: GateRule) ->
         f"{b} can take the place of {run.variant_a}": True,
     }
     return next(words for words, holds in advice.items() if holds)
-
-
-def _rests_on_order(found: GateCriterion, run: PairwiseRunResult) -> bool:
-    """Whether a verdict rests on flips, which say nothing of the answers."""
-    return found.verdict not in {"better", "worse"} and goes_by_order(run, found.key)
 
 
 def _disagree(found: GateCriterion) -> bool:

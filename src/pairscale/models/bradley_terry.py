@@ -77,6 +77,11 @@ _TOO_NARROW = (
     'model="bayes", or engine="map" with prior_sd="learned" and repeats="learned"'
 )
 
+_NO_RELIABILITY = (
+    "no reliability: scores from adaptively chosen pairs lie too far apart for one to be read off them; that of these "
+    "answers is the reliability of model='bayes'"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class PositionEffect:
@@ -135,7 +140,7 @@ class BTSolution:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class BTFit(PlotMixin, ReportMixin, table="theta", charts=("scores", "ranks", "wins")):
+class BTFit(PlotMixin, ReportMixin, table="theta", charts=("scores", "ranks", "wins", "judges")):
     """Bradley–Terry scores of items, and what is known about them.
 
     Attributes:
@@ -145,7 +150,8 @@ class BTFit(PlotMixin, ReportMixin, table="theta", charts=("scores", "ranks", "w
             ``rank_upper``. Parts that were fitted separately have no ``rank`` and a further column ``component``,
             counted from 1.
         reliability: ``1 - mean(se²) / var(theta)``, the share of the variance that is not error. None for fewer than
-            three items, equal scores, separate parts or a reference item: there it means nothing.
+            three items, equal scores, separate parts, a reference item or pairs that were chosen adaptively: there it
+            means nothing.
         engine: the engine that was used.
         fit: how the scores were found.
         components: the items of each part that comparisons join; one part unless ``unconnected="separate"``.
@@ -262,8 +268,8 @@ def fit_bt_model(
         repeats: how to count repeats of a pair: ``independent``, each is new evidence, as in R; ``learned``, by how far
             repeats agree beyond what the scores explain; or that excess agreement, from 0 (independent) to 1 (nothing
             new). A pair asked n times then weighs 1 + (n - 1)(1 - repeats).
-        chosen: ``adaptive`` when pairs were chosen by what earlier answers said; a notice then says that the intervals
-            are too narrow, except with ``map``, a learned prior and learned repeats.
+        chosen: ``adaptive`` when pairs were chosen by what earlier answers said. There is no reliability then, and a
+            notice says that the intervals are too narrow, except with ``map``, a learned prior and learned repeats.
         verbose: say how the engine went.
         n_jobs: processes for the bootstrap, -1 for all cores; by default one, or what ``joblib.parallel_config`` says.
 
@@ -302,6 +308,8 @@ def fit_bt_model(
     notices = [*outcomes.notices, *_say_self_pairs(outcomes, with_self), *_say_copies(outcomes, everyone, agreement)]
     if chosen == "adaptive" and se and (method.prior_sd != "learned" or agreement is None):
         notices.append(notice(f"the pairs were chosen by what earlier answers said. {_TOO_NARROW}"))
+    if chosen == "adaptive":
+        notices.append(notice(_NO_RELIABILITY))
     unjudged = tuple(sorted(set(expected) - set(counts.ids)))
     if unjudged:
         notices.append(notice(f"no score, because no comparison was decided: {listed(unjudged)}"))
@@ -330,7 +338,7 @@ def fit_bt_model(
         notice(f"{method.name}: {end} after {solution.iterations} steps")
     return BTFit(
         theta=theta,
-        reliability=_reliability(theta) if len(pieces) == 1 and reference is None else None,
+        reliability=_reliability(theta) if len(pieces) == 1 and reference is None and chosen != "adaptive" else None,
         engine=method.name,
         fit=solution,
         components=tuple(piece.ids for piece in pieces),

@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 
 from pairscale.core.columns import judge_column
-from pairscale.core.display import ReprMixin
+from pairscale.core.display import PlotMixin
 from pairscale.core.errors import InputError
 from pairscale.core.notices import notice, plural
 from pairscale.core.options import checked
@@ -40,7 +40,7 @@ _FEWEST = 3  # of fewer, a mean and a standard deviation flag no one
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class FitStatistics(ReprMixin, table="items"):
+class FitStatistics(PlotMixin, table="items", charts=("judges",)):
     """How well items and judges fit.
 
     Attributes:

@@ -6,18 +6,20 @@ much repeats of a pair add (:mod:`pairscale.models.bayes.repeats`), for the Baye
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
+import numpy as np
 import polars as pl
 import polars.selectors as cs
 
 from pairscale.core.columns import judge_column
-from pairscale.core.comparisons import AS_NEW, BY_ADDED, say_copies, says_who_stood_first
+from pairscale.core.comparisons import AS_NEW, BY_ADDED, OF_ITS_PAIR, say_copies, says_who_stood_first
 from pairscale.core.errors import InputError
 from pairscale.core.notices import notice
 from pairscale.core.options import ProgressMode, checked, require_choice
-from pairscale.core.results import Results
-from pairscale.core.tables import TIMES, as_text, is_blank
+from pairscale.core.results import ORDER_KNOWN, Results
+from pairscale.core.tables import TIMES, as_text, is_blank, times_of
 from pairscale.models.bayes.rows import PROBABILITY, read_rows
 from pairscale.models.bayes.settings import Answer, Judges
 from pairscale.store.reading import read_comparisons
@@ -52,6 +54,7 @@ _MODELS_OF = {
     ),
 }  # fmt: skip
 """The models that an option belongs to."""
+_SURE = 2.6  # standard errors: of a hundred judges without an order effect, one is suspected
 _DEFAULTS = (None, False, 0, "auto", "winner", "pooled")
 
 
@@ -186,13 +189,41 @@ def fit(
     fixed = 1.0 if engine != "map" or (separate and prior_sd is None) else spread
     from pairscale.models.bradley_terry import fit_bt_model
 
-    return fit_bt_model(
+    found = fit_bt_model(
         Results(known.table), engine=engine, ids=names, prior_sd=fixed, ties="drop" if ties is None else ties,
         level=0.95 if level is None else level, seed=seed, unconnected="separate" if separate else "error",
         repeats=counted, chosen=chosen or known.chosen or "beforehand", position=position, cluster=cluster,
         bootstrap=bootstrap, reference=reference, weights=weights, covariance=covariance,
         rank_intervals=rank_intervals, n_jobs=n_jobs,
     )  # fmt: skip
+    if position or not says_who_stood_first(known.table):
+        return found
+    return replace(found, notices=(*found.notices, *_say_order_effect(known.table, found)))
+
+
+def _say_order_effect(table: pl.DataFrame, found: BTFit) -> list[str]:
+    """That the text shown first wins surely more, or less, often than the scores explain."""
+    score = found.theta.select("ID", "theta")
+    decided = table.filter(OF_ITS_PAIR & (pl.col("ID1") != pl.col("ID2")))
+    if ORDER_KNOWN in decided.columns:
+        decided = decided.filter(pl.col(ORDER_KNOWN).fill_null(value=True))
+    decided = decided.join(score.rename({"ID": "ID1", "theta": "first"}), on="ID1")
+    decided = decided.join(score.rename({"ID": "ID2", "theta": "second"}), on="ID2")
+    times = times_of(decided)
+    weight = np.ones(decided.height) if times is None else times.to_numpy()
+    expected = 1 / (1 + np.exp((decided["second"] - decided["first"]).to_numpy()))
+    won = (decided["better_id"] == decided["ID1"]).to_numpy()
+    surplus = float(weight @ (won - expected))
+    if surplus**2 <= _SURE**2 * float(weight @ (expected * (1 - expected))):
+        return []
+    share = float(weight @ won) / float(weight.sum())
+    side = "more" if surplus > 0 else "less"
+    return [
+        notice(
+            f"the text shown first won {share:.0%} of the comparisons, surely {side} often than the scores explain: "
+            "intervals that leave this out do not cover; position=True estimates it"
+        )
+    ]
 
 
 def _fit_bayes(

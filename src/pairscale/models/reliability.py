@@ -19,7 +19,7 @@ import scipy
 
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError
-from pairscale.models.bayes.convergence import by_rank
+from pairscale.models.bayes.convergence import BLOCK, by_rank
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -31,13 +31,15 @@ __all__ = [
     "ReliabilityOfDraws",
     "ScaleSeparation",
     "eap_reliability",
+    "outlying",
     "reliability_of_draws",
     "scale_separation_reliability",
 ]
 
 _MOST_OUTSIDE = 10  # of so many texts one may lie outside: more are no outliers but a second group
 _WON_LITTLE = 0.2  # of their comparisons with the others, the texts outside won surely less than this
-_FAR = 3.0  # standard deviations of the others' scores
+_FAR = 3.2  # standard deviations of the others' scores
+_GAP = 0.7  # the same, to the next text
 _SEED = 20261118
 _POSITIONS = np.linspace(-20.0, 6.0, 521)
 
@@ -65,6 +67,18 @@ class ReliabilityOfDraws:
     without_outliers: float | None
     outliers: tuple[int, ...]
 
+    @property
+    def columns(self) -> dict[str, float | None]:
+        """By the names of a run's summary."""
+        return {
+            "reliability": self.estimate,
+            "reliability_lower": self.lower,
+            "reliability_upper": self.upper,
+            "reliability_eap": self.eap,
+            "rank_correlation": self.rank_correlation,
+            "reliability_without_outliers": self.without_outliers,
+        }
+
 
 def reliability_of_draws(
     draws: Floats, cells: Cells | None = None, model: JudgeParameters | None = None
@@ -82,11 +96,13 @@ def reliability_of_draws(
     squares = np.square(_correlations(draws, means))
     lower, upper = np.quantile(squares, [0.025, 0.975])
     in_order = np.arange(2.0, 2 * len(means) + 1)  # twice the ranks
-    of_ranks = _correlations(by_rank(draws, in_order), by_rank(means[None], in_order)[0])
+    rank = by_rank(means[None], in_order)[0]
+    blocks = np.array_split(draws, 1 + draws.size // BLOCK)
+    of_ranks = np.concatenate([_correlations(by_rank(block, in_order), rank) for block in blocks])
     without = None
     outside = np.zeros(len(means), dtype=bool)
-    if cells is not None and model is not None and cells.z is None:
-        outside = _outside(means, cells)
+    if cells is not None and model is not None:
+        outside = outlying(means, cells)
         if outside.any():
             without = _without(outside, cells, model)
     return ReliabilityOfDraws(
@@ -107,7 +123,7 @@ def _correlations(rows: Floats, column: Floats) -> Floats:
     return np.asarray(rows @ centred / np.sqrt(np.maximum(squares, 1e-300)))
 
 
-def _outside(means: Floats, cells: Cells) -> npt.NDArray[np.bool_]:
+def outlying(means: Floats, cells: Cells) -> npt.NDArray[np.bool_]:
     """The few texts, at either end, that lost or won nearly everything against the others and lie far from them.
 
     A posterior mean is drawn to the middle by the prior, so that it does not show how far out a text is. What shows it
@@ -115,6 +131,8 @@ def _outside(means: Floats, cells: Cells) -> npt.NDArray[np.bool_]:
     with the widest gap to the next text is taken.
     """
     outside = np.zeros(len(means), dtype=bool)
+    if cells.z is not None:  # logits say how far
+        return outside
     for side in (1.0, -1.0):
         scores = side * means
         order = np.argsort(scores)
@@ -135,6 +153,10 @@ def _outside(means: Floats, cells: Cells) -> npt.NDArray[np.bool_]:
 
 def _far_below(scores: Floats, members: npt.NDArray[np.bool_], winner: Ints, loser: Ints, times: Floats) -> bool:
     """Whether members of a group won surely little, and their comparisons with the others place them far below."""
+    rest = scores[~members]
+    sd = rest.std()
+    if rest.min() - scores[members].max() <= _GAP * sd:
+        return False
     across = members[winner] != members[loser]
     weight = times[across]
     won = float(weight @ members[winner[across]])
@@ -146,8 +168,7 @@ def _far_below(scores: Floats, members: npt.NDArray[np.bool_], winner: Ints, los
     gaps = scores[member] - scores[members].mean() - scores[other]
     expected = scipy.special.expit(_POSITIONS[:, None] + gaps) @ weight
     position = np.interp(won + 0.5, expected, _POSITIONS)
-    rest = scores[~members]
-    return bool(position < rest.mean() - _FAR * rest.std())
+    return bool(position < rest.mean() - _FAR * sd)
 
 
 def _without(outside: npt.NDArray[np.bool_], cells: Cells, model: JudgeParameters) -> float | None:

@@ -15,6 +15,7 @@ from sqlalchemy import func, select
 from pairscale._version import __version__
 from pairscale.adaptive.messages import STOPS, how_it_stands, provisional, top_sought
 from pairscale.adaptive.status import adaptive_status
+from pairscale.core.told import is_told
 from pairscale.judges.names import no_grading
 from pairscale.people._guard import Guard
 from pairscale.people._pages import STATIC, add_errors, page
@@ -175,9 +176,9 @@ def _judge(last: Mapping[str, Any]) -> list[tuple[str, str]]:
     """How the judge answers, by the last refit."""
     tiles: list[tuple[str, str]] = []
     if last["first_win_rate"] is not None:
-        effect = "" if last["b_mean"] is None else f" (position effect {last['b_mean']:+.2f})"
+        effect = f" (position effect {last['b_mean']:+.2f})" if is_told(last, "b") else ""
         tiles.append((f"{last['first_win_rate']:.0%}", f"won by the text shown first{effect}"))
-    if last["epsilon_mean"] is not None:
+    if is_told(last, "epsilon"):
         tiles.append((f"{last['epsilon_mean']:.0%}", "answers by chance (lapses)"))
     if last["n_reversed"]:
         tiles.append((f"{last['n_flips']:,} of {last['n_reversed']:,}", "reversed pairs with the opposite answer"))

@@ -245,7 +245,7 @@ def ab_report(
         "people": [_judge_and_people(run, *two) for two in judge_and_people(run)],
         "words": {**run.names, "tie": "a tie"},
         "place": {task_id: at for at, (task_id, _) in enumerate(cases)},
-        "asked": asked_words(run),
+        "asked": "" if run.provenance.method == "read_labels" else asked_words(run),
         "unanswered": _entries(cases, {Outcome.ERROR, Outcome.ABSTENTION}, _why_not if texts else lambda _: ""),
         "flipped": _entries(cases, {Outcome.FLIP}, lambda case: str(case.detail.get("direction") or "")),
         **_table(run, cases, shown if with_texts else {}),
@@ -345,6 +345,8 @@ def _tags(run: PairwiseRunResult) -> list[dict[str, Any]]:
 
 def _style_lines(run: PairwiseRunResult, key: str) -> list[str]:
     """What length has to do with it, and Markdown where the answers have any."""
+    if all(case.length_a is None for case in run.of(key)):
+        return []  # the answers are not known
     counted = any(case.measures(side).get(name) for case in run.of(key) for side in "ab" for name in MARKDOWN)
     names = run.control or (("length", *MARKDOWN) if counted else ("length",))
     return controlled_lines(run.controlled(key, names), run.variant_b)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from pairscale.checks.calibration import calibrations_of
-from pairscale.checks.effect import leaning, wilson
+from pairscale.checks.effect import SURELY_BETTER, leaning
 from pairscale.checks.orders import split_orders
 from pairscale.checks.position import PositionalBias, compare_orders, measure_bias
 from pairscale.checks.templates import TemplateStudy, row_of, study_of
@@ -206,14 +207,24 @@ def _report(
 
 
 def _alike(study: TemplateStudy) -> list[Mapping[str, Any]]:
-    """The most consistent template, and those whose interval overlaps with its own, over all judges together."""
-    ends = {}
+    """The most consistent template, and those that are not told apart from it, over all judges together.
+
+    Told apart is one that is less consistent with a probability of 95 % or more, by the normal approximation with one
+    consistent and one inconsistent pair more for each.
+    """
+    shares = {}
     for (name,), part in study.table.drop_nulls("prop_consistent").group_by("template_id"):
-        same = (part["prop_consistent"] * part["n_pairs"]).round().sum()
-        ends[name] = wilson(int(same), int(part["n_pairs"].sum()), study.level)
+        n = int(part["n_pairs"].sum()) + 2
+        share = (round((part["prop_consistent"] * part["n_pairs"]).sum()) + 1) / n
+        shares[name] = (share, share * (1 - share) / n)
     rows = study.ranking.to_dicts()
-    least = ends[rows[0]["template_id"]][0] or 0.0
-    return [row for row in rows if (ends.get(row["template_id"], (None, None))[1] or 0.0) >= least]
+    best, variance = shares[rows[0]["template_id"]]
+
+    def is_alike(name: str) -> bool:
+        share, own_variance = shares.get(name, (0.0, 0.0))
+        return best - share < SURELY_BETTER * math.sqrt(variance + own_variance)
+
+    return [rows[0], *(row for row in rows[1:] if is_alike(row["template_id"]))]
 
 
 def _charts(table: pl.DataFrame) -> list[Picture]:

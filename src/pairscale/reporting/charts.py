@@ -13,7 +13,7 @@ import polars as pl
 
 from pairscale.core.errors import InputError
 from pairscale.core.tables import listed
-from pairscale.reporting.picture import Axis, Marks, Picture, intervals, names, number, percent
+from pairscale.reporting.picture import Axis, Marks, Picture, intervals, judge_fit_picture, names, number, percent
 from pairscale.reporting.vega import drawn, require_chart_file, save_chart
 
 if TYPE_CHECKING:
@@ -214,6 +214,30 @@ def _items(
         for at, group in enumerate(groups, start=1)
     ]
     return Figure(title, pictures, notes)
+
+
+def judges(source: Any) -> Figure:
+    """How well each judge, or person, fits the scale: infit against agreement with the scores.
+
+    Args:
+        source: a Bradley–Terry fit of comparisons that name their judge, or its :func:`pairscale.fit_statistics`.
+    """
+    from pairscale.models.fit_statistics import FitStatistics, fit_statistics
+
+    statistics = source if isinstance(source, FitStatistics) else fit_statistics(source)
+    if statistics.judges is None:
+        raise InputError("the comparisons name no judge in a column judge_id or judge, so there is no judge to draw")
+    table = statistics.judges.drop_nulls("agreement")
+    if not table.height:
+        raise InputError("no judge has decided a comparison, so there is no judge to draw")
+    notes = [
+        "At an infit of 1, as many decisions go against the scores as chance explains; higher up more, lower fewer.",
+        "Large dots: many comparisons.",
+    ]
+    misfits = table.filter("misfit")["judge_id"].to_list()
+    if misfits:
+        notes.append(f"Misfit: {listed(misfits, 12)}.")
+    return Figure("How well each judge fits the scale", [judge_fit_picture(table.to_dicts())], notes)
 
 
 # Who beats whom
@@ -438,6 +462,7 @@ FIGURES: dict[str, Callable[..., Figure]] = {
     "ranks": ranks,
     "wins": wins,
     "win rates": win_rates,
+    "judges": judges,
     "templates": templates,
     "selectors": selectors,
 }

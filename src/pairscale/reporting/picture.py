@@ -15,6 +15,7 @@ MAX_ROWS = 300
 
 _LONGEST_NAME = 200
 _SPOKEN = 6
+_ALIKE = "not told apart from the first"
 _NARROW_PLOT = 190  # pixels: what the number in a bar must fit into
 
 Row: TypeAlias = "Mapping[str, Any]"
@@ -129,8 +130,8 @@ def intervals(
     """Figures with their intervals: a row each, or of many all in one picture from left to right.
 
     Args:
-        rows: ``ID score lower upper``, and ``rank rank_lower rank_upper`` where they are known; an end may be infinite,
-            or None where there is no interval.
+        rows: ``ID score lower upper``, ``rank rank_lower rank_upper`` where they are known, and ``alike`` where it is
+            known which cannot be told apart from the first; an end may be infinite, or None where there is no interval.
         label: what the picture shows.
         axis: what the figures are.
         middle: the value that is marked, such as no difference.
@@ -152,7 +153,11 @@ def intervals(
         tip = _interval_words({**row, "ID": shown[at]}, two, percent if in_percent else lambda x: number(x, digits))
         dot = {value: row["score"], place: at + many, f"{value}_low": clipped[0], f"{value}_high": clipped[1]}
         dots.append({**dot, "tip": tip, "r": max(1.0, min(5.0, 600 / len(rows)))})
+    alike = [dot for dot, row in zip(dots, rows, strict=True) if row.get("alike")]
+    apart = [dot for dot, row in zip(dots, rows, strict=True) if not row.get("alike")]
     marks = [Marks("dots", dots)]
+    if alike and apart:
+        marks = [Marks("dots", alike, "good", _ALIKE), Marks("dots", apart)]
     if middle is not None and low <= middle <= high:
         marks.insert(0, Marks("rule", [{value: middle}], "soft"))
     figures = Axis(axis, low, high, in_percent=in_percent)
@@ -247,6 +252,36 @@ def calibration_picture(rows: Sequence[Row], label: str, across: str, up: str) -
     x = Axis(across, ticks=quarters, in_percent=True)
     y = Axis(up, ticks=quarters, in_percent=True)
     return Picture(label, x, y, [same, Marks("dots", dots)], height=308)
+
+
+def judge_fit_picture(rows: Sequence[Row]) -> Picture:
+    """The judges' infit against how often they agree with the scale; misfits have another colour.
+
+    Args:
+        rows: ``judge_id comparisons infit agreement misfit`` of each judge.
+    """
+    most = max(row["comparisons"] for row in rows)
+    dots = [
+        {
+            "x": row["agreement"],
+            "y": row["infit"],
+            "r": 3 + 5 * math.sqrt(row["comparisons"] / most),
+            "tip": f"{row['judge_id']}: infit {number(row['infit'])}, agrees with the scale in "
+            f"{percent(row['agreement'])} of {row['comparisons']:,} comparisons",
+        }
+        for row in rows
+    ]
+    misfits = [dot for dot, row in zip(dots, rows, strict=True) if row["misfit"]]
+    others = [dot for dot, row in zip(dots, rows, strict=True) if not row["misfit"]]
+    marks = [Marks("dots", others, "soft", "as expected" if misfits else "")] if others else []
+    if misfits:
+        marks.append(Marks("dots", misfits, "mark", "misfit"))
+    expected = Marks("rule", [{"y": 1.0}], "soft")
+    shares = [dot["x"] for dot in dots]
+    infits = [1.0, *(dot["y"] for dot in dots)]
+    x = Axis("decisions for the text with the higher score", max(0.0, min(shares) - 0.05), 1.0, in_percent=True)
+    y = Axis("infit", max(0.0, min(infits) - 0.1), max(infits) + 0.1)
+    return Picture("How well each judge fits the scale", x, y, [expected, *marks], height=308)
 
 
 def room_around(low: float, high: float) -> tuple[float, float]:

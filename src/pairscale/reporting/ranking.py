@@ -12,7 +12,7 @@ import polars as pl
 from pairscale.adaptive.messages import STOPS, how_it_stands, panel_slopes, provisional, stop_in_words, top_sought
 from pairscale.adaptive.status import adaptive_status
 from pairscale.checks.calibration import calibrations_of
-from pairscale.checks.effect import wilson
+from pairscale.checks.effect import SURELY_BETTER, wilson
 from pairscale.collect.taken_over import count_taken_over, taken_over_line
 from pairscale.core.columns import TASK_COLUMNS, judge_column
 from pairscale.core.comparisons import OF_ITS_PAIR, Outcome
@@ -20,6 +20,7 @@ from pairscale.core.errors import InputError
 from pairscale.core.notices import plural
 from pairscale.core.results import ORDER_KNOWN, read_form
 from pairscale.core.samples import with_kept
+from pairscale.core.told import is_told
 from pairscale.judges.names import is_judge
 from pairscale.models.bayes.logs import ITEM_LOG
 from pairscale.models.bradley_terry import BTFit, fit_bt_model
@@ -36,13 +37,14 @@ from pairscale.reporting.page import (
     preview,
     renamed,
 )
-from pairscale.reporting.picture import run_lines, score_picture
+from pairscale.reporting.picture import judge_fit_picture, run_lines, score_picture
 from pairscale.store.labels import label_results
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pairscale.adaptive.rank import AdaptiveResult
+    from pairscale.core.arrays import Floats
     from pairscale.reporting.picture import Picture
     from pairscale.store.reading import Comparisons
     from pairscale.store.runfile import RunFile
@@ -56,6 +58,7 @@ _COLUMNS = {
 _MINOR = {"se", "lower", "upper", "rank_lower", "rank_upper", "wins", "comparisons"}
 _SURPRISING = 0.1  # an answer that the scores give less than this
 _MAX_ENTRIES = 10
+_FEWEST_JUDGES = 3  # from which on a chart says more than their table
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,8 @@ class RankingFacts:
         stop_reason: why it ended; ``open`` while it is working.
         preset: of an adaptive run.
         spending: by model, template and day.
+        n_groups: groups without a comparison between them.
+        covariance: of the scores, where it is known.
     """
 
     items: pl.DataFrame
@@ -95,6 +100,7 @@ class RankingFacts:
     preset: str | None = None
     spending: pl.DataFrame | None = None
     n_groups: int = field(default=1, kw_only=True)
+    covariance: Floats | None = field(default=None, kw_only=True)
 
 
 # Where a ranking comes from
@@ -153,7 +159,7 @@ def ranking_of_run(
         linked = summarize_pairs(decided.select("ID1", "ID2")).connected  # ranks need one scale
         fit = fit_bt_model(
             decided, ids=samples["ID"].to_list(), rank_intervals=linked, unconnected="separate", seed=1,
-            chosen=chosen,  # type: ignore[arg-type]
+            covariance=linked, chosen=chosen,  # type: ignore[arg-type]
         )  # fmt: skip
         found = _of_fit(fit)
         notices += fit.notices
@@ -205,7 +211,9 @@ def ranking_of_results(
         raise InputError("no comparison has a winner, so there is nothing to report")
     decided = judgements.filter(pl.col("outcome") == "win")
     linked = summarize_pairs(decided.select("ID1", "ID2")).connected  # ranks need one scale
-    fit = fit_comparisons(table, ids=ids, rank_intervals=linked, separate=not linked, chosen=known.chosen)
+    fit = fit_comparisons(
+        table, ids=ids, rank_intervals=linked, covariance=linked, separate=not linked, chosen=known.chosen
+    )
     names = [] if judge is None else judgements["judge_id"].unique(maintain_order=True).to_list()
     facts = RankingFacts(
         judges=_judges(names), provenance=provenance, notices=fit.notices, samples=samples, judgements=judgements,
@@ -268,7 +276,8 @@ def _of_fit(fit: Any) -> dict[str, Any]:
     ]
     group = [pl.col("component").alias("group")] if "component" in there else []
     items = theta.select(*ranks, *group, "ID", "lower", "upper", "wins", "comparisons", score="theta", se="se_mean")
-    return {"items": items, "model": fit.engine, "reliability": fit.reliability, "n_groups": len(fit.components)}
+    found = {"items": items, "model": fit.engine, "reliability": fit.reliability, "n_groups": len(fit.components)}
+    return found | {"covariance": getattr(fit, "covariance", None)}
 
 
 def items_so_far(store: RunFile) -> pl.DataFrame:
@@ -331,6 +340,7 @@ def ranking_report(facts: RankingFacts, *, texts: bool) -> Report:
     if decided is not None and "wins" not in items.columns:
         wins = decided.group_by(ID="better_id").agg(wins=pl.len().cast(pl.Int64))
         items = items.join(wins, on="ID", how="left", maintain_order="left").with_columns(pl.col("wins").fill_null(0))
+    apart = _apart(items, facts.covariance) if facts.n_groups == 1 else None
     last = facts.refits[-1] if facts.refits else {}
     shown, kept = (items, []) if facts.samples is None else with_kept(items, facts.samples)
     own_texts = _texts(facts.samples)
@@ -353,11 +363,13 @@ def ranking_report(facts: RankingFacts, *, texts: bool) -> Report:
         "stop_reason": facts.stop_reason,
         "stop": _stop(facts.stop_reason, last),
         "last": last,
+        "told": [name for name in ("epsilon", "b") if is_told(last, name)],
         "top": top_sought(last),
         "n_groups": facts.n_groups,
         "items": items.to_dicts(),
         "rank_width": (items["rank_upper"] - items["rank_lower"]).cast(float).median(),
-        "charts": _charts(items, facts.n_groups),
+        "apart": apart,
+        "charts": _charts(items, apart),
         "convergence": _convergence(facts.refits),
         "calibrations": [] if judgements is None else calibration_parts(_calibrated(judgements, facts.people)),
         "place": place,
@@ -385,6 +397,29 @@ def ranking_report(facts: RankingFacts, *, texts: bool) -> Report:
     )
 
 
+def _apart(items: pl.DataFrame, covariance: Floats | None) -> dict[str, Any]:
+    """Which texts are told apart: one is better than the other with a probability of 95 % or more.
+
+    By the normal approximation, from the covariance of the scores, or from their standard errors alone where it is not
+    known.
+    """
+    score = items["score"].to_numpy()
+    variance = items["se"].to_numpy() ** 2 if covariance is None else np.diag(covariance)
+    told = 0
+    alike = np.zeros(len(score), dtype=bool)
+    for place in range(len(score) - 1):
+        shared = 0.0 if covariance is None else covariance[place, place + 1 :]
+        spread = np.sqrt(np.maximum(variance[place] + variance[place + 1 :] - 2 * shared, 0.0))
+        is_told = score[place] - score[place + 1 :] >= SURELY_BETTER * spread
+        told += int(is_told.sum())
+        if place == 0:
+            alike[1:] = ~is_told
+    alike[0] = alike.any()
+    pairs = len(score) * (len(score) - 1) // 2
+    rivals = [name for name, is_alike in zip(items["ID"][1:], alike[1:], strict=True) if is_alike]
+    return {"share": told / pairs if pairs else None, "pairs": pairs, "alike": alike, "rivals": rivals}
+
+
 def _texts(samples: pl.DataFrame | None) -> dict[str, str]:
     if samples is None or "text" not in samples.columns:
         return {}
@@ -399,11 +434,11 @@ def _stop(reason: str | None, last: Mapping[str, Any]) -> str:
     return "" if reason is None else f"The run is {how_it_stands(reason)}."
 
 
-def _charts(items: pl.DataFrame, n_groups: int) -> list[Picture]:
+def _charts(items: pl.DataFrame, apart: Mapping[str, Any] | None) -> list[Picture]:
     """A chart for every group; their scales share nothing, so neither do their axes."""
+    if apart is not None:
+        return [score_picture(items.with_columns(alike=pl.Series(apart["alike"], dtype=pl.Boolean)).to_dicts())]
     rows = items.to_dicts()
-    if n_groups == 1:
-        return [score_picture(rows)]
     return [score_picture(list(part), f"Group {name}") for name, part in groupby(rows, key=lambda row: row["group"])]
 
 
@@ -443,7 +478,7 @@ def _calibrated(judgements: pl.DataFrame, people: pl.DataFrame | None) -> list[t
 def _attention(items: pl.DataFrame, decided: pl.DataFrame | None) -> dict[str, Any]:
     """What deserves a second look: surprising answers, texts that fit badly; and how each judge fits."""
     if decided is None:
-        return {"surprises": [], "misfits": [], "judge_fit": [], "looked": False}
+        return {"surprises": [], "misfits": [], "judge_fit": [], "judge_chart": None, "looked": False}
     score = items.select("ID", "score")
     first_won = pl.col("better_id") == pl.col("ID1")
     rows = (
@@ -456,10 +491,14 @@ def _attention(items: pl.DataFrame, decided: pl.DataFrame | None) -> dict[str, A
     surprises = rows.filter(pl.col("p") < _SURPRISING).sort("p", "winner", "loser").head(_MAX_ENTRIES)
     both = pl.concat([rows.select("p", ID="winner"), rows.select("p", ID="loser")])
     texts = _fit(both, "ID", ITEM_WORDS).filter(pl.col("reason") == ITEM_WORDS[0])
+    as_scored = (((pl.col("p") - 0.5).sign() + 1) / 2).mean()  # equal scores count half
+    agreement = rows.group_by("judge_id").agg(agreement=as_scored)
+    judges = _fit(rows, "judge_id", JUDGE_WORDS).join(agreement, on="judge_id", maintain_order="left").to_dicts()
     return {
         "surprises": surprises.to_dicts(),
         "misfits": texts.head(_MAX_ENTRIES).to_dicts(),
-        "judge_fit": _fit(rows, "judge_id", JUDGE_WORDS).to_dicts(),
+        "judge_fit": judges,
+        "judge_chart": judge_fit_picture(judges) if len(judges) >= _FEWEST_JUDGES else None,
         "looked": True,
     }
 

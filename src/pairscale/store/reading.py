@@ -18,7 +18,7 @@ from pairscale.core.files import TABLE_SUFFIXES, read_table
 from pairscale.core.notices import notice, plural, without_notices
 from pairscale.core.options import checked
 from pairscale.core.results import ResultColumns, Results, form_columns, read_form, text_columns, usual_names
-from pairscale.core.tables import Table, id_text, listed, to_frame, unnumbered
+from pairscale.core.tables import PAIRS_CHOSEN, Table, id_text, listed, to_frame, unnumbered
 from pairscale.store.label_keys import key_path, known_key, read_key
 from pairscale.store.several import joined_samples, named_runs, require_one_job
 
@@ -41,7 +41,7 @@ class Comparisons:
         table: ``ID1 ID2 better_id`` and the columns they came with.
         line: what was read, in one line.
         ids: all items there are, where a run file says it.
-        chosen: how the pairs were chosen, where a run file says it.
+        chosen: how the pairs were chosen, where a run file or its export says it.
         samples: the texts of a run file, with the other columns they came with.
     """
 
@@ -181,14 +181,17 @@ def read_comparisons(
             return _of_runs(opened, condition, every_judge=every_judge)
     if is_adaptive:
         return cast("Comparisons", data.as_comparisons())  # type: ignore[union-attr]
-    found = read_criteria(data, columns, key, keep)
+    found = read_criteria(data, columns, key, None if keep is None else [*keep, PAIRS_CHOSEN])
     if found.form == "labels of people" and "criterion" in found.table.columns:
         found = replace(found, table=_of_criterion(found.table, "criterion", condition))
     elif condition is not None:
         raise InputError("`condition=` belongs to run files; a table of results has no conditions to choose from")
     if aloud and (found.form is not None or found.unknown):
         notice(found.line)
-    return Comparisons(found.table, found.line)
+    chosen: Literal["adaptive"] | None = None
+    if PAIRS_CHOSEN in found.table.columns and (found.table[PAIRS_CHOSEN] == "adaptive").any():
+        chosen = "adaptive"
+    return Comparisons(found.table, found.line, chosen=chosen)
 
 
 def read_criteria(

@@ -28,7 +28,7 @@ from pairscale.core.options import checked
 from pairscale.core.provenance import utc_now
 from pairscale.core.results import ORDER_KNOWN, ResultColumns
 from pairscale.core.samples import read_samples
-from pairscale.core.tables import RESULTS, Table, listed
+from pairscale.core.tables import PAIRS_CHOSEN, RESULTS, Table, listed
 from pairscale.store.chain import HASHED, UNHASHED_FACTS, digest_of_heads, heads_of
 from pairscale.store.database import make_private
 from pairscale.store.labels import new_token
@@ -76,7 +76,12 @@ def export_results(run: str | os.PathLike[str], path: str | os.PathLike[str]) ->
         'comparisons.csv'
     """
     with open_run(run) as store, store.snapshot():
-        target = write_table(store.results().select(*RESULTS, "received_at"), path)
+        table = store.results().select(*RESULTS, "received_at")
+        adaptive = store.get_meta("adaptive_condition")
+        if adaptive is not None:
+            is_adaptive = pl.col("condition_id") == adaptive
+            table = table.with_columns(pl.when(is_adaptive).then(pl.lit("adaptive")).alias(PAIRS_CHOSEN))
+        target = write_table(table, path)
         _write_companion(store, target)
     return target
 

@@ -22,7 +22,10 @@ from scipy.special import expit
 
 from pairscale.core.arrays import Floats, Ints
 
-__all__ = ["Answers", "JudgeScale", "PeopleScale", "people_scale"]
+__all__ = ["LEVEL", "Answers", "JudgeScale", "PeopleScale", "people_scale"]
+
+LEVEL = 0.95
+"""Of the intervals."""
 
 _N_DRAWS = 2000
 _R_NODES = 29
@@ -92,6 +95,18 @@ class PeopleScale:
     people: Floats
     validity: Floats
     slopes: Floats
+
+    def interval(self) -> tuple[float, float]:
+        """The shortest interval that holds the validity with a probability of 95 %.
+
+        The validity of a good judge is near 1, where an interval that leaves out as much above as below would leave out
+        the most probable values.
+        """
+        draws = np.sort(self.validity)
+        size = math.ceil(LEVEL * len(draws))
+        widths = draws[size - 1 :] - draws[: len(draws) - size + 1]
+        start = int(np.argmin(widths))
+        return float(draws[start]), float(draws[start + size - 1])
 
 
 @dataclass(slots=True, eq=False)

@@ -21,7 +21,7 @@ from pairscale.models.bayes.results import BayesFit
 from pairscale.models.fitting import fit
 from pairscale.store.reading import PEOPLE, Comparisons, is_run, read_comparisons
 from pairscale.validity.pairs import next_pairs
-from pairscale.validity.scale import Answers, JudgeScale, PeopleScale, people_scale
+from pairscale.validity.scale import LEVEL, Answers, JudgeScale, PeopleScale, people_scale
 
 if TYPE_CHECKING:
     from pairscale.core.arrays import Floats
@@ -32,7 +32,6 @@ __all__ = ["FEWEST_LABELS", "Trust", "Validity", "trust"]
 FEWEST_LABELS = 20
 """With fewer answers of people there is no figure, only the pairs to ask them about."""
 
-_LEVEL = 0.95
 _AT_RANDOM = 1 / 3  # a person's slope below this, most probably, is no judging
 _SURELY = 0.8
 _FEWEST_OF_PERSON = 10
@@ -47,8 +46,8 @@ class Validity:
 
     Attributes:
         estimate: the median of the posterior; None with fewer than 20 answers.
-        lower: of the 95 % interval.
-        upper: of the 95 % interval.
+        lower: of the shortest 95 % interval.
+        upper: of the same.
         n_labels: how many answers of people it rests on.
         n_people: of how many people.
     """
@@ -316,8 +315,8 @@ def _validity(scale: PeopleScale, answers: Answers, enough: bool) -> Validity:
     people = answers.n_people if len(answers) else 0
     if not enough:
         return Validity(None, None, None, len(answers), people)
-    lower, middle, upper = np.quantile(scale.validity, [(1 - _LEVEL) / 2, 0.5, (1 + _LEVEL) / 2]).tolist()
-    return Validity(middle, lower, upper, len(answers), people)
+    lower, upper = scale.interval()
+    return Validity(float(np.median(scale.validity)), lower, upper, len(answers), people)
 
 
 def _items(judge: JudgeScale, scale: PeopleScale | None) -> pl.DataFrame:
@@ -331,7 +330,7 @@ def _items(judge: JudgeScale, scale: PeopleScale | None) -> pl.DataFrame:
         people = scale.people.mean(axis=0)
         ranks = rankdata(-scale.people, axis=1)
         place = rankdata(-people, method="ordinal").astype(np.int64)
-        lower, upper = np.quantile(ranks, [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2], axis=0)
+        lower, upper = np.quantile(ranks, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
         figures = [people, scale.people.std(axis=0, ddof=1), place, lower, upper, rank - place]
         columns |= dict(zip(names, figures, strict=True))
     types = dict.fromkeys(("rank_people", "moved"), pl.Int64) | dict.fromkeys(names[:2] + names[3:5], pl.Float64)
@@ -352,7 +351,7 @@ def _needed(scale: PeopleScale, n_labels: int, enough: bool) -> dict[float, int]
         n_labels = 100
         half = _USUAL_HALF_WIDTH
     else:
-        lower, upper = np.quantile(scale.validity, [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2]).tolist()
+        lower, upper = scale.interval()
         half = (upper - lower) / 2
     return {width: int(round(n_labels * (half / width) ** 2, -1)) for width in _HALF_WIDTHS}
 
@@ -369,7 +368,7 @@ def _agreement(scores: Floats, scale: PeopleScale) -> float:
 def _people(scale: PeopleScale, answers: Answers, persons: Sequence[str]) -> pl.DataFrame:
     """Every person's slope; who answers at random has one of about 0."""
     slopes = scale.slopes
-    lower, upper = np.quantile(slopes, [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2], axis=0)
+    lower, upper = np.quantile(slopes, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
     count = np.bincount(answers.person, minlength=len(persons))
     at_random = ((slopes < _AT_RANDOM).mean(axis=0) > _SURELY) & (count >= _FEWEST_OF_PERSON)
     columns = {

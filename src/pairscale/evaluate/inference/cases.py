@@ -36,55 +36,53 @@ _HALF = ("tie", "flip")
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """The scores that a statistic uses, summed by task.
+    """The scores that a statistic uses: one per task, the mean over its cases, so that every task counts once.
+
+    The cases of a task are not independent. Weighed by their number, one popular task could decide alone.
 
     Attributes:
-        sizes: cases of each task.
-        sums: of their scores.
-        squares: the sum of all squared scores.
-        halves: how many scores are ½.
-        graded: whether some scores are none of 0, ½ and 1.
+        means: the mean score of each task.
+        n: cases.
     """
 
-    sizes: Floats
-    sums: Floats
-    squares: float
-    halves: int
-    graded: bool = False
-
-    @property
-    def n(self) -> int:
-        """Cases."""
-        return int(self.sizes.sum())
+    means: Floats
+    n: int
 
     @property
     def tasks(self) -> int:
         """Tasks."""
-        return len(self.sizes)
+        return len(self.means)
 
     @property
     def mean(self) -> float | None:
-        """The rate, over cases; None without one."""
-        return float(self.sums.sum() / self.sizes.sum()) if self.n else None
+        """The rate; None without a case."""
+        return float(self.means.mean()) if self.n else None
 
     @property
     def variance(self) -> float:
-        """The variance of the scores, divided by their number less 1; 0 with fewer than two."""
-        mean = self.mean
-        if mean is None or self.n < 2:
-            return 0.0
-        return max(0.0, self.squares - self.n * mean * mean) / (self.n - 1)
+        """The variance of the means, divided by their number less 1; 0 with fewer than two."""
+        return float(self.means.var(ddof=1)) if self.tasks > 1 else 0.0
 
     @property
     def skewness(self) -> float:
-        """Of the mean score, from the sums of tasks; 0 where they do not vary."""
-        rest = self.sums - self.sizes * (self.mean or 0.0)
+        """Of the rate; 0 where the means do not vary."""
+        rest = self.means - self.means.mean()
         spread = float(rest @ rest)
         return float((rest**3).sum()) / spread**1.5 if spread > 1e-12 else 0.0
 
     @property
+    def halves(self) -> float:
+        """The share of the means that are ½."""
+        return float((self.means == 0.5).mean())
+
+    @property
+    def graded(self) -> bool:
+        """Whether some means are none of 0, ½ and 1."""
+        return not np.isin(self.means, (0.0, 0.5, 1.0)).all()
+
+    @property
     def repeated(self) -> bool:
-        """Whether some task has several cases, which then are not independent."""
+        """Whether some task has several cases."""
         return self.n > self.tasks
 
 
@@ -196,17 +194,12 @@ def tally(frame: pl.DataFrame) -> dict[str, int]:
 
 
 def by_task(used: pl.DataFrame) -> Scores:
-    """Scores summed by task, in the order in which tasks come."""
-    sums = used.group_by("task_id", maintain_order=True).agg(size=pl.len(), sum=pl.col("score").sum())
-    score = used["score"]
-    between = not score.is_in([0.0, 0.5, 1.0]).all()
-    return Scores(
-        sums["size"].cast(pl.Float64).to_numpy(),
-        sums["sum"].to_numpy(),
-        float((score * score).sum()),
-        int(score.eq(0.5).sum()),
-        between,
-    )
+    """The mean score of each task, in the order in which tasks come."""
+    return Scores(_means(used)["score"].to_numpy(), used.height)
+
+
+def _means(used: pl.DataFrame) -> pl.DataFrame:
+    return used.group_by("task_id", maintain_order=True).agg(pl.col("score").mean())
 
 
 def task_means(cases: Table, what: str, *, graded: bool = True) -> pl.DataFrame:
@@ -218,8 +211,7 @@ def task_means(cases: Table, what: str, *, graded: bool = True) -> pl.DataFrame:
         graded: take preferences as scores.
     """
     used = used_cases(read_cases(cases, what, graded=graded), "half")
-    is_graded = pl.col("preference").is_not_null().any() & graded
-    return used.group_by("task_id", maintain_order=True).agg(pl.col("score").mean(), graded=is_graded)
+    return _means(used).with_columns(graded=pl.lit(graded and graded_count(used) > 0))
 
 
 def normal_quantile(level: float) -> float:

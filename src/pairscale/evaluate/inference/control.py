@@ -27,7 +27,7 @@ from pairscale.core.notices import plural
 from pairscale.core.options import require_level
 from pairscale.core.tables import Table, require_columns, row_numbers
 from pairscale.evaluate.inference.cases import by_task, normal_quantile, read_cases, used_cases
-from pairscale.evaluate.inference.score import effective_size, rate_ends, student_quantile
+from pairscale.evaluate.inference.score import rate_ends, student_quantile
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -210,7 +210,7 @@ def controlled_rate(cases: Table, control: str | Sequence[str] = ("length",), *,
     found = ControlledRate(
         overlap=int(near.all(axis=1).sum()),
         raw_rate=scores.mean,
-        raw_ci=rate_ends(scores, effective_size(scores, level), level) if scores.n else None,
+        raw_ci=rate_ends(scores, level) if scores.n else None,
         n=scores.n,
         tasks=scores.tasks,
         missing=frame.height - known.height,
@@ -220,16 +220,18 @@ def controlled_rate(cases: Table, control: str | Sequence[str] = ("length",), *,
     if scores.n < _LEAST:
         few = f"{plural(scores.n, 'answered case')} with all measures are too few; it takes {_LEAST}"
         return replace(found, notices=(f"no rate at equal {_and(names)}: {few}",))
-    codes = None
+    scale = scales_of(a, b)
+    x = np.tanh((b - a) / scale)
     quantile = normal_quantile(level)
     notices = []
     if scores.repeated:
-        codes = known["task_id"].rank("dense").cast(pl.Int64).to_numpy() - 1
+        differences = pl.DataFrame(x, schema=list(names)).with_columns(known["task_id"])
+        x = differences.group_by("task_id", maintain_order=True).mean().drop("task_id").to_numpy()
         quantile = student_quantile(level, scores.tasks - 1)
-        notices.append(f"{scores.n:,} cases of {plural(scores.tasks, 'task')}: the interval is by task")
-    scale = scales_of(a, b)
+        tasks = plural(scores.tasks, "task")
+        notices.append(f"{scores.n:,} cases of {tasks}: every task counts once, by the mean of its cases")
     penalties = tuple(LENGTH if name == "length" else OTHER for name in names)
-    estimate, se = fit_penalised(np.tanh((b - a) / scale), known["score"].to_numpy(), penalties, codes)
+    estimate, se = fit_penalised(x, scores.means, penalties)
     low = estimate - quantile * se
     high = estimate + quantile * se
     effects = tuple(
@@ -257,37 +259,25 @@ def controlled_rate(cases: Table, control: str | Sequence[str] = ("length",), *,
     return replace(found, rate=_chance(estimate[0]), ci=ends, notices=tuple(notices))
 
 
-def fit_penalised(
-    x: Floats, y: Floats, penalties: tuple[Penalty, ...], codes: NDArray[np.integer] | None = None
-) -> tuple[Floats, Floats]:
+def fit_penalised(x: Floats, y: Floats, penalties: tuple[Penalty, ...]) -> tuple[Floats, Floats]:
     """Fit scores on differences: the coefficients, the intercept first, and their standard errors.
 
-    The errors hold what the pull may cost, and that cases of one task are not independent.
+    The errors hold what the pull may cost.
 
     Args:
-        x: a row per case, a column per difference.
+        x: a row per task, a column per difference.
         y: scores between 0 and 1.
         penalties: one per column of ``x``.
-        codes: which task a case belongs to, from 0, where tasks have several cases.
     """
     n, k = x.shape
     design = np.column_stack([np.ones(n), x])
-    state = _solved(design, y, penalties, 1.0)
+    state = _solved(design, y, penalties)
     # Scores between 0 and 1 vary less than wins and losses with the same chance do.
     share = 1.0
     if ((y > 0) & (y < 1)).any():
         chances = state.p * (1 - state.p)
         dispersion = float(((y - state.p) ** 2).sum() / max(chances.sum(), _CLOSE)) * n / max(1, n - k - 1)
         share = min(1.0, dispersion)
-    if codes is not None:
-        sums = np.zeros((int(codes.max()) + 1, k + 1))
-        np.add.at(sums, codes, design * (y - state.p)[:, None])
-        inverse = np.linalg.inv(state.curvature)
-        tasks = len(sums)
-        robust = (inverse @ sums.T @ sums @ inverse)[0, 0] * tasks / max(1, tasks - 1)
-        alone = (inverse @ state.information @ inverse)[0, 0] * share
-        effect = max(1.0, float(robust / alone)) if alone > 0 else 1.0
-        state = _solved(design, y, penalties, 1 / effect)  # so many cases are worth fewer against the penalties
     inverse = np.linalg.inv(state.curvature)
     variance = np.diag(inverse @ state.information @ inverse) * share
     spread = np.array([0.0, *(one.spread for one in penalties)])
@@ -306,7 +296,7 @@ class _State:
     pull: Floats
 
 
-def _solved(design: Floats, y: Floats, penalties: tuple[Penalty, ...], weight: float) -> _State:
+def _solved(design: Floats, y: Floats, penalties: tuple[Penalty, ...]) -> _State:
     from scipy.special import expit
 
     centre = np.array([0.0, *(one.centre for one in penalties)])
@@ -315,9 +305,9 @@ def _solved(design: Floats, y: Floats, penalties: tuple[Penalty, ...], weight: f
     for _ in range(_STEPS):
         p, at_zero = expit(design @ theta), float(expit(theta[0]))
         pull = np.where(theta > centre, above, below)
-        gradient = weight * (design.T @ (y - p)) - pull * (theta - centre)
+        gradient = design.T @ (y - p) - pull * (theta - centre)
         gradient[0] += 0.5 - at_zero
-        information = weight * (design * (p * (1 - p))[:, None]).T @ design
+        information = (design * (p * (1 - p))[:, None]).T @ design
         curvature = information + np.diag(pull)
         curvature[0, 0] += at_zero * (1 - at_zero)
         step = np.linalg.solve(curvature, gradient)

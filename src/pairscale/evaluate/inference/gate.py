@@ -8,10 +8,13 @@ bound U of that rate, each of them true with a chance of ``level``:
     equivalent    L > ½ - δ  and  U < ½ + δ       neither is better by the margin or more
     worse         U < ½
     inconclusive  nothing of this
-    untested      the gate could not have failed, whatever B is like
+    untested      the gate could not have failed, whatever B is like, or the judge may not be able to tell
 
 The first that holds is the verdict, in this order: ``better``, ``equivalent``, ``not-worse``, ``worse``. ``untested``
-replaces any of them where too few tasks were compared to show ``worse`` even if B lost all of them. The bounds are
+replaces any of them where too few tasks were compared to show ``worse`` even if B lost all of them. A judge that cannot
+tell A from B makes everything even; so ``untested`` also replaces every verdict but ``better`` and ``worse`` unless the
+judge has shown that it can tell: in surely more than half of the tasks in which both orders name a winner, they name
+the same one; or a judge card, or planted answers that are known to be worse, have shown it. The bounds are
 those of a confidence sequence, which hold at all looks together; what is ruled out once stays ruled out. So the chance
 that a gate ever says ``worse`` of a B that is as good as A is at most 1 - level, and so is the chance that it ever says
 ``not-worse`` of a B that is worse by the whole margin. A fixed-size gate looks once, after all cases, and uses the ends
@@ -27,14 +30,14 @@ import itertools
 import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
 import numpy as np
 
 from pairscale.core.options import require_level, require_number, require_probability
 from pairscale.evaluate.inference.cases import Scores
 from pairscale.evaluate.inference.failures import Failures
-from pairscale.evaluate.inference.score import careful_limits, effective_size, rate_ends
+from pairscale.evaluate.inference.score import careful_limits, rate_ends
 from pairscale.evaluate.inference.sequence import RunningScores, portfolio
 
 if TYPE_CHECKING:
@@ -51,6 +54,9 @@ FailIf: TypeAlias = Literal["worse", "not-better", "inconclusive"]
 VERDICTS: Final[tuple[GateVerdict, ...]] = ("better", "equivalent", "not-worse", "inconclusive", "untested", "worse")
 """From the most to the least favourable."""
 FAIL_IF: Final[tuple[FailIf, ...]] = ("worse", "not-better", "inconclusive")
+
+EVEN: Final = ("equivalent", "not-worse")
+"""The verdicts that are decided by what a judge who cannot tell would bring about."""
 
 _LARGEST = 10**7  # cases that are looked for
 _FEW = 60  # tasks, for an interval of grades or repeats where scores that lie far away may not be among them
@@ -199,6 +205,19 @@ class RunningVerdict(RunningScores):
         return lower, upper
 
 
+class Looked(Protocol):
+    """What the tasks looked at so far have shown of one criterion.
+
+    Attributes:
+        sequences: by the way to count failures, what the scores have shown.
+        flips: of the tasks in which both orders name a winner, how often these differ: ``worse`` once it is surely in
+            less than half of them, ``better`` once it is surely in more.
+    """
+
+    sequences: dict[Failures, RunningVerdict]
+    flips: RunningVerdict
+
+
 @dataclass(frozen=True, slots=True)
 class GateRule:
     """When a gate has seen enough.
@@ -207,36 +226,37 @@ class GateRule:
         margin: how far B's win rate may lie below ½.
         level: the chance that a bound of a criterion is true.
         fail_if: the verdicts that it fails on.
+        by_flips: whether the judge's own answers have to show that it can tell.
     """
 
     margin: float = 0.05
     level: float = 0.95
     fail_if: tuple[FailIf, ...] = ("worse",)
+    by_flips: bool = True
 
     def sequence(self) -> RunningVerdict:
         """What takes in the scores of one criterion, counted in one way."""
         return RunningVerdict(self.margin, self.level)
 
-    def verdict(self, sequences: Mapping[Failures, RunningVerdict], asked: Failures) -> GateVerdict:
-        """The verdict by now."""
-        return verdict_of_ways({way: one.shown for way, one in sequences.items()}, asked)
+    def verdict(self, look: Looked, asked: Failures) -> GateVerdict:
+        """The verdict by now, if the judge can tell."""
+        return verdict_of_ways({way: sequence.shown for way, sequence in look.sequences.items()}, asked)
 
-    def decided(self, sequences: Mapping[Failures, RunningVerdict], asked: Failures) -> bool:
+    def decided(self, look: Looked, asked: Failures) -> bool:
         """Whether this criterion needs no further cases."""
-        return is_decided(self.verdict(sequences, asked), self.fail_if)
+        verdict = self.verdict(look, asked)
+        waits = self.by_flips and verdict in EVEN and not (look.flips.shown.worse or look.flips.shown.better)
+        return is_decided(verdict, self.fail_if) and not waits
 
-    def stops(self, looks: Collection[Mapping[Failures, RunningVerdict]], asked: Failures) -> bool:
+    def stops(self, looks: Collection[Looked], asked: Failures) -> bool:
         """Whether the gate needs no further cases: a criterion fails for certain, or all are decided.
 
         Args:
-            looks: by criterion, what its scores have shown.
+            looks: of each criterion.
             asked: the way to count failures that was asked for.
         """
-        verdicts = [self.verdict(one, asked) for one in looks]
-        decided = [is_decided(verdict, self.fail_if) for verdict in verdicts]
-        return all(decided) or any(
-            done and fails(verdict, self.fail_if) for done, verdict in zip(decided, verdicts, strict=True)
-        )
+        decided = [look for look in looks if self.decided(look, asked)]
+        return len(decided) == len(looks) or any(fails(self.verdict(look, asked), self.fail_if) for look in decided)
 
 
 def fixed_bounds(scores: Scores, margin: float, level: float) -> tuple[float, float]:
@@ -244,6 +264,7 @@ def fixed_bounds(scores: Scores, margin: float, level: float) -> tuple[float, fl
 
     Where tasks have one case each, without grades, they hold for any number of tasks. Grades and repeats vary in more
     ways than a few of them show: of fewer than 60 such tasks, the bounds are those of the sequence, which always hold.
+    Every task counts once, by the mean of its cases, and where there are several, a bound is wrong half as often.
 
     Args:
         scores: of the cases, by task.
@@ -251,20 +272,18 @@ def fixed_bounds(scores: Scores, margin: float, level: float) -> tuple[float, fl
         level: the chance.
 
     Example:
-        >>> four_losses = Scores(np.ones(4), np.zeros(4), 0.0, 0)
+        >>> four_losses = Scores(np.zeros(4), 4)
         >>> [round(bound, 3) for bound in fixed_bounds(four_losses, 0.05, 0.95)]
         [0.0, 0.527]
     """
     both = two_sided(level)
     if scores.tasks < _FEW and (scores.graded or scores.repeated):
-        means = scores.sums / scores.sizes
-        counts = np.ones_like(means)
-        return lower_bound(means, counts, margin, level), upper_bound(means, counts, margin, level)
-    if scores.graded:
-        return rate_ends(scores, effective_size(scores, both), both)
-    given = (float(scores.sums.sum()) / scores.n, scores.halves / scores.n, effective_size(scores, both))
-    rate, halves, size = (np.array([one]) for one in given)
-    lower, upper = careful_limits(rate, halves, size, both)
+        counts = np.ones_like(scores.means)
+        return lower_bound(scores.means, counts, margin, level), upper_bound(scores.means, counts, margin, level)
+    if scores.graded or scores.repeated:
+        return rate_ends(scores, level if scores.repeated else both)
+    rate, halves = np.array([scores.means.mean()]), np.array([scores.halves])
+    lower, upper = careful_limits(rate, halves, np.array([float(scores.tasks)]), both)
     return float(lower[0]), float(upper[0])
 
 
@@ -283,7 +302,7 @@ def tasks_to_fail(margin: float, *, level: float = 0.95, fixed: bool = False) ->
 
     def is_shown(n: int) -> bool:
         if fixed:
-            return fixed_bounds(Scores(np.ones(n), np.zeros(n), 0.0, 0), margin, level)[1] < 0.5
+            return fixed_bounds(Scores(np.zeros(n), n), margin, level)[1] < 0.5
         all_lost = np.array([[float(n)]])
         return bool(log_capital_below(0.5, margin, np.zeros(1), all_lost)[0] >= -math.log(1 - level))
 

@@ -138,20 +138,24 @@ def graded_limits(
     return ends[0], ends[1]
 
 
-def rate_ends(scores: Scores, size: float, level: float) -> tuple[float, float]:
-    """The interval for the rate of cases, graded or not; there must be one.
+def rate_ends(scores: Scores, level: float) -> tuple[float, float]:
+    """The interval for a rate over tasks, graded or not; there must be one.
+
+    Where tasks have several cases and all means are 0, ½ or 1, the ends are the careful ones: there, a few tasks that
+    agree by chance would look like a proof.
 
     Args:
-        scores: of the cases.
-        size: how many independent cases they are worth, see :func:`effective_size`.
+        scores: of the cases, by task.
         level: of the interval.
     """
-    rate = float(scores.sums.sum()) / scores.n
-    if not scores.graded:
-        return score_interval(rate, scores.halves / scores.n, size, level)
-    known = (rate, scores.variance, design_size(scores), scores.skewness)
-    mean, variance, worth, skew = (np.array([one]) for one in known)
-    lower, upper = graded_limits(mean, variance, scores.tasks, worth, level, skew)
+    size = np.array([float(scores.tasks)])
+    rate = np.array([scores.means.mean()])
+    if scores.graded:
+        variance = np.array([scores.variance])
+        lower, upper = graded_limits(rate, variance, scores.tasks, size, level, np.array([scores.skewness]))
+    else:
+        limits = careful_limits if scores.repeated else score_limits
+        lower, upper = limits(rate, np.array([scores.halves]), size, level)
     return float(lower[0]), float(upper[0])
 
 
@@ -161,34 +165,6 @@ def half_share(rate: Floats, variance: Floats) -> Floats:
     So that the interval also serves scores between 0 and 1 of any kind, such as means over the cases of a task.
     """
     return np.asarray(np.clip(4 * (rate * (1 - rate) - variance), 0, 1 - np.abs(2 * rate - 1)))
-
-
-def design_size(scores: Scores) -> float:
-    """How many independent cases would tell as much as these, of which some share a task.
-
-    It is n / design effect, the design effect being the variance of the mean estimated from the sums of tasks, over the
-    variance as if cases were independent. It is kept between what tasks of identical cases would give, n² / Σ size²,
-    and n. Where all scores are the same, nothing shows how far the cases of a task agree, and the lower end is taken.
-    """
-    n, tasks, mean = scores.n, scores.tasks, scores.mean
-    if mean is None or not scores.repeated:
-        return float(n)
-    least = n * n / float(scores.sizes @ scores.sizes)
-    alone = (scores.squares - n * mean * mean) / (n - 1)
-    if tasks < 2 or alone <= 1e-12:
-        return least
-    rest = scores.sums - scores.sizes * mean
-    together = tasks / (tasks - 1) * float(rest @ rest) / n
-    return float(np.clip(n * alone / together, least, n)) if together > 0 else float(n)
-
-
-def effective_size(scores: Scores, level: float) -> float:
-    """The design's size, less what the design effect costs by being an estimate: times (z / t)², t with tasks - 1."""
-    size = design_size(scores)
-    if not scores.repeated or scores.tasks < 2:
-        return size
-    least = scores.n**2 / float(scores.sizes @ scores.sizes)
-    return max(least, size * (normal_quantile(level) / student_quantile(level, scores.tasks - 1)) ** 2)
 
 
 @lru_cache(maxsize=1024)

@@ -21,7 +21,7 @@ from pairscale.evaluate.inference.cases import (
     tally,
     used_cases,
 )
-from pairscale.evaluate.inference.score import design_size, effective_size, rate_ends
+from pairscale.evaluate.inference.score import rate_ends
 from pairscale.evaluate.inference.sequence import last_limits
 
 FEW_GRADED = 30
@@ -37,8 +37,8 @@ class WinRate(ReprMixin):
 
     Attributes:
         variant: whose rate it is: always ``b``.
-        rate: the mean score of the cases that were used (with ``betting``, over tasks of the mean over their cases),
-            which is the mean preference where they are graded; None when there are none.
+        rate: the mean score of the cases that were used, over tasks of the mean over their cases, which is the mean
+            preference where they are graded; None when there are none.
         wins: cases that B won.
         losses: cases that A won.
         ties: cases that neither won.
@@ -52,11 +52,11 @@ class WinRate(ReprMixin):
         interval: how it was made: ``wilson`` (the score interval, which is Wilson's when there are no ties) or
             ``betting``.
         used: the outcomes that count.
-        effective_n: how many independent cases the n are worth; less than n when tasks have several cases.
+        effective_n: how many independent cases the n are taken for: the number of tasks.
         notices: what to be careful with.
         graded: whether graded preferences were averaged; otherwise the rate is that of hard verdicts.
-        standard_error: of the rate: the standard deviation of the scores (by n - 1) over √n, or over the root of the
-            cases that they are worth when tasks have several; None with fewer than two cases.
+        standard_error: of the rate: the standard deviation of the tasks' scores (by their number less 1) over the root
+            of their number; None with fewer than two tasks.
     """
 
     variant: str
@@ -107,7 +107,7 @@ def win_rate(
     - ``betting``: the last interval of :func:`~pairscale.evaluate.inference.confidence_sequence`, which also
       holds when the outcomes decided when to stop. Every task counts once.
 
-    Where a task has several cases, these are not independent: Wilson's interval then counts with ``effective_n``.
+    Where a task has several cases, these are not independent: every task counts once, by the mean of its cases.
 
     Args:
         cases: ``task_id``, ``outcome``, ``winner``; one row per case. Graded cases have ``preference``, too, or alone
@@ -138,27 +138,22 @@ def win_rate(
     used = used_cases(frame, ties)
     known = graded_count(used) if graded else 0
     scores = by_task(used)
-    rate = scores.mean
-    size = effective_size(scores, level)
-    ci = rate_ends(scores, size, level) if scores.n else None
-    if interval == "betting" and scores.n:  # every task counts once
-        means = scores.sums / scores.sizes
-        rate = float(means.mean())
-        size = float(scores.tasks)
-        ci = last_limits(means, level)
+    ci = None
+    if scores.n:
+        ci = last_limits(scores.means, level) if interval == "betting" else rate_ends(scores, level)
     notices = []
     if not scores.n:
         why = f"none of {frame.height} cases is a {' or '.join(USED[ties])}" if frame.height else "there is no case"
         notices.append(f"no win rate: {why}")
     elif scores.repeated:
-        notices.append(f"{scores.n} cases of {scores.tasks} tasks are worth {size:.0f} independent ones")
+        notices.append(f"{scores.n} cases of {plural(scores.tasks, 'task')}: every task counts once, by their mean")
     if 0 < known < scores.n:
         notices.append(f"{scores.n - known:,} of {scores.n:,} cases are not graded; they count as 1, ½ or 0")
     if known and scores.tasks < FEW_GRADED and interval != "betting":
         notices.append(few_graded(scores.tasks))
     return WinRate(
         "b",
-        rate,
+        scores.mean,
         **tally(frame),
         n=scores.n,
         tasks=scores.tasks,
@@ -166,10 +161,10 @@ def win_rate(
         level=level,
         interval=interval,
         used=USED[ties],
-        effective_n=size,
+        effective_n=float(scores.tasks),
         notices=tuple(notices),
         graded=known > 0,
-        standard_error=math.sqrt(scores.variance / design_size(scores)) if scores.n > 1 else None,
+        standard_error=math.sqrt(scores.variance / scores.tasks) if scores.tasks > 1 else None,
     )
 
 

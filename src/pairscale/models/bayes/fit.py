@@ -30,9 +30,17 @@ from pairscale.core.notices import notice
 from pairscale.core.options import ProgressMode, require_choice, require_number_or
 from pairscale.core.provenance import Provenance
 from pairscale.core.tables import times_of
+from pairscale.core.told import TOLD
 from pairscale.models.bayes.density import Density, slope_basis
 from pairscale.models.bayes.diagnostics import Diagnostics, DiagnosticsGate
-from pairscale.models.bayes.model import Answers, Cells, JudgeParameters, read_logits
+from pairscale.models.bayes.model import (
+    LEARNED_SCALE,
+    LOG_PRIORS,
+    Answers,
+    Cells,
+    JudgeParameters,
+    read_logits,
+)
 from pairscale.models.bayes.normal import N_DRAWS, Target, around_center, draw_around
 from pairscale.models.bayes.posterior import Posterior
 from pairscale.models.bayes.repeats import (
@@ -113,6 +121,15 @@ class BTLFit(ReprMixin):
     slopes: Floats | None = None
     evidence: FitEvidence | None = None
     _warm: Warm | None = None
+
+    @property
+    def spread_told(self) -> bool:
+        """Whether the data say something of the scores' spread, and not its prior alone."""
+        if self.prior_sd is None:
+            return False
+        if self.error is not None:  # with probabilities, the prior is that of the logarithm
+            return bool(np.log(self.prior_sd).std() < TOLD * LOG_PRIORS["t"][1])
+        return bool(self.prior_sd.std() < TOLD * LEARNED_SCALE * math.sqrt(1 - 2 / math.pi))
 
     def reliability(self) -> ReliabilityOfDraws:
         """How reliable the scores are, and without texts that lost or won nearly everything."""

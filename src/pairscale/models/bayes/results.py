@@ -21,6 +21,7 @@ from pairscale.models.bayes.logs import ITEM_FIGURES, round_log_row, summarize_i
 from pairscale.models.bayes.posterior import item_log, model_columns
 from pairscale.models.bayes.rows import BayesTies, read_rows
 from pairscale.models.bayes.settings import MCMCSettings, Repeats, Variant
+from pairscale.models.reliability import outlying
 from pairscale.pairing.table import generator
 
 __all__ = ["BayesFit", "fit_bayes_btl_mcmc", "gathered", "weak_words"]
@@ -160,7 +161,7 @@ def gathered(fits: Sequence[BTLFit], notices: Iterable[str]) -> BayesFit:
         rounds.append(round_log_row(**columns))
         before = fit.n_comparisons
     last = fits[-1]
-    said = [*notices, *last.notices, *_say_narrow(last)]
+    said = [*notices, *last.notices, *_say_narrow(last), *_say_outside(last)]
     if last.judges is not None and last.judges["weak"].any():
         said.append(notice(weak_words(last.judges.filter("weak")["judge_id"].to_list())))
     return BayesFit(items, pl.concat(items), pl.concat(rounds), list(fits), tuple(said))
@@ -170,6 +171,18 @@ def weak_words(weak: Sequence[str]) -> str:
     """Who is weak, and what that means."""
     verb = "is a weak judge" if len(weak) == 1 else "are weak judges"
     return f"{listed(list(weak), 10)} {verb}: a slope below a third of the mean slope says little about the texts"
+
+
+def _say_outside(fit: BTLFit) -> list[str]:
+    """Which texts lost or won nearly everything, and what that means for the reliability."""
+    if fit.evidence is None or not outlying(fit.posterior.items.theta_mean, fit.evidence.cells).any():
+        return []
+    known = fit.reliability()
+    names = listed([fit.posterior.ids[at] for at in known.outliers], 10)
+    without = (
+        "" if known.without_outliers is None else f"; without them, the reliability is {known.without_outliers:.2f}"
+    )
+    return [notice(f"lost or won nearly everything, so that the distance to the others is not told: {names}{without}")]
 
 
 def _say_narrow(fit: BTLFit) -> list[str]:
