@@ -42,7 +42,7 @@ def slow(A, B):
 '''
 
 
-BETTER = "B is better: it won 19 of 19 cases with a winner (100 %; 95 % interval 83 to 100 %); choose B"
+BETTER = "B is better: it won 19 of 19 cases with a winner (100 %; 95 % confidence interval 83 to 100 %); B is favoured"
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ def test_a_suite_is_answered_first(cli, answers):
     done = cli("ab", "suite.jsonl", *options, "--criterion", "c", "--run", "ab.db", "--out", "cases.csv")
     assert done.code == 0
     assert "task" not in done.out
-    assert "B is better: it won 18 of 20 cases with a winner (90 %; 95 % interval 70 to 97 %" in done.err
+    assert "B is better: it won 18 of 20 cases with a winner (90 %; 95 % confidence interval 70 to 97 %" in done.err
     assert "B failed in 2 of 20 cases" in done.err
     assert "note: B failed in 2 of 20 cases (counted as lost)" in done.err
     assert "t3, win: B failed: ValueError: three" in done.err

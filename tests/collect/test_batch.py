@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from tests.batching import KEY, MODELS, Clock, expected, judge_of, pairs_of, simulator, with_manager
+from tests.batching import KEY, MODELS, expected, judge_of, pairs_of, simulator, with_manager
 
 import pairscale as ps
 from pairscale.core.errors import InputError, JudgeError
@@ -438,21 +438,6 @@ def test_cancelling_an_interrupted_creation_looks_for_it_and_creates_nothing(tmp
     assert found[0].state == state
 
 
-def test_cancelling_what_was_only_prepared_asks_nobody(tmp_path):
-    with simulator() as server:
-
-        async def work(desk):
-            server.keys = ["another-key-123"]
-            with pytest.raises(JudgeError, match="401"):
-                await desk.submit(pairs_of(4), judge_of(server))
-            asked = server.served
-            await desk.cancel()
-            return server.served - asked, desk.entries()
-
-        asked, found = with_manager(tmp_path / "run.db", work)
-    assert (asked, found[0].state) == (0, "dropped")
-
-
 def test_a_batch_that_will_not_be_cancelled_is_said_and_the_others_are(tmp_path):
     run = tmp_path / "run.db"
     with simulator(looks=50) as server:
@@ -497,25 +482,6 @@ def test_a_reply_that_describes_no_batch_does_not_end_the_waiting(provider, tmp_
     assert "it has no " in said[0]
     assert "yesterday" in said[1]
     assert all(words.endswith("; it is asked again later") for words in said)
-
-
-def test_polling_is_polite(tmp_path):
-    clock = Clock()
-    with simulator(looks=30) as server:
-        with_manager(tmp_path / "run.db", whole(pairs_of(3), judge_of(server)), clock=clock)
-    assert clock.waits[0] == pytest.approx(1.0, rel=0.51)
-    assert max(clock.waits) <= 10
-    assert sorted(clock.waits[2:20]) == clock.waits[2:20]
-
-    async def late(desk):
-        await desk.submit(pairs_of(3), judge_of(server))
-        found = await desk.wait(interval=10, timeout=35)
-        return found[0].open
-
-    clock = Clock()
-    with simulator(looks=30) as server:
-        assert with_manager(tmp_path / "late.db", late, clock=clock)
-    assert sum(clock.waits) == pytest.approx(35)
 
 
 def test_status_and_registry(tmp_path):

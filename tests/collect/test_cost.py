@@ -100,11 +100,6 @@ def test_the_pilot_stands_for_all_pairs(strategy, total, n):
     assert (weights >= 1).all()
 
 
-def test_a_stratified_pilot_has_one_pair_of_every_length():
-    rows, _ = choose_pilot(np.arange(100)[::-1].copy(), 10, "stratified_prompt_bytes", seed=1)
-    assert sorted((99 - rows) // 10) == list(range(10))
-
-
 # Arithmetic
 
 
@@ -123,19 +118,6 @@ def test_the_line_is_that_of_least_squares():
     assert found.expected == pytest.approx(1_000 * intercept + slope * rest.sum())
     assert found.expected < found.budget < 1.01 * found.expected
     assert fit.total(rest, 0.5).budget == pytest.approx(found.expected)
-
-
-def test_sums_of_further_pairs():
-    equal = likely_sum(np.full(9, 7.0), np.ones(9), 10, 0.9)
-    assert (equal.expected, equal.budget) == pytest.approx((70, 70))
-    assert likely_sum(np.array([7.0]), np.ones(1), 10, 0.9) == Spread(70.0, 140.0)
-    assert likely_sum(np.array([7.0, 9.0]), np.ones(2), 0, 0.9) == Spread(0.0, 0.0)
-    weighted = likely_sum(np.array([1.0, 9.0]), np.array([3.0, 1.0]), 4, 0.9)
-    assert weighted.expected == pytest.approx(12)
-    values = np.random.default_rng(2).lognormal(3, 0.8, 30)
-    budgets = [likely_sum(values, np.ones(30), 500, q).budget for q in (0.5, 0.75, 0.9, 0.99)]
-    assert budgets == sorted(budgets)
-    assert budgets[-1] > budgets[0]
 
 
 # The estimate
@@ -194,14 +176,6 @@ def test_the_batch_discount_is_for_the_pairs_outside_the_pilot():
     unknown = estimate(pairs, Fake(), mode="batch")
     assert unknown.summary["batch_discount"].to_list() == [1.0]
     assert "batch_discount= says otherwise" in repr(unknown)
-
-
-def test_without_prices_there_are_tokens():
-    found = estimate(table(), Fake(price=None))
-    assert (found.expected_cost, found.budget_cost) == (None, None)
-    assert found.summary["expected_completion_tokens_total"][0] > 0
-    assert "cost           not known" in repr(found)
-    assert "no price of fake:m is known" in repr(found)
 
 
 def test_cached_tokens_cost_less_live_but_not_in_batches():

@@ -27,26 +27,6 @@ def judged(**settings):
 # Progress outside a terminal
 
 
-@pytest.mark.usefixtures("server")
-@pytest.mark.parametrize(
-    ("settings", "lines"),
-    [
-        ({"status_every": 2}, [2, 4, 6]),
-        ({"status_every": 4}, [4, 6]),
-        ({"status_every": 100}, [6]),
-        ({"status_every": 3, "progress": False}, [3, 6]),
-        ({"status_every": 2, "verbose": False}, []),
-        ({"verbose": False}, []),
-        ({"progress": False}, []),
-    ],
-)
-def test_lines_of_progress(settings, lines, capsys):
-    judged(**settings)
-    said = capsys.readouterr()
-    assert [line.split(",")[0] for line in said.err.splitlines()] == [f"judging: {n} of 6" for n in lines]
-    assert said.out == ""
-
-
 # Files that are not to be kept
 
 

@@ -59,13 +59,6 @@ def test_every_pair_once_in_order():
     assert set(FAILED) <= set(answers.failed_pairs.columns)
 
 
-def test_sync_and_async_give_the_same():
-    judge = ps.SimulatedJudge("q", tie_rate=0.3, seed=4)
-    sync = submit(PAIRS, judge)
-    awaited = asyncio.run(ps.submit_pairs_async(PAIRS, judge, progress=False))
-    assert sync.results.drop("latency_s").equals(awaited.results.drop("latency_s"))
-
-
 def test_the_same_again_asks_nothing(tmp_path):
     run = tmp_path / "run.db"
     first = submit(PAIRS, Counting(), run=run)
@@ -86,30 +79,11 @@ def test_only_what_is_missing_is_asked(tmp_path):
     assert submit(PAIRS[5:7], Counting(), run=run).results["ID2"].to_list() == PAIRS[5:7]["ID2"].to_list()
 
 
-def test_another_condition_starts_from_nothing(tmp_path):
-    run = tmp_path / "run.db"
-    submit(PAIRS, Counting(), run=run)
-    judge = Counting(lambda pair: ps.Verdict.win(2), name="another")
-    assert submit(PAIRS, judge, run=run).results["better_sample"].unique().to_list() == ["SAMPLE_2"]
-    assert len(judge.asked) == PAIRS.height
-
-
 def test_pair_uid_names_the_pairs(tmp_path):
     named = PAIRS[:2].with_columns(pair_uid=pl.Series(["x", "y"]))
     assert submit(named, Counting(), run=tmp_path / "run.db").results["custom_id"].to_list() == ["x", "y"]
     with pytest.raises(TableError, match="pair_uid"):
         submit(PAIRS[:2].with_columns(pair_uid=pl.lit("same")), Counting())
-
-
-def test_errors_that_do_not_pass_are_not_retried_but_asked_again_next_time(tmp_path):
-    run = tmp_path / "run.db"
-    refusing = Counting(lambda pair: ps.Verdict.abstain("no"))
-    answers = submit(PAIRS[:2], refusing, run=run)
-    assert len(refusing.asked) == 2
-    assert answers.failed_pairs["outcome"].to_list() == ["abstention"] * 2
-    willing = Counting()
-    assert submit(PAIRS[:2], willing, run=run).results.height == 2
-    assert len(willing.asked) == 2
 
 
 def test_the_five_kinds_stay_apart(tmp_path):

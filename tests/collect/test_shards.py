@@ -5,7 +5,6 @@ import signal
 from pathlib import Path
 
 import joblib
-import polars as pl
 import pytest
 
 import pairscale as ps
@@ -122,22 +121,6 @@ def test_a_shard_spends_its_part(caplog) -> None:
 
 
 # Several run files, read together.
-
-
-def test_run_files_of_several_judges_need_a_choice() -> None:
-    ps.judge(PAIRS, longer, run="a.db", progress=False)
-    ps.judge(PAIRS, shorter, run="b.db", progress=False)
-    with pytest.raises(InputError) as refused:
-        ps.fit(["a.db", "b.db"])
-    assert "there are several conditions" in str(refused.value)
-    assert ps.read_results(["a.db", "b.db"], condition="all").height == 72
-    judge = ps.read_results("a.db")["judge_id"][0]
-    assert ps.read_results(["a.db", "b.db"], condition=judge).height == 36
-    agreement = ps.agreement(["a.db", "b.db"], n_boot=0)
-    assert agreement.table["estimate"][0] == 0.0  # they never agree
-    assert ps.report(["a.db", "b.db"], condition="all", out="both.html").stat().st_size > 10_000
-    assert ps.export(["a.db", "b.db"], "both.csv").exists()
-    assert pl.read_csv("both.csv").height == 72
 
 
 # A cluster.

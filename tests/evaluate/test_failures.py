@@ -296,12 +296,12 @@ def test_tasks_without_an_answer_of_one_side_stand_in_the_verdict():
     b = ps.InMemoryTraceSource({f"t{n}": "yy" for n in range(10)})
     found = ps.evaluate_pairwise(a, b, comparators=[Longer()], progress=False)
     assert found.verdict("longer").endswith(
-        "; before you choose B: it has no answer to 40 tasks; if it failed on them, add them with an empty output"
+        "; B is favoured, but first: it has no answer to 40 tasks; if it failed on them, add them with an empty output"
     )
     more = ps.InMemoryTraceSource({f"t{n}": "yy" for n in range(48)})
     kept = ps.evaluate_pairwise(a, more, comparators=[Longer()], progress=False)
     assert kept.verdict("longer") == (
-        "B is better: it won 48 of 48 cases with a winner (100 %; 95 % interval 93 to 100 %); choose B"
+        "B is better: it won 48 of 48 cases with a winner (100 %; 95 % confidence interval 93 to 100 %); B is favoured"
     )
 
 

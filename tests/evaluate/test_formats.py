@@ -147,6 +147,11 @@ def test_alpaca_eval(tmp_path, caplog):
     assert found.tally("longer") == (0, 5, 0)
     assert f"read 5 answers from {sides['old']}: AlpacaEval model_outputs.json" in caplog.text
     assert found.cases[0].task_id.startswith("Question 0? #")
+    own = write(tmp_path / "own.json", [
+        {"task_id": "t1", "instruction": "Why?", "output": "So.", "generator": "g", "cost": 0.5, "tone": 3.0}
+    ])  # fmt: skip
+    (answer,) = read_answers(own)
+    assert (answer.task_id, answer.trace.cost, answer.trace.metadata["tone"]) == ("t1", 0.5, 3.0)
     both = write(tmp_path / "both.json", json.loads(sides["old"].read_text()) + json.loads(sides["new"].read_text()))
     assert compared(both, None, name_a="new", name_b="old").tally("longer") == (5, 0, 0)
 
@@ -314,6 +319,7 @@ def test_plain_json(tmp_path, content):
         ([{"role": "user", "content": "Q?"}], "", "the assistant did not answer"),
         ({"city": "Paris"}, '{"city": "Paris"}', None),
         (["Paris", "Rome"], '["Paris", "Rome"]', None),
+        ([{"type": "city", "name": "Paris"}], '[{"type": "city", "name": "Paris"}]', None),
     ],
 )  # fmt: skip
 def test_an_output_that_is_a_reply_is_read_as_its_words(tmp_path, output, text, failure):

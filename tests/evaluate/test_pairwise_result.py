@@ -8,6 +8,7 @@ import pytest
 import pairscale as ps
 from pairscale.checks.effect import wilson
 from pairscale.core.errors import FileFormatError, InputError, RunsNotComparableError
+from pairscale.evaluate.wording import deciding_rate
 
 KINDS = {
     "a": ("a", "win"), "b": ("b", "win"), "t": ("tie", "tie"), "f": (None, "flip"), "x": (None, "abstention"),
@@ -57,7 +58,7 @@ def test_the_directions_of_flips():
     assert found.flip_directions("k") == {"first": 2, "second": 1}
 
 
-FEW = "compare more tasks (about 200 are enough if the better one wins 60 %), or choose by cost"
+FEW = "compare more tasks (about 200 are enough if the better one wins 60 %), or decide by cost"
 NONE = "nothing is decided, as no case has a winner"
 
 
@@ -67,24 +68,31 @@ NONE = "nothing is decided, as no case has a winner"
         (
             "b" * 122 + "a" * 78 + "t" * 14 + "f" * 9 + "e" * 2,
             (
-                "B is better: it won 122 of 200 cases with a winner (61 %; 95 % interval 54 to 67 %); not counted: "
-                "14 ties, 9 flips (the order of the answers decided), 2 errors (the judge failed); choose B"
+                "B is better: it won 122 of 200 cases with a winner (61 %; 95 % confidence interval 54 to 67 %); "
+                "not counted: 14 ties, 9 flips (the order of the answers decided), 2 errors (the judge failed); "
+                "B is favoured"
             ),
         ),
         (
             "a" * 122 + "b" * 78,
-            "A is better: it won 122 of 200 cases with a winner (61 %; 95 % interval 54 to 67 %); choose A",
+            (
+                "A is better: it won 122 of 200 cases with a winner (61 %; 95 % confidence interval 54 to 67 %); "
+                "A is favoured"
+            ),
         ),
         (
             "ab" * 50 + "t",
             (
-                f"no difference shown: B won 50 of 100 cases with a winner (50 %; 95 % interval 40 to 60 %); "
-                f"not counted: 1 tie; {FEW}"
+                "no difference shown: B won 50 of 100 cases with a winner (50 %; 95 % confidence interval 40 to 60 %)"
+                f"; not counted: 1 tie; {FEW}"
             ),
         ),
         (
             "b",
-            f"no difference shown: B won 1 of 1 case with a winner (100 %; 95 % interval 21 to 100 %); {FEW}",
+            (
+                "no difference shown: B won 1 of 1 case with a winner (100 %; 95 % confidence interval 21 to 100 %); "
+                f"{FEW}"
+            ),
         ),
         (
             "tt",
@@ -103,8 +111,8 @@ NONE = "nothing is decided, as no case has a winner"
         (
             "bbba" + "f" * 9,
             (
-                "no difference shown: B won 3 of 4 cases with a winner (75 %; 95 % interval 30 to 95 %); not "
-                "counted: 9 flips (the order of the answers decided); the judge goes by the order of the answers: "
+                "no difference shown: B won 3 of 4 cases with a winner (75 %; 95 % confidence interval 30 to 95 %); "
+                "not counted: 9 flips (the order of the answers decided); the judge goes by the order of the answers: "
                 "name a better judge"
             ),
         ),
@@ -190,14 +198,15 @@ def test_a_file_that_is_no_run(tmp_path, content):
 def test_a_few_wins_are_not_called_better():
     """Wilson's interval alone would call equal variants different in 12 % of comparisons of four cases."""
     for n in range(1, 41):
-        called = sum(
-            math.comb(n, wins)
-            for wins in range(n + 1)
-            if "is better" in result(k="b" * wins + "a" * (n - wins)).verdict("k")
-        )
+        called = 0
+        for wins in range(n + 1):
+            run = result(k="b" * wins + "a" * (n - wins))
+            lower, upper = deciding_rate(run, "k").ci
+            is_better = "is better" in run.verdict("k")
+            assert is_better == (not lower <= 0.5 <= upper), "the verdict and the chart go by one interval"
+            called += math.comb(n, wins) * is_better
         assert called / 2**n <= 0.05, n
     assert result(k="bbbb").verdict("k") == (
-        "no difference shown: B won 4 of 4 cases with a winner (100 %; equal variants have a result like this in 12 of "
-        f"100 comparisons); {FEW}"
+        f"no difference shown: B won 4 of 4 cases with a winner (100 %; 95 % confidence interval 40 to 100 %); {FEW}"
     )
     assert result(k="bbbbbb").verdict("k").startswith("B is better: it won 6 of 6")

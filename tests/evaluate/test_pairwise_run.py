@@ -99,6 +99,8 @@ def test_a_comparator_that_raises_is_an_error():
         async def compare(self, *, task, trace_a, trace_b, reference_outputs):
             if task.task_id == "task-0003":
                 return "a"
+            if task.task_id == "task-0004":  # as AG2 writes it
+                return ps.PairwiseOutcome("tie", detail={"error": True})
             raise RuntimeError("no")
 
     found = run(comparators=[Broken(), judge()])
@@ -574,14 +576,14 @@ def test_after_looks_every_interval_is_that_of_the_sequence(message_snapshot):
         fixed = win_rate(frame, ties=ties)
         assert rate.ci[0] < fixed.ci[0]
     assert found.to_dict()["win_rates"]["longer"]["interval"] == "betting"
-    assert "95 % sequence" in found.summary()
+    assert "95 % confidence sequence" in found.summary()
     assert found.win_rate("longer", level=0.5).ci[0] > found.win_rate("longer").ci[0]
     with pytest.raises(InputError) as refused:
         found.win_rate("longer", interval="wilson")
     message_snapshot(refused)
     plain = run(suite, comparators=options["comparators"])
     assert plain.win_rate("longer").interval == plain.interval == "wilson"
-    assert "95 % interval" in plain.summary()
+    assert "95 % confidence interval" in plain.summary()
 
 
 def test_looks_follow_the_order_whatever_comes_first():

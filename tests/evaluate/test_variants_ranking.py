@@ -142,12 +142,14 @@ def test_candidates_are_compared_with_one_baseline(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "options", "words"),
     [
-        (3, {"control": "length"}, "`control=` belongs to two variants"),
-        (3, {"stop_when": "decided"}, "`stop_when=` belongs to two variants"),
-        (3, {"name_a": "x"}, "`name_a=` belongs to two variants"),
+        (3, {"control": "length"}, "`control=` does not go with a ranking"),
+        (3, {"stop_when": "decided"}, "`stop_when=` does not go with a ranking"),
+        (3, {"name_a": "x"}, "`name_a=` does not go with a ranking"),
         (3, {"baseline": "other"}, "`baseline=` names one of the variants"),
         (2, {"baseline": "old"}, "a ranking takes three variants or more"),
         (1, {"variant": ["x", "y=", "z=str"]}, "NAME=VARIANT"),
+        (2, {"variant": ["x=str", "y=str", "z=str"]}, "`b=` does not go with a ranking"),
+        (3, {"variant_timeout": 5.0}, "`variant_timeout=` does not go with a ranking"),
     ],
 )
 def test_what_is_of_two_is_refused(tmp_path, arguments, options, words):

@@ -8,7 +8,6 @@ import pytest
 
 import pairscale as ps
 from pairscale.testing import Behaviour, Faults, ProviderSimulator
-from pairscale.testing._judging import samples_of
 
 
 def sdk(name):
@@ -245,28 +244,3 @@ def judged(behaviour: Behaviour, pairs, **settings) -> ps.SubmitResult:
 def pairs():
     texts = [{"ID": f"s{n:02d}", "text": f"Text number {n}."} for n in range(30)]
     return ps.randomize_pair_order(ps.make_pairs(texts), seed=1)
-
-
-@pytest.mark.slow
-def test_bias_lapse_and_refusals_are_as_large_as_they_are_set(pairs):
-    behaviour = Behaviour(quality=lambda _: 0.0, bias=1.0, lapse=0.2, refusal_rate=0.1, malformed_rate=0.05, seed=7)
-    done = judged(behaviour, pairs)
-    n = pairs.height
-    assert n == 435
-    codes = done.failed_pairs["error_code"].value_counts()
-    found = dict(codes.iter_rows())
-    for name, rate in (("refusal", 0.1), ("parse_error", 0.05)):
-        assert abs(found[name] - n * rate) < 4 * math.sqrt(n * rate * (1 - rate))
-    p = 0.8 / (1 + math.exp(-1)) + 0.1
-    first = (done.results["better_sample"] == "SAMPLE_1").sum()
-    assert abs(first - done.results.height * p) < 4 * math.sqrt(done.results.height * p * (1 - p))
-
-
-@pytest.mark.parametrize("name", ps.list_prompt_templates(include_registered=False))
-@pytest.mark.parametrize(
-    "texts", [(GOOD, BAD), ("Word", "Word Word Word"), ("It rains.\n\nThe sun: A cat.", "Dogs 1.")]
-)
-def test_it_reads_every_template_that_comes_with_pairscale(name, texts):
-    template = ps.get_prompt_template(name).replace("{TRAIT_NAME}", "clarity")
-    for first, second in (texts, texts[::-1]):
-        assert samples_of(template.replace("{SAMPLE_1}", first).replace("{SAMPLE_2}", second)) == (first, second)

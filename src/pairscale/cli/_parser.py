@@ -18,7 +18,8 @@ __all__ = ["Parser", "UsageError", "converted", "help_width"]
 
 _PANELS = {
     "What to judge": "data pairs source a b trait template criterion goal without variant_a variant_b prompt_a "
-    "prompt_b name_a name_b baseline update_baseline items n_pairs order reverse shard pilot published condition kind samples",
+    "prompt_b name_a name_b baseline update_baseline items n_pairs order reverse shard pilot published condition kind "
+    "samples",
     "Judge": "judge judge_args base_url cache answer price swap repeats labels key dry_run batch",
     "Limits": "concurrency variant_timeout max_cost max_comparisons max_minutes steps reliability interval n_jobs seed "
     "fail_if margin max_errors",

@@ -89,6 +89,8 @@ def _say_ranking(result: ps.VariantsResult, emit: Output) -> None:
     for (a, b), comparison in result.results.items():
         if comparison.unmatched:
             say(f"note: {plural(len(comparison.unmatched), 'task')} of {a} and {b} not compared, as one has no answer")
+    if result.stopped:
+        say(f"note: stopped ({result.stopped}) before all cases were compared; with --run, the same command continues")
     say(f"{sum(comparison.n_cases for comparison in result.results.values()):,} cases, ${result.cost:.4f}")
     emit(document, pl.concat(tables), show)
 

@@ -114,6 +114,7 @@ def command(
         facts, items, names = _bradley_terry(fit, arguments["reference"])
     else:
         facts, items, names = _bayes(fit)
+    facts["checks"] = [] if model == "elo" else _checks(results.table)
     lines = _lines(facts)
     if results.samples is not None:
         items, kept = with_kept(items, results.samples)
@@ -140,6 +141,15 @@ def command(
 
     document = {"model": model, "read": results.line, **facts, "items": items}
     emit(document, short if columns == "short" else items, show)
+
+
+def _checks(table: pl.DataFrame) -> list[dict[str, Any]]:
+    """Whether the model holds for these answers, where they are in their order and not counted."""
+    from pairscale.core.tables import TIMES
+    from pairscale.models.model_checks import check_model
+
+    checks = [] if TIMES in table.columns else check_model(table)
+    return [fields(check, "name meaning warning z p p_text passes") for check in checks]
 
 
 def _elo(fit: EloFit) -> tuple[dict[str, Any], pl.DataFrame, list[str]]:
@@ -205,5 +215,8 @@ def _lines(facts: Mapping[str, Any]) -> list[str]:
         lines.append(f"lower, upper: 95 % interval of the difference to {facts['reference']}")
     if "runs" in facts:
         lines.append(f"elo: mean over {facts['runs']:,} random orders of the comparisons; elo_sd: spread between them")
+    for check in facts["checks"]:
+        if not check["passes"]:
+            lines.append(f"the model does not hold everywhere: {check['warning']} (p {check['p_text']})")
     lines += [f"diagnostics FAIL, figures are provisional: {reason}" for reason in facts.get("failures", ())]
     return lines

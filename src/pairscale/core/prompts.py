@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import re
+from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
 
@@ -319,6 +320,7 @@ def _write(path: Path, text: str) -> None:
 # Checking.
 
 
+@lru_cache(maxsize=64)
 def _checked(template: str, what: str) -> str:
     """The template itself, when it has every placeholder and no other."""
     placeholders = dict.fromkeys(_PLACEHOLDER.findall(template))

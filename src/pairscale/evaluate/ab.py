@@ -181,10 +181,12 @@ def ab(
     )
     named = named_columns(id_col, input_col, output_col)
     if more or variant or baseline is not None:
-        _refuse_what_is_of_two({
+        _refuse_in_ranking({
             "variant_a": variant_a, "variant_b": variant_b, "prompt_a": prompt_a, "prompt_b": prompt_b,
             "name_a": name_a != "A", "name_b": name_b != "B", "a_col": a_col, "b_col": b_col, "labels": labels,
             "manifest": manifest, "save": save, "control": control, "stop_when": stop_when, "repeats": repeats != 1,
+            "b": variant and b is not None, "suite": variant and suite is not None,
+            "variant_timeout": not variant and variant_timeout is not None,
         })  # fmt: skip
         if variant:
             tasks = read_suite(a, named, encoding)
@@ -221,11 +223,11 @@ def ab(
     return run_sync(lambda: asking.compare_answers(*sides, names, suite=tasks, **about), run=run)
 
 
-def _refuse_what_is_of_two(options: Mapping[str, Any]) -> None:
-    """Refuse options that mean nothing where more than two variants are ranked."""
+def _refuse_in_ranking(options: Mapping[str, Any]) -> None:
+    """Refuse options that would mean nothing where more than two variants are ranked."""
     for option, value in options.items():
         if value:
-            raise InputError(f"`{option}=` belongs to two variants; more of them are ranked without it", option)
+            raise InputError(f"`{option}=` does not go with a ranking of three variants or more; leave it out", option)
 
 
 def _named_variants(variants: Sequence[str]) -> dict[str, str]:

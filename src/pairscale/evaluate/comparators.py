@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
 
@@ -106,8 +106,9 @@ def as_outcome(said: Any) -> PairwiseOutcome | None:
     Returns:
         The outcome; None when it is none.
     """
-    if isinstance(said, PairwiseOutcome):
-        return said
+    if isinstance(said, PairwiseOutcome):  # in AG2's way, a tie may have details that call it an error
+        meant = foreign_outcome(said.winner, said.reasoning, said.detail)
+        return said if meant is None or meant.outcome is said.outcome else replace(meant, cost=said.cost)
     if not hasattr(said, "winner"):
         return None
     return foreign_outcome(said.winner, getattr(said, "reasoning", None), getattr(said, "detail", None))

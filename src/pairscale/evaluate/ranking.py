@@ -29,7 +29,7 @@ from pairscale.evaluate.run import PairwiseRun, paired
 from pairscale.evaluate.store import OF_THE_CALL
 from pairscale.evaluate.tasks import Suite, SuiteLike, Trace, Unmatched, as_suite
 from pairscale.evaluate.variants import CaseJob, VariantLike, make_variant
-from pairscale.evaluate.wording import better_by
+from pairscale.evaluate.wording import better_by, deciding_rate
 from pairscale.models.bradley_terry import fit_bt_model
 from pairscale.runtime import CONCURRENCY, TIMEOUT, RunOptions, awaitable, blocking
 from pairscale.store.marks import VARIANTS
@@ -153,11 +153,10 @@ class VariantsResult(PlotMixin, ReportMixin, table="ranking", charts=("scores", 
         """How the others compare with the baseline."""
         parts: dict[str, list[str]] = {"favoured over": [], "not shown to differ from": [], "worse than": []}
         level = 1 - (1 - LEVEL) / len(self.results)  # of each, so that all of them hold together
+        key = key or self.keys[0]
         for (_, name), result in self.results.items():
-            better = agreed_better(
-                {way: better_by(result, key or self.keys[0], way, level) for way in ways_to_count(result.failures)},
-                result.failures,
-            )
+            ways = [way for way in ways_to_count(result.failures) if deciding_rate(result, key, way) is not None]
+            better = agreed_better({way: better_by(result, key, way, level) for way in ways}, result.failures)
             words = {"b": "favoured over", "a": "worse than"}.get(str(better), "not shown to differ from")
             parts[words].append(name)
         return "; ".join(f"{words} {baseline}: {', '.join(names)}" for words, names in parts.items() if names)

@@ -287,16 +287,16 @@ class RunTraceSource(InMemoryTraceSource):
     @checked
     def __init__(self, run: str | os.PathLike[str], variant: str) -> None:
         names: dict[str, str] = {}
-        answers: dict[str, dict[tuple[int, str], Trace]] = {}
+        answers: dict[tuple[int, str], Trace] = {}
         with open_run(run) as store:
             for row in store.read_log(RUNS):
                 names |= row["variants"]
             for row in store.read_log(ANSWERS):
-                answers.setdefault(row["variant"], {})[row["repeat"], row["task_id"]] = Trace.from_dict(row["trace"])
-        found = {name: answers[identity] for name, identity in names.items() if identity in answers}
-        if variant not in found:
-            raise UnknownNameError(f"{run} has no answers of a variant {variant!r}; there are {listed(list(found))}")
-        in_order = sorted(found[variant].items(), key=lambda answer: answer[0][0])
+                if row["variant"] == names.get(variant):
+                    answers[row["repeat"], row["task_id"]] = Trace.from_dict(row["trace"])
+        if not answers:
+            raise UnknownNameError(f"{run} has no answers of a variant {variant!r}; there are {listed(list(names))}")
+        in_order = sorted(answers.items(), key=lambda answer: answer[0][0])
         super().__init__((task_id, trace) for (_, task_id), trace in in_order)
 
 
@@ -316,7 +316,8 @@ def read_suite(run: str | os.PathLike[str]) -> Suite | None:
     tasks: dict[str, Task] = {}
     with open_run(run) as store:
         for row in store.read_log(TASKS):
-            known = {name: row[name] for name in ("inputs", "task_id", "reference_outputs", "metadata")}
-            tasks[row["task_id"]] = Task(**known, tags=tuple(row["tags"]))
+            tasks[row["task_id"]] = Task(
+                row["inputs"], row["task_id"], row["reference_outputs"], tuple(row["tags"]), row["metadata"]
+            )
         source = store.name
     return Suite(tuple(tasks.values()), source=source) if tasks else None

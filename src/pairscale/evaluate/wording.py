@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 from itertools import combinations
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
+import numpy as np
 import polars as pl
 
-from pairscale.checks.effect import sign_test
 from pairscale.core.notices import plural
 from pairscale.core.provenance import utc_now
 from pairscale.evaluate.inference.cases import task_means
 from pairscale.evaluate.inference.failures import WAY_WORDS, Failures, agreed_better, ways_to_count
 from pairscale.evaluate.inference.gate import tasks_to_fail
+from pairscale.evaluate.inference.score import careful_limits
 from pairscale.evaluate.inference.sequence import RunningSequence
 from pairscale.evaluate.inference.win_rate import few_graded
 
@@ -65,7 +67,7 @@ def verdict_of(run: PairwiseRunResult, key: str) -> str:
         run: the result.
         key: the comparator.
     """
-    rates = {way: _decisive(run, key, way) for way in ways_to_count(run.failures)}
+    rates = {way: deciding_rate(run, key, way) for way in ways_to_count(run.failures)}
     rate = rates[run.failures]
     better = {way: better_by(run, key, way) for way, one in rates.items() if one is not None}
     verdict = agreed_better(better, run.failures)
@@ -85,17 +87,36 @@ def verdict_of(run: PairwiseRunResult, key: str) -> str:
     return "; ".join([*parts, *filter(None, [failed]), _advice(run, key, rate, verdict)])
 
 
-def _decisive(run: PairwiseRunResult, key: str, way: Failures, level: float = 0.95) -> WinRate | None:
-    """The win rate that a verdict rests on, when failures count in one way; None without a case."""
+def deciding_rate(run: PairwiseRunResult, key: str, way: Failures | None = None, level: float = 0.95) -> WinRate | None:
+    """The win rate that a verdict rests on, when failures count in one way; None without a case.
+
+    The verdict and the chart go by its interval. Where a score interval of a few cases claims more than the exact sign
+    test, it is the exact interval of Clopper and Pearson.
+    """
     rate = run.win_rate(key, failures=way, level=level)
-    if not run.sequential and not rate.graded:
-        rate = run.win_rate(key, ties="excluded", failures=way, level=level)
-    return None if rate.rate is None or rate.ci is None else rate
+    if run.sequential or rate.graded:
+        return None if rate.rate is None or rate.ci is None else rate
+    rate = run.win_rate(key, ties="excluded", failures=way, level=level)
+    if rate.rate is None or rate.ci is None:
+        return None
+    exact = careful_limits(np.array([rate.rate]), np.zeros(1), np.array([float(rate.n)]), level)
+    lower, upper = (float(end[0]) for end in exact)
+    is_chance = rate.tasks == rate.n and lower <= 0.5 <= upper and not rate.ci[0] <= 0.5 <= rate.ci[1]
+    return replace(rate, ci=(lower, upper)) if is_chance else rate
+
+
+def basis_of(run: PairwiseRunResult, key: str) -> str:
+    """What the rate that a verdict rests on is a rate of."""
+    if run.win_rate(key).graded:
+        return f"mean preference for {run.variant_b}"
+    if run.sequential:
+        return f"tasks that {run.variant_b} won, ties and flips as half"
+    return f"cases with a winner that {run.variant_b} won"
 
 
 def better_by(run: PairwiseRunResult, key: str, way: Failures, level: float = 0.95) -> str | None:
-    """The variant that is shown to be better, when failures count in one way."""
-    rate = _decisive(run, key, way, level)
+    """The variant that is shown to be better, when failures count in one way: the interval excludes one half."""
+    rate = deciding_rate(run, key, way, level)
     if rate is None or rate.rate is None or rate.ci is None:
         return None
     ahead = "b" if rate.rate > 0.5 else "a"
@@ -104,32 +125,19 @@ def better_by(run: PairwiseRunResult, key: str, way: Failures, level: float = 0.
         for score in task_means(run.frame(key, failures=way), "cases")["score"]:
             sequence.update(score)
         return ahead if sequence.better == ahead else None
-    if rate.ci[0] <= 0.5 <= rate.ci[1]:
-        return None
-    # With a few cases, the interval claims more than it may.
-    is_chance = not rate.graded and rate.tasks == rate.n and _chance_of(rate) > 1 - level
-    return None if is_chance else ahead
-
-
-def _chance_of(rate: WinRate) -> float:
-    """How often equal variants have a result at least as uneven as this one: the exact sign test."""
-    return sign_test(rate.wins, rate.wins + rate.losses) or 0.0
+    return None if rate.ci[0] <= 0.5 <= rate.ci[1] else ahead
 
 
 def _sentence(run: PairwiseRunResult, rate: WinRate, better: str | None) -> str:
     """Who is better, and by what."""
     share, wins = rate.rate or 0.0, rate.wins
     lower, upper = rate.ci or (0.0, 1.0)
-    sure = f"95 % {'sequence' if run.sequential else 'interval'}"
-    is_chance = better is None and not run.sequential and not rate.graded and not lower <= 0.5 <= upper
     if better == "a":
         share, wins = 1 - share, rate.losses
         lower, upper = 1 - upper, 1 - lower
     if run.sequential and better is not None:  # what was shown once stays shown
         lower = max(lower, 0.5)
-    sure = f"{sure} {_end(lower)} to {_end(upper)} %"
-    if is_chance:
-        sure = f"equal variants have a result like this in {100 * _chance_of(rate):.0f} of 100 comparisons"
+    sure = f"95 % confidence {'sequence' if run.sequential else 'interval'} {_end(lower)} to {_end(upper)} %"
     start = f"no difference shown: {run.variant_b}" if better is None else f"{run.names[better]} is better: it"
     percentage = f"{100 * share:.0f} %"
     weighed = f" of {plural(rate.tasks, 'task')}, every task counting once" if rate.n > rate.tasks else ""
@@ -174,8 +182,8 @@ def _advice(run: PairwiseRunResult, key: str, rate: WinRate | None, better: str 
             problem = (
                 f"it has no answer to {plural(lacking, 'task')}; if it failed on them, add them with an empty output"
             )
-        chosen = run.names[better]
-        return f"before you choose {chosen}: {problem}" if problem else f"choose {chosen}"
+        favoured = f"{run.names[better]} is favoured"
+        return f"{favoured}, but first: {problem}" if problem else favoured
     advice = {
         problem: bool(problem),
         _look_at_failures(run, key): max(failures.values()) > _OFTEN * n,
@@ -184,8 +192,8 @@ def _advice(run: PairwiseRunResult, key: str, rate: WinRate | None, better: str 
         "the judge goes by the order of the answers: name a better judge": goes_by_order(run, key),
         "there is nothing to compare: look at why no task has an answer of both": not asked,
         "the judge sees no difference: name a criterion that says more exactly what counts, or another judge": not n,
-        "compare more tasks (about 200 are enough if the better one wins 60 %), or choose by cost": n < _ENOUGH,
-        "the difference is small, if there is one: choose by cost and speed": True,
+        "compare more tasks (about 200 are enough if the better one wins 60 %), or decide by cost": n < _ENOUGH,
+        "the difference is small, if there is one: decide by cost and speed": True,
     }
     return next(words for words, holds in advice.items() if holds)
 
@@ -284,7 +292,9 @@ def controlled_lines(found: ControlledRate, name: str) -> list[str]:
     if found.rate is not None and found.differing:
         ends = ""
         if found.ci is not None:
-            ends = f" ({found.level * 100:g} % interval {found.ci[0] * 100:.0f} to {found.ci[1] * 100:.0f} %)"
+            ends = (
+                f" ({found.level * 100:g} % confidence interval {found.ci[0] * 100:.0f} to {found.ci[1] * 100:.0f} %)"
+            )
         at = f"at equal {', '.join(found.differing)}"
         lines.append(f"{at}: {name} wins {found.rate * 100:.0f} %{ends}, as it is {percent(found.raw_rate)}")
         lines += [
@@ -299,7 +309,7 @@ def effect_words(effect: StyleEffect) -> str:
     """What a style is worth, as the chance of an answer that is as good and has far more of it."""
     ends = ""
     if effect.ci is not None:
-        ends = f" (95 % interval {_chance(effect.ci[0]):.0f} to {_chance(effect.ci[1]):.0f} %)"
+        ends = f" (95 % confidence interval {_chance(effect.ci[0]):.0f} to {_chance(effect.ci[1]):.0f} %)"
     return f"of two equally good answers, the one with far more of it wins {_chance(effect.effect):.0f} %{ends}"
 
 
@@ -393,7 +403,7 @@ def gate_sentence(found: GateCriterion, run: PairwiseRunResult, rule: GateRule) 
     ties = ", ties as half" if found.ties else ""
     if any(case.repeat > 1 for case in run.of(found.key)):
         ties += ", every task counting once"
-    sure = f"{found.level * 100:.4g} % sure: at least {percent(found.lower)}, at most {percent(found.upper)}"
+    sure = f"{found.level * 100:.4g} % confidence interval {percent(found.lower)} to {percent(found.upper)}"
     text = f"{verdict}: it won {percent(found.rate)} of {plural(found.n, 'case')}{ties} ({sure})"
     if found.verdict in {"equivalent", "not-worse"}:
         text += f", and you allow down to {share_words(0.5 - rule.margin)}"
@@ -445,7 +455,10 @@ def gate_markdown(gate: GateResult) -> str:
     if gate.problem is not None or run is None:
         return "\n".join([*lines, _escaped(_capital(f"{gate}.")), ""])
     b = _escaped(run.variant_b)
-    lines += [f"| criterion | verdict | wins of {b} | true share | cases |", "| --- | --- | ---: | ---: | ---: |"]
+    lines += [
+        f"| criterion | verdict | wins of {b} | confidence interval | cases |",
+        "| --- | --- | ---: | ---: | ---: |",
+    ]
     for one in gate.criteria:
         mark = "**" if one.failed or one.verdict == "untested" else ""
         ends = f"{percent(one.lower)} to {percent(one.upper)}"

@@ -105,6 +105,7 @@ def _is_quoted(match: re.Match[str], text: str, samples: Sequence[str]) -> bool:
     return any(whole == sample or any(part in sample for part in parts) for sample in map(squeezed, samples))
 
 
+@lru_cache(maxsize=512)  # a text meets many others
 def squeezed(text: str) -> str:
     """A text without white space and case: quotations lose both."""
     return "".join(text.split()).casefold()
@@ -195,6 +196,7 @@ _MARK_LENGTH = 12  # letters of the digest
 _SHORTEST_FENCE = 3  # a shorter fence stands in many texts, and means nothing to the model
 
 
+@lru_cache(maxsize=512)
 def holds_fences(text: str, template: str, *tags: str) -> bool:
     """Whether a text contains something that means something to the prompt, or to the reader of the answer.
 

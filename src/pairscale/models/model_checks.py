@@ -26,6 +26,7 @@ from scipy.special import expit
 from scipy.stats import norm
 
 from pairscale.core.arrays import Floats, Ints
+from pairscale.core.comparisons import OF_ITS_PAIR
 from pairscale.core.notices import without_notices
 from pairscale.models.bayes.fit import BTLFit, fit_btl
 from pairscale.models.bayes.settings import Repeats
@@ -41,10 +42,19 @@ _FURTHEST = 4.0  # logits: beyond, answers hardly depend on the distance
 _LEAST_VARIANCE = 0.05
 _REPEATS_ITSELF = 0.25
 
-_MEANINGS = {
-    "distance": "one logit means the same for near and for far pairs",
-    "circles": "no more circular triads than the scores explain",
-    "drift": "the last third of the answers follows the scale of the first",
+_WORDS = {
+    "distance": (
+        "one logit means the same for near and for far pairs",
+        "one logit does not mean the same for near and for far pairs",
+    ),
+    "circles": (
+        "there are no more circular triads than the scores explain",
+        "there are more circular triads than the scores explain: the judge may go by more than one quality",
+    ),
+    "drift": (
+        "the last third of the answers follows the scale of the first",
+        "the last third of the answers follows the scale of the first less than it should: the judge may have drifted",
+    ),
 }
 
 
@@ -55,6 +65,7 @@ class ModelCheck:
     Attributes:
         name: ``distance``, ``circles`` or ``drift``.
         meaning: what holds when the check passes.
+        warning: what does not hold when it fails.
         z: how far the answers are from what the model expects, in standard deviations.
         p: how probable so much or more is when the model holds.
         passes: whether that is no reason to doubt the model.
@@ -62,9 +73,15 @@ class ModelCheck:
 
     name: str
     meaning: str
+    warning: str
     z: float
     p: float
     passes: bool
+
+    @property
+    def p_text(self) -> str:
+        """The probability as the field writes it."""
+        return "< 0.001" if self.p < 0.001 else f"= {self.p:.3f}"
 
 
 def check_model(rows: pl.DataFrame, seed: int = 1, fit: BTLFit | None = None) -> list[ModelCheck]:
@@ -80,7 +97,7 @@ def check_model(rows: pl.DataFrame, seed: int = 1, fit: BTLFit | None = None) ->
     Returns:
         None of them for fewer than three answers a text, or for more than :data:`MAX_ANSWERS`.
     """
-    answers = rows.filter(pl.col("better_id").is_not_null()).select("ID1", "ID2", "better_id")
+    answers = rows.filter(OF_ITS_PAIR).select("ID1", "ID2", "better_id")
     ids = sorted(set(answers["ID1"]) | set(answers["ID2"]))
     if not max(1, _FEWEST_PER_ITEM * len(ids)) <= answers.height <= MAX_ANSWERS:
         return []
@@ -169,7 +186,7 @@ class _Checked:
         scores = surprise / np.sqrt(variance)
         z = float(scores.mean() / np.sqrt(max(1 - scores.var(), _LEAST_VARIANCE)))
         p = float(2 * norm.sf(abs(z)) if two_sided else norm.cdf(z))
-        return ModelCheck(name, _MEANINGS[name], z, p, p >= _LEVEL)
+        return ModelCheck(name, *_WORDS[name], z, p, p >= _LEVEL)
 
 
 def _curved(distance: Floats, before: Floats) -> Floats:

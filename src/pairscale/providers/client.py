@@ -435,7 +435,10 @@ def base_url_of(provider: Provider, given: str | None) -> str:
         InputError: when that is not the address of a server.
     """
     variable = provider.base_url_variable
-    url = (given or os.environ.get(variable or "", "") or _address(provider)).strip()
+    url = given or os.environ.get(variable or "", "")
+    if not url:
+        url = str(provider.address()) if hasattr(provider, "address") else provider.base_url
+    url = url.strip()
     if "://" not in url and url:
         url = f"http://{url}"  # Ollama's variable is often a host alone
     url, sign, query = url.partition("?")
@@ -457,11 +460,6 @@ def base_url_of(provider: Provider, given: str | None) -> str:
     if any(_SECRET.search(name) or name == "sig" for name, _ in parse_qsl(query, keep_blank_values=True)):
         raise InputError("an address must not hold a key behind ?; give api_key, or set its environment variable")
     return url
-
-
-def _address(provider: Provider) -> str:
-    address = getattr(provider, "address", None)
-    return provider.base_url if address is None else str(address())
 
 
 def joined(base_url: str, path: str) -> str:

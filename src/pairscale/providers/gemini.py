@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Collection, Mapping
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from pairscale.core.errors import InputError
 from pairscale.core.files import open_private
-from pairscale.core.notices import notice
 from pairscale.providers.base import HTTPCall, LLMRequest, Provider, Reply, StopReason, TokenLogprob, Usage
 from pairscale.providers.batch_http import MOST_RESULTS, BatchHTTP
 from pairscale.providers.batches import (
@@ -144,26 +142,14 @@ def _thinking(request: LLMRequest, able: Capabilities) -> dict[str, Any]:
         if request.thinking_budget is not None:
             raise InputError(f"{request.model} takes a level and no thinking_budget; use reasoning, such as 'low'")
         if "reasoning" not in request.omit:
-            thinking = {"thinkingLevel": _level(request, able).upper()}
+            effort = level(request, able, enabled="low") or "low"
+            thinking = {"thinkingLevel": effort.upper()}
     else:
         budget = _budget(request, able)
         thinking = {} if budget is None else {"thinkingBudget": budget}
     if (thinking or request.include_thoughts is not None) and "include_thoughts" not in request.omit:
         thinking = {"includeThoughts": bool(request.include_thoughts)} | thinking
     return thinking
-
-
-def _level(request: LLMRequest, able: Capabilities) -> str:
-    if request.reasoning == "medium" and able.levels == ("low", "high"):
-        _say(f"{request.model} has no medium level of thinking; high is sent instead")
-        return "high"
-    return level(request, able, enabled="low") or "low"
-
-
-@cache
-def _say(message: str) -> None:
-    """Say something once, however many requests it is true of."""
-    notice(message)
 
 
 def _budget(request: LLMRequest, able: Capabilities) -> int | None:

@@ -50,6 +50,8 @@ def key_in_environment(provider: str) -> tuple[str, str | None]:
 
 _HIDDEN = "[key]"
 _SHORTEST = 6  # shorter ones would hide ordinary words
+_ESCAPED_BLANK = re.compile(r'\\[nrtbf"\\]')
+_BEGINNINGS = ("sk-", "sk_", "pk-", "pk_", "rk-", "rk_", "tgp", "key-", "key_", "AIza", "Bearer")
 _LOOKS_LIKE = re.compile(
     r"\b(?:sk|pk|rk|tgp|key|AIza)[-_](?=[A-Za-z_\-]*\d)[A-Za-z0-9_\-]{16,}|\bAIza[A-Za-z0-9_\-]{20,}|(?<=Bearer )\S{8,}"
 )
@@ -151,9 +153,18 @@ class Redactor:
         """A JSON document as bytes, parsed and without keys; the text where it is none."""
         text = content.decode("utf-8", "replace")
         try:
-            return self.value(json.loads(text))
+            document = json.loads(text)
+            return document if self._is_clean(text) else self.value(document)
         except (ValueError, RecursionError):
             return self.text(text)
+
+    def _is_clean(self, text: str) -> bool:
+        """Whether JSON holds no key at all, looked at as a whole; False leaves it to a look at every text in it."""
+        if "\\" in text:
+            text = _ESCAPED_BLANK.sub(" ", text)
+        if "\\" in text or "%" in text or any(beginning in text for beginning in _BEGINNINGS):
+            return False
+        return not any(part in text for key, encoded, _ in self._forms for part in (key, *encoded))
 
     def line(self, content: bytes) -> bytes:
         """A line of a file without keys; one without any stays to the letter."""

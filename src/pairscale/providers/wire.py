@@ -58,10 +58,13 @@ def checked(request: LLMRequest, provider: str, *forbidden: str) -> LLMRequest:
         request = replace(request, **nothing)
     optional(require_flag, request.store, "store")
     optional(require_choice, request.reasoning, "reasoning", (*LEVELS, "enabled"))
-    plain: dict[str, Any] = {
-        name: optional(require, getattr(request, name), name, **bounds) for name, require, bounds in _NUMBERS
-    }
-    request = replace(request, **plain)  # plain numbers: JSON has no others, such as numpy's
+    plain: dict[str, Any] = {}
+    for name, require, bounds in _NUMBERS:
+        value = getattr(request, name)
+        if value is not None:
+            plain[name] = require(value, name, **bounds)
+    if plain:
+        request = replace(request, **plain)  # plain numbers: JSON has no others, such as numpy's
     forbid(request, provider, *forbidden)
     return request
 

@@ -19,7 +19,7 @@ from pairscale.evaluate.inference.win_rate import slices
 from pairscale.evaluate.labels import read_labels
 from pairscale.evaluate.result import PairwiseCase, PairwiseRunResult, judge_and_people
 from pairscale.evaluate.store import Compared, saved_result
-from pairscale.evaluate.wording import asked_words, controlled_lines, graded_words
+from pairscale.evaluate.wording import asked_words, basis_of, controlled_lines, deciding_rate, graded_words
 from pairscale.judges.names import is_judge
 from pairscale.reporting.page import Report, calibration_parts, moment, origin_of, other_names, preview
 from pairscale.reporting.picture import intervals, percent, shares
@@ -216,6 +216,7 @@ def ab_report(
     for case in listed_cases:
         cases.setdefault((case.task_id, case.repeat), {})[case.key] = case
     rates = {key: run.win_rate(key) for key in run.keys}
+    deciding = {key: deciding_rate(run, key) for key in run.keys}
     compared_by = {key: comparator_of(run, key) for key in run.keys}
     with_texts = texts and bool(shown)
     agreements = _agreements(run)
@@ -227,8 +228,12 @@ def ab_report(
         "verdicts": {key: run.verdict(key) for key in run.keys},
         "compared_by": {key: words for key, (_, words) in compared_by.items()},
         "first_rate": rates[run.keys[0]],
+        "deciding": deciding[run.keys[0]],
+        "basis": basis_of(run, run.keys[0]),
         "rates": _rates(run),
-        "rates_chart": _rate_chart([(key, rate.rate, rate.ci) for key, rate in rates.items()], run.variant_b),
+        "rates_chart": _rate_chart(
+            [(key, rate.rate, rate.ci) for key, rate in deciding.items() if rate is not None], run.variant_b
+        ),
         "graded": [(key, line) for key in run.keys for line in graded_words(run, key)],
         "outcomes": shares(
             {key: {kind: getattr(rate, field) for field, kind in _KINDS.items()} for key, rate in rates.items()},

@@ -154,19 +154,21 @@ def ranks(source: Any, most: int = MAX_NAMED) -> Figure:
 
 
 def win_rates(source: PairwiseRunResult, most: int = MAX_NAMED) -> Figure:
-    """How often B wins, with intervals, a row for each comparator; ties and flips count as half."""
-    rates = {key: source.win_rate(key) for key in source.keys}
+    """How often B wins, with intervals, a row for each comparator: the figures that the verdicts rest on."""
+    from pairscale.evaluate.wording import basis_of, deciding_rate
+
+    rates = {key: deciding_rate(source, key) for key in source.keys}
     rows = [
         {"ID": key, "score": rate.rate, "lower": rate.ci[0], "upper": rate.ci[1]}
         for key, rate in rates.items()
-        if rate.rate is not None and rate.ci is not None
+        if rate is not None and rate.ci is not None
     ]
     if not rows:
-        raise InputError("no case was answered, so there is no win rate to draw")
+        raise InputError("no case was decided, so there is no win rate to draw")
     axis = f"win rate of {source.variant_b} against {source.variant_a}"
     picture = intervals(rows, "Win rates with intervals", axis, middle=0.5, span=(0, 1), in_percent=True, most=most)
-    bars = "confidence sequences" if source.sequential else "intervals"
-    notes = [f"Ties and flips count as half. Bars: 95 % {bars}."]
+    kind = "sequences" if source.sequential else "intervals"
+    notes = [f"Points: {basis_of(source, source.keys[0])}. Bars: 95 % confidence {kind}."]
     return Figure(f"How often {source.variant_b} beats {source.variant_a}", [picture], notes)
 
 

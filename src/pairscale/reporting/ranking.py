@@ -25,6 +25,7 @@ from pairscale.judges.names import is_judge
 from pairscale.models.bayes.logs import ITEM_LOG
 from pairscale.models.bradley_terry import BTFit, fit_bt_model
 from pairscale.models.fit_statistics import ITEM_WORDS, JUDGE_WORDS, flagged, mean_squares
+from pairscale.models.model_checks import check_model
 from pairscale.pairing.graph import summarize_pairs
 from pairscale.reporting.page import (
     Report,
@@ -369,6 +370,7 @@ def ranking_report(facts: RankingFacts, *, texts: bool) -> Report:
         "items": items.to_dicts(),
         "rank_width": (items["rank_upper"] - items["rank_lower"]).cast(float).median(),
         "apart": apart,
+        "checks": [] if decided is None or facts.n_groups > 1 else check_model(decided),
         "charts": _charts(items, apart),
         "convergence": _convergence(facts.refits),
         "calibrations": [] if judgements is None else calibration_parts(_calibrated(judgements, facts.people)),

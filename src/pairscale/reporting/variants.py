@@ -80,7 +80,8 @@ def _disguised(run: VariantsResult) -> VariantsResult:
         for (a, b), one in run.results.items()
     }
     figures = {names[name]: one for name, one in run.figures.items()}
-    return replace(run, variants=tuple(names.values()), results=results, figures=figures)
+    baseline = None if run.baseline is None else names[run.baseline]
+    return replace(run, variants=tuple(names.values()), results=results, figures=figures, baseline=baseline)
 
 
 def _board(run: VariantsResult, key: str, table: pl.DataFrame) -> dict[str, Any]:

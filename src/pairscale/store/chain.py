@@ -76,6 +76,8 @@ _CHECKED_OTHERWISE = {"items.text", "label_cases.n_labels"}  # against text_hash
 _CHUNK = 5_000  # rows per entry of the chain, at most
 _COMPACT: Any = {"ensure_ascii": False, "check_circular": False, "separators": (",", ":")}
 
+_row_as_json = json.JSONEncoder(default=repr, **_COMPACT).encode
+
 Links = dict[str, list[list[Any]]]
 """The keys and hashes of the rows of one transaction, by table, until they become entries of the chain."""
 
@@ -105,21 +107,28 @@ def row_hash(table: Table, values: Sequence[Any]) -> list[Any]:
     """
     array: list[Any] = [table.name]
     texts = ""
-    for column, value in zip(hashed_columns(table), values, strict=True):
-        if isinstance(value, str) and isinstance(column.type, JsonText):
+    for kind, value in zip(_kinds(table), values, strict=True):
+        if isinstance(value, str) and isinstance(kind, JsonText):
             array.append(len(value))
             texts += value
         else:
-            array.append(_as_stored(column.type, value))
+            array.append(_as_stored(kind, value))
     size = len(table.primary_key)
-    return [*array[1 : size + 1], sha256(json.dumps(array, default=repr, **_COMPACT) + texts)]
+    return [*array[1 : size + 1], sha256(_row_as_json(array) + texts)]
+
+
+@lru_cache(maxsize=32)
+def _kinds(table: Table) -> list[object]:
+    return [column.type for column in hashed_columns(table)]
 
 
 def _as_stored(kind: object, value: Any) -> Any:
     """A value as every database gives it back."""
+    if value is None or (isinstance(value, str) and not isinstance(kind, LargeBinary)):
+        return value
     if isinstance(kind, LargeBinary):
         return hashlib.sha256(value).hexdigest() if isinstance(value, bytes | memoryview) else repr(value)
-    if value is None or isinstance(value, str | bytes):
+    if isinstance(value, bytes):
         return value
     if isinstance(kind, Float):
         number = float(value) + 0.0  # SQLite keeps no NaN, and no -0.0

@@ -40,7 +40,7 @@ from pairscale.judges.batched import BatchJudge, calls_of, restored
 from pairscale.providers.batch_http import BatchHTTP
 from pairscale.providers.batches import ENDED, BatchJob, batch_format
 from pairscale.providers.client import ProviderError
-from pairscale.runtime import record_prices, recorded_prices, require_prices
+from pairscale.runtime import Budget, record_prices, recorded_prices, require_prices
 from pairscale.store.runfile import RunFile, open_run
 from pairscale.store.schema import write_json
 
@@ -252,13 +252,13 @@ class BatchManager:
         """The questions, in their order, that cannot make the run cost more than it may; the rest is said."""
         spent = store.spent()
         reserved = sum(entry.max_cost or 0.0 for entry in self._entries(store) if entry.open)
-        total = spent + reserved
+        budget = Budget(max_cost, spent + reserved)
         chosen: list[tuple[int, JudgePair]] = []
         for number, pair in questions:
             calls = calls_of(judge, pair)
             n_bytes = sum(len(write_json(call.body).encode()) for call in calls)
-            total += judge.cost_of_bytes(n_bytes, len(calls), batch=True) or 0.0
-            if total > max_cost:
+            most = judge.cost_of_bytes(n_bytes, len(calls), batch=True) or 0.0
+            if not budget.may_ask("", most):
                 under_way = f", and ${reserved:.4f} are reserved for batches under way" if reserved else ""
                 notice(
                     f"{len(chosen):,} pairs are submitted; more might pass `max_cost=`: ${spent:.4f} of "
@@ -266,6 +266,7 @@ class BatchManager:
                     "with a higher limit"
                 )
                 break
+            budget.spent += most
             chosen.append((number, pair))
         return chosen
 

@@ -30,6 +30,7 @@ _SPEAKERS = {
 }  # fmt: skip
 _CONTENTS = ("content", "parts", "text", "value")
 _NOT_SAID = {"reasoning", "thinking", "redacted_thinking", "tool_call", "tool_use", "function_call", "tool_calls"}
+_PARTS = {"text", "output_text", "refusal", *_NOT_SAID}
 _TASK_KEYS = ("input", "question", "query", "prompt", "instruction", "text")
 _ANSWER_KEYS = ("output", "answer", "response", "result", "text", "content", "completion")
 _WITHHELD = {"content_filter", "SAFETY"}
@@ -181,8 +182,9 @@ def reply_in(value: Any) -> Reply:
         return _refused(messages[-1]) or (("", "the assistant did not answer") if answer is None else (answer, None))
     if isinstance(value, Mapping):
         return _reply_of_object(value)
-    if isinstance(value, list) and value and all(isinstance(part, Mapping) and "type" in part for part in value):
-        return words_of(value), None
+    if isinstance(value, list) and value and all(isinstance(part, Mapping) for part in value):
+        if {str(part.get("type")) for part in value} <= _PARTS:
+            return words_of(value), None
     return as_words(value), None
 
 
@@ -248,17 +250,20 @@ class Format:
         fits: whether a row has its shape.
         fields: by our name, the paths at which a row says it, the first of them before the others.
         rows: makes one row for each answer of the rows of a file.
+        is_table: whether its other columns are used as those of a table of the user's own.
     """
 
     name: str
     fits: Callable[[Row], bool]
     fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     rows: Callable[[Sequence[Row], str], Iterable[Row]] = _as_they_are
+    is_table: bool = False
 
     def plain(self, rows: Sequence[Row], path: str) -> Iterator[Plain]:
         """The rows of a file as they stand there, each with the same as a plain row; a failure has no output."""
         for row in self.rows(rows, path):
-            plain = {ours: first_of(row, *paths) for ours, paths in self.fields.items()}
+            plain = dict(row) if self.is_table else {}
+            plain |= {ours: first_of(row, *paths) for ours, paths in self.fields.items()}
             if error_of(plain["error"]) is not None:
                 plain["output"] = None
             yield row, plain
@@ -552,7 +557,7 @@ FORMATS = (
         },
         _inspect,
     ),
-    Format("OpenTelemetry spans (OTLP JSON)", _having("resourceSpans|batches"), _OF_TRACE, _otlp),
+    Format("OpenTelemetry spans (OTLP JSON)", _having("resourceSpans[0]|batches[0]"), _OF_TRACE, _otlp),
     Format("AG2 traces", _having("trace_id", "spans"), _OF_TRACE, _ag2),
     Format("OpenTelemetry or OpenInference spans", _is_span, _OF_TRACE, _traces),
     Format(
@@ -600,6 +605,7 @@ FORMATS = (
         "AlpacaEval model_outputs.json",
         _having("instruction", "output", "generator"),
         {"input": ("instruction",), "output": ("output",), "error": ("error",), "variant": ("generator",)},
+        is_table=True,
     ),
     Format(
         "batch results",

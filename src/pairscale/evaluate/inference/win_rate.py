@@ -82,7 +82,7 @@ class WinRate(ReprMixin):
         if self.rate is None or self.ci is None:
             return f"no case to count for {self.variant}"
         kind = "sequence" if self.interval == "betting" else "interval"
-        ends = f"{self.level * 100:g} % {kind} {self.ci[0] * 100:.0f} to {self.ci[1] * 100:.0f}"
+        ends = f"{self.level * 100:g} % confidence {kind} {self.ci[0] * 100:.0f} to {self.ci[1] * 100:.0f}"
         what = "mean preference for" if self.graded else "win rate of"
         return f"{what} {self.variant} {self.rate * 100:.1f} % over {plural(self.n, 'case')}, {ends}"
 
