@@ -178,11 +178,6 @@ def test_the_probability_of_structured_output():
     assert probability_of_first(reply, CHOICE_KEY) == pytest.approx(0.9)
 
 
-@pytest.mark.parametrize("logprobs", [None, [], tokens("no", " answer"), tokens(PREFIX, "SAMPLE_", ("1", {}))])
-def test_no_probability_without_the_choice(logprobs):
-    assert probability_of_first(logprobs, PREFIX) is None
-
-
 @given(st.lists(st.text(max_size=9), max_size=9), st.floats(1e-6, 1 - 1e-6), st.integers(0, 38))
 def test_the_probability_however_the_answer_is_cut(before, p, cut):
     lead = PREFIX + "SAMPLE_"

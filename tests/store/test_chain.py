@@ -2,11 +2,9 @@
 
 import hashlib
 import json
-import re
 import shutil
 import sqlite3
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -14,7 +12,7 @@ from hypothesis import strategies as st
 
 import pairscale as ps
 from pairscale.store.audit import EvidenceProblem, check_evidence, closing_of
-from pairscale.store.chain import UNCOVERED, canonical, recording
+from pairscale.store.chain import canonical, recording
 from pairscale.store.policies import JournalWriter
 from pairscale.store.runfile import open_run
 from pairscale.store.writer import Asked, Entry
@@ -276,13 +274,6 @@ def test_a_chain_that_was_made_again_does_not_fit_the_closing(copy):
     digest = hashlib.sha256(("main" + changed).encode()).hexdigest()
     [problem] = change(copy, ("UPDATE chain SET data = ?, hash = ? WHERE entry = 1", changed, digest))
     assert (problem.table, problem.row, problem.kind) == ("chain", "main 2", "chain")
-
-
-def test_what_is_not_hashed_is_documented_with_its_reason():
-    page = (Path(__file__).parents[2] / "docs" / "data.md").read_text("utf-8")
-    part = page.partition("No hash covers these columns")[2].partition("\n### ")[0]
-    rows = re.findall(r"^\| `(\S+)` \| (.+)\. \|$", part, re.MULTILINE)
-    assert {name: why[0].lower() + why[1:] for name, why in rows} == UNCOVERED
 
 
 def test_commands_are_kept_in_their_order_each_once(tmp_path):
