@@ -36,6 +36,7 @@ def test_the_source_says_what_the_signature_says(name):
     options = {option.name: option for option in command.options if option.name not in own}
     hidden = {name for name, one in known.items() if name == "progress" and isinstance(one.default, bool)}
     hidden |= set(NOT_IN_SHELL)
+    hidden |= {name for name, one in known.items() if one.kind is inspect.Parameter.VAR_POSITIONAL}
     assert set(options) == set(known) - hidden - own - set(command.hidden.split())
     for option in options.values():
         default = known[option.name].default

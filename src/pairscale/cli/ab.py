@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     "A [B...]",
     "pairscale ab a.jsonl b.jsonl --criterion helpful --judge openai:gpt-5.1",
     'pairscale ab a.jsonl b.jsonl --criterion "easy to read" --run ab.db',
-    "pairscale ab a.jsonl b.jsonl c.jsonl d.jsonl --criterion helpful --baseline a",
+    "pairscale ab a.jsonl b.jsonl c.jsonl d.jsonl --criterion c --baseline a",
     "pairscale ab tasks.csv --variant-a my:old --variant-b my:new --criterion c",
     "pairscale ab a.jsonl b.jsonl --criterion helpful --labels labels.jsonl",
     "pairscale ab a.jsonl b.jsonl --criterion helpful --manifest cases.jsonl",
