@@ -407,9 +407,11 @@ def fit_function(fit_fn: FitFn | str | None) -> FitFn:
                 "**settings, instead of R's (state, config)"
             ) from None
         return fit_fn
-    if fit_fn in _FITS:
+    if isinstance(fit_fn, str) and fit_fn in _FITS:
         return _FITS[fit_fn]
-    raise UnknownNameError(f"fit_fn {fit_fn!r:.80} is not known; give {listed(list(_FITS))}, or a function", "fit_fn")
+    raise UnknownNameError(
+        f"fit_fn {fit_fn!r:.80} is not known; give one of {listed(list(_FITS))}, or a function", "fit_fn"
+    )
 
 
 def fit_name(fit_fn: FitFn | str | None) -> str:
