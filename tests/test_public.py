@@ -37,7 +37,7 @@ CORE = (
     "addresses", "arrays", "timelimit", "errors", "options", "failures", "notices", "home",
     "provenance", "notebooks", "display", "tables", "jobs", "columns",
     "results", "counting", "encodings", "documents", "texts", "workbooks", "formulas", "files",
-    "samples", "traits", "prompts", "comparisons", "__init__",
+    "samples", "traits", "prompts", "comparisons", "told", "__init__",
 )  # fmt: skip
 
 

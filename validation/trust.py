@@ -20,7 +20,7 @@ from pairscale.core.notices import without_notices
 from pairscale.models.bayes.fit import fit_btl
 from pairscale.models.bayes.posterior import Posterior
 from pairscale.validity.pairs import next_pairs
-from pairscale.validity.scale import Answers, JudgeScale, people_scale
+from pairscale.validity.scale import JudgeScale, PeopleAnswers, people_scale
 
 FIRST_SEED = 1000  # seeds below this one were used while the model was made
 CELLS = (
@@ -63,7 +63,7 @@ def chosen_width(n: int, labels: int, r: float, seed: int) -> float:
     second: list[int] = []
     result: list[float] = []
     while len(first) < labels:
-        answers = Answers(
+        answers = PeopleAnswers(
             np.array(first, dtype=np.int64),
             np.array(second, dtype=np.int64),
             np.array(result),
@@ -75,7 +75,9 @@ def chosen_width(n: int, labels: int, r: float, seed: int) -> float:
             first.append(i)
             second.append(j)
             result.append(float(rng.random() < 1 / (1 + np.exp(h[j] - h[i]))))
-    answers = Answers(np.array(first), np.array(second), np.array(result), np.zeros(len(first), int), empty.n_people)
+    answers = PeopleAnswers(
+        np.array(first), np.array(second), np.array(result), np.zeros(len(first), int), empty.n_people
+    )
     lower, upper = people_scale(judge, answers, seed).interval()
     return upper - lower
 
@@ -100,7 +102,7 @@ def session_rows(path: Path, halvings: int) -> list[bool]:
         labels = theirs[rng.permutation(theirs.height)[:_LABELS]]
         place = {name: number for number, name in enumerate(ids)}
         size = labels.height
-        answers = Answers(
+        answers = PeopleAnswers(
             np.array([place[name] for name in labels[chosen]]),
             np.array([place[name] for name in labels[left]]),
             np.ones(size),

@@ -76,11 +76,12 @@ def test_a_command_that_does_nothing_leaves_the_run_file_as_it_was(cli, pairs, r
     for name in "ab":
         rows = "".join(f"{number},{name * (3 if number % 2 else 1)}\n" for number in range(1, 13))
         Path(f"{name}.csv").write_text(f"id,output\n{rows}")
-    assert cli(*FINISHED[road], "--run", "run.db").code == 0
+    done = cli(*FINISHED[road], "--run", "run.db")
+    assert done.code == (4 if road == "gate" else 0)  # a judge of lengths cannot tell texts of the same length
     before = digest()
     assert before is not None
     again = cli(*FINISHED[road], "--run", "run.db", "--json")
-    assert again.code == 0, again.err
+    assert again.code == done.code, again.err
     assert len(kept()) == 1
     assert digest() == before
 

@@ -162,7 +162,7 @@ def test_a_run_keeps_to_what_fitted_first(cli, ranked):
     ("args", "words"),
     [
         ((*RANK, "--selector", "magic"), "magic"),
-        ((*RANK, "--fit", "guess"), "--fit 'guess' is not known; give 'exact', 'laplace'"),
+        ((*RANK, "--fit", "guess"), "--fit 'guess' is not known; give one of 'exact', 'laplace'"),
         ((*RANK, "--set", "cap_frac"), "--set 'cap_frac' must look like name=value"),
         ((*RANK, "--set", "cap=1"), "--set: no field 'cap'; there are"),
         ((*RANK, "--run", "ranking.csv"), "the ending of a table"),

@@ -44,7 +44,7 @@ DEPARTURES = {
         0: {_LEVEL: ("Minimal", "MINIMAL")},  # as the API spells it
         1: {_LEVEL: ("Medium", "MEDIUM")},
         2: {_LEVEL: ("Low", "LOW")},
-        3: "refused",  # medium, which Gemini 3 Pro does not have; R sends high
+        3: {_LEVEL: ("High", "HIGH")},
         5: "taken",  # Gemini 2.5 has budgets instead of levels
         6: {_LEVEL: ("Low", None), "generationConfig.thinkingConfig.thinkingBudget": (None, 1024)},
         7: {_LEVEL: ("High", "HIGH")},

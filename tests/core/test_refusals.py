@@ -34,7 +34,7 @@ NUMBERS = {
     "plan": "items reliability seed",
     "simulate": "items seeds per_item",
     "cost": "pilot quantile",
-    "bias": "n_boot level seed",
+    "bias": "level",
     "agreement": "level n_boot seed",
     "check_judge": "n_pairs seed max_cost",
     "ab": "max_cost seed",

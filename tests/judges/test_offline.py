@@ -222,7 +222,8 @@ def test_settings_may_follow_a_name(message_snapshot, monkeypatch):
     panel = judge_with("simulated:truth,bias=1, simulated:truth,bias=2,seed=4")
     assert [member.bias for member in panel.members] == [1, 2]
     task = ps.pairwise_judge("openai:gpt-5.1,reasoning=low", criterion="kinder", key="kinder")
-    assert (task.judge.condition.model, task.judge.condition.settings["reasoning"]) == ("gpt-5.1", "low")
+    condition = task.judges[0].condition
+    assert (condition.model, condition.settings["reasoning"]) == ("gpt-5.1", "low")
     with pytest.raises(InputError) as refused:
         ps.make_judge("lexical,both")
     message_snapshot(refused)

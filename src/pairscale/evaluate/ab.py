@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from pairscale.core.encodings import read_text
+from pairscale.core.encodings import read_bytes, read_text
 from pairscale.core.errors import InputError
+from pairscale.core.files import TABLE_SUFFIXES
 from pairscale.core.notices import mention, notice, plural
 from pairscale.core.options import ProgressMode, checked, optional, require_int, require_number
 from pairscale.core.tables import listed
@@ -168,6 +169,7 @@ def ab(
     require_int(repeats, "repeats", least=1)
     optional(require_number, variant_timeout, "variant_timeout", above=0)
     criteria = [criterion] if isinstance(criterion, str) else list(criterion or ())
+    _require_files(a, b, *more)  # before a key of the judge is asked for
     judges: list[Any] = list(judge) if isinstance(judge, list | tuple) else [judge]
     if judge is None:
         judges = ["lexical"] if labels is None else []
@@ -221,6 +223,13 @@ def ab(
         cases = export_pairwise_cases(*sides, criteria=criteria, out=manifest, suite=tasks)
         mention(f"wrote {cases.n_cases:,} cases to {manifest}, and their key (not for labellers) to {cases.key_path}")
     return run_sync(lambda: asking.compare_answers(*sides, names, suite=tasks, **about), run=run)
+
+
+def _require_files(*sources: object) -> None:
+    """Refuse a file of answers that does not exist."""
+    for source in sources:
+        if isinstance(source, str | os.PathLike) and Path(source).suffix.lower() in TABLE_SUFFIXES:
+            read_bytes(source, 0)
 
 
 def _refuse_in_ranking(options: Mapping[str, Any]) -> None:

@@ -18,18 +18,20 @@ the posterior stand for the true scores; by the law of total variance, the mean 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
-from scipy.special import expit
-from scipy.stats import norm
 
 from pairscale.core.arrays import Floats, Ints
 from pairscale.core.comparisons import OF_ITS_PAIR
 from pairscale.core.notices import without_notices
-from pairscale.models.bayes.fit import BTLFit, fit_btl
-from pairscale.models.bayes.settings import Repeats
+
+if TYPE_CHECKING:
+    from pairscale.models.bayes.fit import BTLFit
+    from pairscale.models.bayes.settings import Repeats
 
 __all__ = ["MAX_ANSWERS", "ModelCheck", "check_model"]
 
@@ -110,6 +112,8 @@ def check_model(rows: pl.DataFrame, seed: int = 1, fit: BTLFit | None = None) ->
 
 
 def _fitted(answers: pl.DataFrame, ids: list[str], seed: int, repeats: Repeats) -> BTLFit:
+    from pairscale.models.bayes.fit import fit_btl
+
     with without_notices():
         return fit_btl(answers, ids, "btl_e_b", seed=seed, prior_sd="learned", repeats=repeats, approximate=True)
 
@@ -134,7 +138,7 @@ class _Checked:
         predictor = theta[:, self.first] - theta[:, self.second]
         if posterior.b is not None:
             predictor += posterior.b[chosen, None]
-        self.chance: Floats = expit(predictor)
+        self.chance: Floats = _logistic(predictor)
         if posterior.epsilon is not None:
             lapse = posterior.epsilon[chosen, None]
             self.chance = (1 - lapse) * self.chance + lapse / 2
@@ -185,13 +189,13 @@ class _Checked:
             return None
         scores = surprise / np.sqrt(variance)
         z = float(scores.mean() / np.sqrt(max(1 - scores.var(), _LEAST_VARIANCE)))
-        p = float(2 * norm.sf(abs(z)) if two_sided else norm.cdf(z))
+        p = 2 * _normal(-abs(z)) if two_sided else _normal(z)
         return ModelCheck(name, *_WORDS[name], z, p, p >= _LEVEL)
 
 
 def _curved(distance: Floats, before: Floats) -> Floats:
     """The signed square of the distances, less the multiple of the distance that fits it best among earlier answers."""
-    weight = expit(before) * expit(-before)
+    weight = _logistic(before) * _logistic(-before)
     linear = np.square(before) @ weight
     factor = (_squared(before) * before) @ weight / linear if linear > 0 else 0.0
     return np.asarray(_squared(distance) - factor * distance)
@@ -199,3 +203,12 @@ def _curved(distance: Floats, before: Floats) -> Floats:
 
 def _squared(distance: Floats) -> Floats:
     return distance * np.minimum(np.abs(distance), _FURTHEST)
+
+
+def _logistic(logit: Floats) -> Floats:
+    return np.asarray(0.5 * (1 + np.tanh(0.5 * logit)))
+
+
+def _normal(z: float) -> float:
+    """The distribution function of the normal distribution."""
+    return 0.5 * math.erfc(-z / math.sqrt(2))

@@ -22,7 +22,7 @@ from scipy.special import expit
 
 from pairscale.core.arrays import Floats, Ints
 
-__all__ = ["LEVEL", "Answers", "JudgeScale", "PeopleScale", "people_scale"]
+__all__ = ["LEVEL", "JudgeScale", "PeopleAnswers", "PeopleScale", "people_scale"]
 
 LEVEL = 0.95
 """Of the intervals."""
@@ -57,7 +57,7 @@ class JudgeScale:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Answers:
+class PeopleAnswers:
     """Answers of people.
 
     Attributes:
@@ -120,7 +120,7 @@ class _Node:
     factor: Floats = field(repr=False)
 
 
-def people_scale(judge: JudgeScale, answers: Answers, seed: int = 1) -> PeopleScale:
+def people_scale(judge: JudgeScale, answers: PeopleAnswers, seed: int = 1) -> PeopleScale:
     """Draws of people's scores and of the validity, given their answers; without answers, from the prior.
 
     Args:
@@ -151,7 +151,7 @@ def people_scale(judge: JudgeScale, answers: Answers, seed: int = 1) -> PeopleSc
 class _Model:
     """The density of what is unknown: scores of the texts with answers, the position effect, and slopes."""
 
-    def __init__(self, judge: JudgeScale, answers: Answers) -> None:
+    def __init__(self, judge: JudgeScale, answers: PeopleAnswers) -> None:
         self.draws = judge.draws
         self.mean = judge.mean
         self.answers = answers
@@ -196,7 +196,9 @@ class _Model:
         variances = b * b * self.values + tau * tau
         precision = (self.vectors / variances) @ self.vectors.T
         centre = np.concatenate([b * self.mean[self.texts], self._other_means()])
-        x = centre if start is None else start
+        x = centre.copy()  # slopes begin at their prior: from those of the last node, all scores might stay mirrored
+        if start is not None:
+            x[: self.size] = start[: self.size]
         step = np.full(len(x), np.inf)
         value = self._log_density(x, centre, precision)
         for _ in range(_MAX_STEPS):

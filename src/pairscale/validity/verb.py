@@ -21,7 +21,7 @@ from pairscale.models.bayes.results import BayesFit
 from pairscale.models.fitting import fit
 from pairscale.store.reading import PEOPLE, Comparisons, is_run, read_comparisons
 from pairscale.validity.pairs import next_pairs
-from pairscale.validity.scale import LEVEL, Answers, JudgeScale, PeopleScale, people_scale
+from pairscale.validity.scale import LEVEL, JudgeScale, PeopleAnswers, PeopleScale, people_scale
 
 if TYPE_CHECKING:
     from pairscale.core.arrays import Floats
@@ -298,10 +298,10 @@ def _usable(given: Comparisons | None, judge: JudgeScale, judge_names: Sequence[
     return kept
 
 
-def _numbered(table: pl.DataFrame, judge: JudgeScale, persons: Sequence[str]) -> Answers:
+def _numbered(table: pl.DataFrame, judge: JudgeScale, persons: Sequence[str]) -> PeopleAnswers:
     place = {name: number for number, name in enumerate(judge.ids)}
     number = {name: at for at, name in enumerate(persons)}
-    return Answers(
+    return PeopleAnswers(
         first=np.array([place[name] for name in table["ID1"]], dtype=np.int64),
         second=np.array([place[name] for name in table["ID2"]], dtype=np.int64),
         result=table["result"].to_numpy(),
@@ -311,7 +311,7 @@ def _numbered(table: pl.DataFrame, judge: JudgeScale, persons: Sequence[str]) ->
     )
 
 
-def _validity(scale: PeopleScale, answers: Answers, enough: bool) -> Validity:
+def _validity(scale: PeopleScale, answers: PeopleAnswers, enough: bool) -> Validity:
     people = answers.n_people if len(answers) else 0
     if not enough:
         return Validity(None, None, None, len(answers), people)
@@ -365,7 +365,7 @@ def _agreement(scores: Floats, scale: PeopleScale) -> float:
     return float((ranks @ order).mean() / len(order))
 
 
-def _people(scale: PeopleScale, answers: Answers, persons: Sequence[str]) -> pl.DataFrame:
+def _people(scale: PeopleScale, answers: PeopleAnswers, persons: Sequence[str]) -> pl.DataFrame:
     """Every person's slope; who answers at random has one of about 0."""
     slopes = scale.slopes
     lower, upper = np.quantile(slopes, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
