@@ -55,7 +55,7 @@ def replies(done):
 @pytest.mark.parametrize("provider", MODELS)
 def test_another_run_asks_nothing(provider, caplog):
     with ProviderSimulator() as server:
-        first, judge = judged(server, provider=provider)
+        first, _ = judged(server, provider=provider)
         assert (server.served, first.asked, first.cached) == (6, 6, 0)
         again, _ = judged(server, provider=provider)
         assert server.served == len(server.journal) == 6
