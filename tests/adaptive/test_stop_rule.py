@@ -89,4 +89,4 @@ def test_a_stop_that_was_not_earned_is_found(tmp_path: Path) -> None:
     with Tamper(run) as log:
         event = next(event for event in log.logs["adaptive_events"] if event["event"] == "stop_rule")
         event |= {"stop_reason": None, "btl_config": LATE | {"refit_pairs_target": 7}}
-    assert "'refit_pairs_target' would change" in str(ps.audit(run))
+    assert not ps.audit(run).passed

@@ -25,8 +25,6 @@ def test_the_sign_test_is_the_binomial_test_of_a_fair_coin(counts):
 def test_intervals_of_a_share(counts, level):
     test = stats.binomtest(*counts)
     assert effect.wilson(*counts, level) == pytest.approx(tuple(test.proportion_ci(level, "wilson")), abs=1e-12)
-    exact = [effect._logit(float(end)) for end in test.proportion_ci(level, "exact")]
-    assert effect._exact(*counts, level) == pytest.approx(exact, rel=1e-8)
 
 
 @given(st.lists(st.integers(0, 9), min_size=2, max_size=40))

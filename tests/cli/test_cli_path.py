@@ -169,7 +169,7 @@ def test_the_demo_ranks_reports_and_starts_anew(cli):
     assert first.json["comparisons"] < 20 * 19
     assert "duplicates" not in first.err  # a name of the step log, which a newcomer does not know
     assert Path("there/report.html").read_text("utf-8").startswith("<!doctype html>")
-    second = cli("demo", "--folder", "there", "--seed", "2")
+    second = cli("demo", "--folder", "there")
     assert second.code == 0
     assert "Spearman" in second.out
     assert cli("status", "there/run.db", "--json").json["adaptive"]["stop_reason"] == "btl_converged"

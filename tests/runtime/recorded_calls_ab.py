@@ -64,6 +64,11 @@ def by_labels(path: Path, key: str, key_file: Path) -> Any:
     return ps.human_labels(path, criterion="clearer", key=key, key_file=key_file)
 
 
+def no_outcome(kind: str, reasoning: str) -> Any:
+    """An outcome without a winner: ``flip``, ``abstain`` or ``fail``."""
+    return getattr(ps.PairwiseOutcome, kind)(reasoning)
+
+
 def outcome(winner: str | None, reasoning: str = "", **more: Any) -> Any:
     return ps.PairwiseOutcome(winner, reasoning, **more)
 

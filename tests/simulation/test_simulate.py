@@ -213,7 +213,9 @@ def test_a_plan_is_what_its_runs_needed():
     assert plan.minutes == pytest.approx(plan.questions * 6 / 4 / 60)
     assert plan.runs["reliability_claimed"].min() >= 0.6
     assert plan.notices == ()
-    assert str(plan).startswith(f"16 items to reliability 0.6: about {plan.comparisons} comparisons")
+    assert str(plan).startswith(
+        f"a judge that varies: 16 items to reliability 0.6: about {plan.comparisons} comparisons"
+    )
 
 
 def planned(*ends: tuple[int, bool], asked_for_each: int = 1) -> ps.ComparisonPlan:

@@ -112,7 +112,7 @@ def test_labels_are_kept_there_too(address, tmp_path):
                     assert store.answer(person, found.question_id, None, skipped="no \0 idea")
                     assert store.undo(person)
                 assert store.answer(person, found.question_id, ("1", "2", "tie")[at % 3], comment="so")
-            rows[where] = [{name: row[name] for name in row if name != "labelled_at"} for row in store.rows()]
+            rows[where] = store.run.labels().drop("labelled_at").to_dicts()
             assert store.totals() == (30, 30)
             assert [store.next(person) for person in store.labellers()] == ["done"] * 3
         assert label_results(where).height == 30

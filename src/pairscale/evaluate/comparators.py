@@ -106,7 +106,10 @@ def as_outcome(said: Any) -> PairwiseOutcome | None:
     Returns:
         The outcome; None when it is none.
     """
-    if isinstance(said, PairwiseOutcome):  # in AG2's way, a tie may have details that call it an error
+    if isinstance(said, PairwiseOutcome):
+        if said.outcome is not Outcome.TIE:
+            return said
+        # In AG2's way, a tie may have details that call it an error.
         meant = foreign_outcome(said.winner, said.reasoning, said.detail)
         return said if meant is None or meant.outcome is said.outcome else replace(meant, cost=said.cost)
     if not hasattr(said, "winner"):

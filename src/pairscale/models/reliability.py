@@ -44,8 +44,8 @@ _SEED = 20261118
 _POSITIONS = np.linspace(-20.0, 6.0, 521)
 
 
-@dataclass(frozen=True, slots=True)
-class ReliabilityOfDraws:
+@dataclass(frozen=True, slots=True, repr=False)
+class ReliabilityOfDraws(ReprMixin):
     """How reliable the scores of a posterior are.
 
     Attributes:
@@ -66,6 +66,11 @@ class ReliabilityOfDraws:
     rank_correlation: float | None
     without_outliers: float | None
     outliers: tuple[int, ...]
+
+    def __str__(self) -> str:
+        if self.estimate is None:
+            return "no reliability: all scores are equal"
+        return f"reliability {self.estimate:.3f} (95 % interval {self.lower:.3f} to {self.upper:.3f})"
 
     @property
     def columns(self) -> dict[str, float | None]:
