@@ -4,17 +4,18 @@ The judge's scores z of the texts have a normal posterior. People's scores follo
 
     h_i = b z_i + u_i,    u_i ~ N(0, tau²),    b = S r / sd(z),    tau = S sqrt(1 - r²)
 
-and an answer of person p, who sees texts i and j, is logistic in ``slope_p (h_i - h_j) + position``. The correlation r
-is uniform from -1 to 1, and the spread S of people's scores half-normal; both are integrated out on a grid. Given them,
-the answers are fitted by Newton's steps, and the normal distribution around the mode gives draws of h; those of z
-follow by Matheron's rule. The validity is the correlation of h and z over these texts, draw by draw, so that an
-unreliable ranking is not called invalid, and one that is known well is not called valid.
+and an answer of person p, who sees texts i and j, is logistic in ``slope_p (h_i - h_j) + position``. The slopes are
+estimated in turn with the scores; their mean is 1. The correlation r is uniform from -1 to 1, and the spread S of
+people's scores half-normal; both are integrated out on a grid. Given them, Newton's steps fit the answers, and
+the normal distribution around the mode gives draws of h; those of z follow by Matheron's rule. The validity is the
+correlation of h and z over these texts, draw by draw, so that an unreliable ranking is not called invalid, and one that
+is known well is not called valid.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
@@ -33,6 +34,9 @@ _SPREADS = np.linspace(0.25, 6.0, 12)
 _SPREAD_SCALE = 2.5  # of the half-normal prior of people's spread
 _POSITION_SD = 0.3
 _SLOPE_SD = 0.5
+_SLOPE_ROUNDS = 2
+_SLOPE_DRAWS = 200
+_LEAST_SLOPE = 0.05
 _MAX_STEPS = 25
 _SETTLED = 1e-3
 _LONGEST_STEP = 3.0
@@ -129,29 +133,57 @@ def people_scale(judge: JudgeScale, answers: PeopleAnswers, seed: int = 1) -> Pe
         seed: of the draws.
     """
     rng = np.random.default_rng(seed)
-    model = _Model(judge, answers)
+    slopes: Floats = np.ones(answers.n_people)
+    scale = _drawn(judge, answers, slopes, rng)
+    if answers.n_people == 1:
+        return scale
+    for _ in range(_SLOPE_ROUNDS):
+        slopes, _ = _slopes(scale, answers)
+        scale = _drawn(judge, answers, slopes / slopes.mean(), rng)
+    slopes, sd = _slopes(scale, answers)
+    return replace(scale, slopes=rng.normal(slopes, sd, size=(_N_DRAWS, answers.n_people)))
+
+
+def _drawn(judge: JudgeScale, answers: PeopleAnswers, slopes: Floats, rng: np.random.Generator) -> PeopleScale:
+    """Draws of the scores and of the validity, given the people's slopes."""
+    model = _Model(judge, answers, slopes)
     nodes, weights = model.nodes()
     chosen = rng.multinomial(_N_DRAWS, weights)
     z = []
     h = []
-    slopes = []
     for node, size in zip(nodes, chosen.tolist(), strict=True):
         if size:
-            drawn = model.draw(node, size, rng)
-            z.append(drawn[0])
-            h.append(drawn[1])
-            slopes.append(drawn[2])
+            judge_part, people_part = model.draw(node, size, rng)
+            z.append(judge_part)
+            h.append(people_part)
     judge_draws = _centred(np.concatenate(z))
     people_draws = _centred(np.concatenate(h))
     shared = (judge_draws * people_draws).sum(axis=1)
     lengths = np.sqrt(np.square(judge_draws).sum(axis=1) * np.square(people_draws).sum(axis=1))
-    return PeopleScale(judge_draws, people_draws, shared / lengths, np.concatenate(slopes))
+    return PeopleScale(judge_draws, people_draws, shared / lengths, np.ones((_N_DRAWS, answers.n_people)))
+
+
+def _slopes(scale: PeopleScale, answers: PeopleAnswers) -> tuple[Floats, Floats]:
+    """Every person's slope, the most probable one over the draws of the scores, and its standard deviation."""
+    people = scale.people[:: _N_DRAWS // _SLOPE_DRAWS]
+    gap = people[:, answers.first] - people[:, answers.second]
+    slopes: Floats = np.ones(answers.n_people)
+    curvature: Floats = np.ones(answers.n_people)
+    for _ in range(_MAX_STEPS):
+        chance = expit(slopes[answers.person] * gap)
+        gradient = ((answers.result - chance) * gap).mean(axis=0)
+        information = (chance * (1 - chance) * np.square(gap)).mean(axis=0)
+        size = answers.n_people
+        curvature = np.bincount(answers.person, information, size) + _SLOPE_SD**-2
+        pull = np.bincount(answers.person, gradient, size) - (slopes - 1) / _SLOPE_SD**2
+        slopes = np.maximum(slopes + pull / curvature, _LEAST_SLOPE)
+    return slopes, 1 / np.sqrt(curvature)
 
 
 class _Model:
-    """The density of what is unknown: scores of the texts with answers, the position effect, and slopes."""
+    """The density of what is unknown: scores of the texts with answers, and the position effect."""
 
-    def __init__(self, judge: JudgeScale, answers: PeopleAnswers) -> None:
+    def __init__(self, judge: JudgeScale, answers: PeopleAnswers, slopes: Floats) -> None:
         self.draws = judge.draws
         self.mean = judge.mean
         self.answers = answers
@@ -159,7 +191,7 @@ class _Model:
         self.size = len(self.texts)
         self.first = np.searchsorted(self.texts, answers.first)
         self.second = np.searchsorted(self.texts, answers.second)
-        self.has_slopes = answers.n_people > 1
+        self.slope = slopes[answers.person]
         centred = judge.draws - self.mean
         count, n = centred.shape
         # Of draws, covariances between texts are noisy, and more so the more texts there are.
@@ -195,10 +227,8 @@ class _Model:
             return _Node(b, tau, 0.0, np.zeros(0), np.zeros((0, 0)))
         variances = b * b * self.values + tau * tau
         precision = (self.vectors / variances) @ self.vectors.T
-        centre = np.concatenate([b * self.mean[self.texts], self._other_means()])
-        x = centre.copy()  # slopes begin at their prior: from those of the last node, all scores might stay mirrored
-        if start is not None:
-            x[: self.size] = start[: self.size]
+        centre = np.append(b * self.mean[self.texts], 0.0)
+        x = centre if start is None else start
         step = np.full(len(x), np.inf)
         value = self._log_density(x, centre, precision)
         for _ in range(_MAX_STEPS):
@@ -218,54 +248,37 @@ class _Model:
         log_determinant = 2 * float(np.log(np.diag(lower)).sum()) + float(np.log(variances).sum())
         return _Node(b, tau, value - 0.5 * log_determinant, x, lower)
 
-    def _other_means(self) -> Floats:
-        return np.array([0.0, *[1.0] * (self.answers.n_people if self.has_slopes else 0)])
-
-    def _other_precisions(self) -> Floats:
-        return np.array([_POSITION_SD**-2, *[_SLOPE_SD**-2] * (self.answers.n_people if self.has_slopes else 0)])
-
-    def _predictor(self, x: Floats) -> tuple[Floats, Floats, Floats | float]:
-        """Per answer: its logit, the difference of the scores, and the slope of the person."""
-        gap = x[self.first] - x[self.second]
-        slope: Floats | float = x[self.size + 1 :][self.answers.person] if self.has_slopes else 1.0
-        logit = slope * gap
-        if self.answers.order_known:
-            logit = logit + x[self.size]
-        return logit, gap, slope
+    def _predictor(self, x: Floats) -> Floats:
+        """Per answer, its logit."""
+        logit = self.slope * (x[self.first] - x[self.second])
+        return np.asarray(logit + x[self.size] if self.answers.order_known else logit)
 
     def _log_density(self, x: Floats, centre: Floats, precision: Floats) -> float:
-        logit, _, _ = self._predictor(x)
-        away = x - centre
-        scores = away[: self.size]
-        prior = scores @ precision @ scores + self._other_precisions() @ np.square(away[self.size :])
+        logit = self._predictor(x)
+        scores = (x - centre)[: self.size]
+        prior = scores @ precision @ scores + (x[self.size] / _POSITION_SD) ** 2
         return float((self.answers.result * logit - np.logaddexp(0.0, logit)).sum() - 0.5 * prior)
 
     def _slope(self, x: Floats, centre: Floats, precision: Floats) -> tuple[Floats, Floats]:
-        """The gradient of the log density, and the expected information."""
-        logit, gap, slope = self._predictor(x)
-        chance = expit(logit)
-        design = np.zeros((len(gap), len(x)))
-        rows = np.arange(len(gap))
-        design[rows, self.first] += slope
-        design[rows, self.second] -= slope
+        """The gradient of the log density, and the information."""
+        chance = expit(self._predictor(x))
+        design = np.zeros((len(chance), len(x)))
+        rows = np.arange(len(chance))
+        design[rows, self.first] += self.slope
+        design[rows, self.second] -= self.slope
         if self.answers.order_known:
             design[:, self.size] = 1.0
-        if self.has_slopes:
-            design[rows, self.size + 1 + self.answers.person] = gap
-        away = x - centre
         gradient = design.T @ (self.answers.result - chance)
-        gradient[: self.size] -= precision @ away[: self.size]
-        gradient[self.size :] -= self._other_precisions() * away[self.size :]
+        gradient[: self.size] -= precision @ (x - centre)[: self.size]
+        gradient[self.size] -= x[self.size] / _POSITION_SD**2
         information = (design.T * (chance * (1 - chance))) @ design
         information[: self.size, : self.size] += precision
-        others = np.arange(self.size, len(x))
-        information[others, others] += self._other_precisions()
+        information[self.size, self.size] += _POSITION_SD**-2
         return gradient, information
 
-    def draw(self, node: _Node, size: int, rng: np.random.Generator) -> tuple[Floats, Floats, Floats]:
-        """Draws of the judge's scores, of people's scores, and of the slopes, given the correlation and the spread."""
+    def draw(self, node: _Node, size: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        """Draws of the judge's scores and of people's, given the correlation and the spread."""
         z = self.draws[rng.integers(len(self.draws), size=size)]
-        slopes = np.ones((size, self.answers.n_people))
         if self.size:
             noise = rng.standard_normal((len(node.mode), size))
             x = node.mode[:, None] + solve_triangular(node.factor.T, noise, lower=False)
@@ -274,12 +287,10 @@ class _Model:
             variances = node.b**2 * self.values + node.tau**2
             pull = ((h - before) @ self.vectors / variances) @ self.vectors.T
             z = z + node.b * pull @ self.cross.T
-            if self.has_slopes:
-                slopes = x[self.size + 1 :].T
         people = node.b * z + node.tau * rng.standard_normal(z.shape)
         if self.size:
             people[:, self.texts] = h
-        return z, people, slopes
+        return z, people
 
 
 def _centred(draws: Floats) -> Floats:
