@@ -174,7 +174,7 @@ def _slopes(scale: PeopleScale, answers: PeopleAnswers) -> tuple[Floats, Floats]
         gradient = ((answers.result - chance) * gap).mean(axis=0)
         information = (chance * (1 - chance) * np.square(gap)).mean(axis=0)
         size = answers.n_people
-        curvature = np.bincount(answers.person, information, size) + _SLOPE_SD**-2
+        curvature = np.asarray(np.bincount(answers.person, information, size) + _SLOPE_SD**-2, dtype=np.float64)
         pull = np.bincount(answers.person, gradient, size) - (slopes - 1) / _SLOPE_SD**2
         slopes = np.maximum(slopes + pull / curvature, _LEAST_SLOPE)
     return slopes, 1 / np.sqrt(curvature)
