@@ -49,7 +49,7 @@ def command(
     if label:
         arguments["labels"] = _labelled(arguments, labellers, url)
     elif labellers is not None or url is not None:
-        raise InputError("labellers and url belong to `label=`", argument="labellers")
+        raise InputError("`labellers=` and `url=` belong to `label=`")
     result = ps.trust(**arguments)
     document = {name: getattr(result, name) for name in result.__dataclass_fields__}
     document["validity"] = {name: getattr(result.validity, name) for name in result.validity.__dataclass_fields__}
@@ -81,6 +81,8 @@ def _labelled(arguments: dict[str, Any], labellers: str | None, url: str | None)
     if not pairs.exists():
         ps.trust(**arguments).next.write_csv(pairs)
         say(f"wrote the pairs to {pairs}; the labels go to {kept}")
+    else:
+        say(f"the pairs are those of {pairs}, from an earlier call; delete it and {kept} to begin with others")
     with _updates(arguments, kept):
         ps.label(pairs, run=kept, labellers=labellers, url=url, criterion="better")
     return _labels_in(kept)
